@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import venv
 import zipfile
 from pathlib import Path
 
@@ -196,3 +197,30 @@ def test_what_is_not_there_says_so(program, tmp_path):
         "except ImportError as error:\n    print('no_such_module' in str(error))\n"
     )
     assert run(path, cwd=tmp_path)[0] == "True\nTrue\n"
+
+
+def test_children_of_another_environment_get_their_own_tensorflow(program, tmp_path):
+    """A Python of another environment imports the TensorFlow that is installed there, or says that there is none."""
+    other = tmp_path / "other"
+    venv.create(other, symlinks=True)
+    python = other / "bin" / "python"
+    path = program(
+        "import subprocess\n"
+        "import tensorflow as tf\n"
+        f"done = subprocess.run([{str(python)!r}, '-c', 'import tensorflow.inner; print(tensorflow.REAL)'],\n"
+        "    capture_output=True, text=True)\n"
+        "print(done.stdout.strip(), \"No module named 'tensorflow'\" in done.stderr)\n"
+    )
+    assert run(path, cwd=tmp_path)[0] == " True\n"
+    package = next(other.glob("lib/*/site-packages")) / "tensorflow"
+    package.mkdir()
+    (package / "__init__.py").write_text("REAL = 'the real one'\n")
+    (package / "inner.py").write_text("")
+    assert run(path, cwd=tmp_path)[0] == "the real one False\n"
+
+
+def test_a_broken_pipe_of_the_program_is_its_own(program, tmp_path):
+    """A BrokenPipeError that the program does not catch ends it with a traceback and status 1, as with plain python."""
+    path = program("raise BrokenPipeError('the reader of the samples went away')\n")
+    _, err = run(path, cwd=tmp_path, code=1)
+    assert "prog.py" in err and "BrokenPipeError: the reader of the samples went away" in err

@@ -89,3 +89,13 @@ def test_eager_mode(tmp_path):
         summary.import_event(tf.Event(step=5, wall_time=1.0).SerializeToString())
     writer.close()
     assert written(tmp_path) == [(4, "s", "simple_value"), None]
+
+
+def test_embeddings(tmp_path):
+    """The projector's settings stand as text beside the event file."""
+    projector = tf.contrib.tensorboard.plugins.projector
+    config = projector.ProjectorConfig()
+    config.embeddings.add(tensor_name="embedding", metadata_path="words.tsv")
+    with tf.summary.FileWriter(tmp_path) as writer:
+        projector.visualize_embeddings(writer, config)
+    assert 'tensor_name: "embedding"' in (tmp_path / "projector_config.pbtxt").read_text()

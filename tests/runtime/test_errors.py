@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import inspect
 import pickle
 from pathlib import Path
@@ -157,6 +158,9 @@ def test_every_class_reaches_the_caller_with_its_op(kind):
     ("raised", "kind"),
     [
         (MemoryError("no room"), errors.ResourceExhaustedError),
+        (RuntimeError("could not create a primitive"), errors.ResourceExhaustedError),
+        (RuntimeError("can't start new thread"), errors.ResourceExhaustedError),
+        (OSError(errno.ENOMEM, "Cannot allocate memory"), errors.ResourceExhaustedError),
         (NotImplementedError("not for bool"), errors.UnimplementedError),
         (RuntimeError("sizes"), errors.InvalidArgumentError),
         (ValueError("value"), errors.InvalidArgumentError),
@@ -164,7 +168,7 @@ def test_every_class_reaches_the_caller_with_its_op(kind):
         (KeyError("key"), errors.InternalError),
         (AssertionError("defect"), errors.InternalError),
     ],
-    ids=lambda item: item.__name__ if isinstance(item, type) else type(item).__name__,
+    ids=lambda item: item.__name__ if isinstance(item, type) else repr(item),
 )
 def test_errors_of_the_engine_are_explained(raised, kind):
     """Nothing but tf.errors leaves a run; the first error stays its cause."""

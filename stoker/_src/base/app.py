@@ -1,4 +1,4 @@
-"""`tf.app.run`, and what a program may ask about its files and the package it runs on."""
+"""`tf.app.run`, and information about the program's files and this package."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ export_constant(version.__name__, "MONOLITHIC_BUILD", "__monolithic_build__")
 
 @export(v1="app.run")
 def run(main: Callable[[list[str]], Any] | None = None, argv: Sequence[str] | None = None) -> None:
-    """Parses the flags and calls `main` with what is left of the command line; exits with what it returns.
+    """Parses the flags, calls `main` with the remaining command line, and exits with its result.
 
     Args:
-        main: by default the function `main` of the program.
-        argv: the command line, by default `sys.argv`. Flags that were not defined are left in it.
+        main: by default the function `main` of the main module.
+        argv: the command line, by default `sys.argv`. Undefined flags are left in it.
     """
     if main is None:
         main = sys.modules["__main__"].main
-    get_logger()  # made before absl sets logging up, it writes its own lines
+    get_logger()  # created before absl configures logging, so that it writes its own lines
     _absl.run(
         cast(Any, main),
         list(argv) if argv is not None else None,
@@ -50,7 +50,7 @@ def run(main: Callable[[list[str]], Any] | None = None, argv: Sequence[str] | No
 
 
 def _caller_folder() -> str:
-    """The folder of the file whose function called ours."""
+    """The folder of the file that called the public function."""
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename == __file__:
         frame = frame.f_back
@@ -62,7 +62,7 @@ def load_resource(path: str) -> bytes:
     """The contents of a file in the package.
 
     Raises:
-        OSError: it cannot be read.
+        OSError: the file cannot be read.
     """
     with open(os.path.join(get_root_dir_with_all_resources(), path), "rb") as file:
         return file.read()
@@ -82,13 +82,13 @@ def get_root_dir_with_all_resources() -> str:
 
 @export(v1="resource_loader.get_path_to_datafile")
 def get_path_to_datafile(path: str) -> str:
-    """A path beside the file that calls this."""
+    """A path relative to the file that calls this."""
     return os.path.join(_caller_folder(), path)
 
 
 @export(v1="resource_loader.readahead_file_path")
 def readahead_file_path(path: str, readahead: str = "128M") -> str:
-    """The path as it is: the hint is for file systems that are not here."""
+    """Returns the path unchanged. The hint is for file systems that stoker does not have."""
     return path
 
 
@@ -100,7 +100,7 @@ def get_lib() -> str:
 
 @export("sysconfig.get_include")
 def get_include() -> str:
-    """Where headers would be: there are none, as ops are written in Python."""
+    """The folder for C++ headers. There are none, because ops are written in Python."""
     return str(_PACKAGE / "include")
 
 
@@ -118,7 +118,7 @@ def get_link_flags() -> list[str]:
 
 @export("load_library")
 def load_library(library_location: str) -> None:
-    """TensorFlow loads C++ kernels here.
+    """Not supported. TensorFlow loads C++ kernels with this function.
 
     Raises:
         NotImplementedError: always; kernels written against TensorFlow's C++ interface cannot run on PyTorch.
@@ -131,19 +131,19 @@ def load_library(library_location: str) -> None:
 
 @export("load_op_library")
 def load_op_library(library_filename: str) -> Any:
-    """TensorFlow loads C++ ops here.
+    """Not supported. TensorFlow loads C++ ops with this function.
 
     Raises:
-        NotImplementedError: always, as `load_library`.
+        NotImplementedError: always; see `load_library`.
     """
     return load_library(library_filename)
 
 
 @export(v1="load_file_system_library")
 def load_file_system_library(library_filename: str) -> None:
-    """TensorFlow loads a C++ file system here.
+    """Not supported. TensorFlow loads a C++ file system with this function.
 
     Raises:
-        NotImplementedError: always, as `load_library`; file systems come from fsspec.
+        NotImplementedError: always; file systems come from fsspec.
     """
     load_library(library_filename)

@@ -1,4 +1,4 @@
-"""Names that programs should leave: the first call says what takes their place."""
+"""Deprecation warnings: the first call of a deprecated function logs its replacement."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from stoker._src.base import tf_logging
 
 
 def deprecated(date: str | None, instructions: str, warn_once: bool = True) -> Callable[[Any], Any]:
-    """Marks a function as deprecated: its first call writes a warning."""
+    """Marks a function as deprecated. Its first call logs a warning."""
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         told: list[bool] = []

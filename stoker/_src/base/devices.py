@@ -1,4 +1,4 @@
-"""Device names: `/job:worker/replica:0/task:1/device:GPU:0`, in part or in whole."""
+"""Partial or full device names, such as `/job:worker/replica:0/task:1/device:GPU:0`."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _PART = re.compile(
 
 
 class DeviceSpec:
-    """The parts of a device name; each may be None.
+    """The parts of a device name. Each part may be None.
 
-    Two forms exist in TensorFlow: the 1.x one can be changed after creation, the 2.x one is replaced. This one serves both.
+    TensorFlow's 1.x class is mutable, and its 2.x class is immutable. This class serves both.
     """
 
     def __init__(
@@ -34,10 +34,10 @@ class DeviceSpec:
 
     @classmethod
     def from_string(cls, spec: str) -> DeviceSpec:
-        """Reads a device name.
+        """Parses a device name.
 
         Raises:
-            ValueError: `spec` is not one.
+            ValueError: `spec` is not a device name.
         """
         return cls().parse_from_string(spec)
 
@@ -63,7 +63,7 @@ class DeviceSpec:
         return self
 
     def merge_from(self, other: DeviceSpec) -> None:
-        """Takes over every part that `other` states."""
+        """Overrides the parts that `other` specifies."""
         for part in ("job", "replica", "task"):
             if getattr(other, part) is not None:
                 setattr(self, part, getattr(other, part))
@@ -103,7 +103,7 @@ class DeviceSpec:
 
 
 def canonical_name(device: Any) -> str:
-    """A device name in TensorFlow's normal form: `/cpu:0` is `/device:CPU:0`."""
+    """A device name in TensorFlow's canonical form: `/cpu:0` becomes `/device:CPU:0`."""
     if device is None:
         return ""
     if isinstance(device, DeviceSpec):
@@ -112,7 +112,7 @@ def canonical_name(device: Any) -> str:
 
 
 def merge_device(outer: Any, inner: str) -> str:
-    """The device of an op in an inner `tf.device` block inside an outer one: what the inner one states wins."""
+    """The device of an op in nested `tf.device` blocks. Parts that the inner block specifies take precedence."""
     if not inner:
         return canonical_name(outer)
     spec = DeviceSpec.from_string(canonical_name(outer))

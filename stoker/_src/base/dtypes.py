@@ -1,4 +1,4 @@
-"""Element types: TensorFlow's names, wire numbers and NumPy counterparts. Torch's are in `ops/support/values.py`."""
+"""Dtypes: TensorFlow's names, enum numbers and NumPy counterparts. `ops/support/values.py` has torch's dtypes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ REF_OFFSET = 100
 
 
 class DType:
-    """The type of a tensor's elements. Equal to its wire number, its name and its NumPy dtype where TensorFlow's is."""
+    """The dtype of a tensor. As in TensorFlow, it equals its enum number, its name and its NumPy dtype."""
 
     __slots__ = ("_enum", "_name", "_numpy", "__weakref__")
 
@@ -21,18 +21,18 @@ class DType:
     _numpy: Any
 
     def __new__(cls, type_enum: int, handle_data: Any = None) -> DType:
-        # There is one object for each dtype, so that dtypes can be compared with `is`.
+        # There is one object for each dtype, so dtypes can be compared with `is`.
         known = _BY_ENUM.get(int(type_enum))
         if known is None:
             raise TypeError(f"type_enum is not a valid types_pb2.DataType: {type_enum!r}")
         return known
 
     def __init__(self, type_enum: int, handle_data: Any = None) -> None:
-        """The dtype of a wire number.
+        """Returns the dtype with an enum number.
 
         Raises:
-            TypeError: an unknown number, or handle data, which describes what a resource handle of TensorFlow's own
-                runtime points to.
+            TypeError: the number is unknown, or handle data is given, which describes what a resource handle of TensorFlow's
+                runtime refers to.
         """
         if handle_data is not None:
             raise TypeError(f"handle_data must be of the type HandleData, got {handle_data!r}")
@@ -47,7 +47,7 @@ class DType:
 
     @property
     def as_numpy_dtype(self) -> Any:
-        """The NumPy scalar type; `object` for strings, variants and resources as TensorFlow does."""
+        """The NumPy scalar type; `object` for strings, variants and resources, as in TensorFlow."""
         return self._numpy
 
     @property
@@ -127,7 +127,7 @@ class DType:
         if base.is_integer or base.is_quantized:
             return getattr(np.iinfo(base._numpy), which)
         if base.is_floating:
-            # numpy.finfo does not know bfloat16 and the float8 types.
+            # numpy.finfo does not support bfloat16 and the float8 types.
             return getattr(ml_dtypes.finfo(base._numpy), which)
         raise TypeError(f"Cannot find {which}imum value of {self!r}.")
 
@@ -218,7 +218,7 @@ for _alias, _target in (("half", float16), ("float", float32), ("double", float6
 
 QUANTIZED_DTYPES = _QUANTIZED | {each._as_ref for each in _QUANTIZED}
 
-# Sets that op definitions use for their type attributes.
+# Sets of dtypes for the type attributes of op definitions.
 FLOATS = (bfloat16, float16, float32, float64)
 COMPLEX = (complex64, complex128)
 SIGNED_INTS = (int8, int16, int32, int64)
@@ -242,10 +242,10 @@ _BY_PYTHON: dict[Any, DType] = {
 
 
 def as_dtype(type_value: Any) -> DType:
-    """The DType that `type_value` (a DType, wire number, name, NumPy or Python type) stands for.
+    """Converts `type_value` (a DType, enum number, name, NumPy or Python type) to a DType.
 
     Raises:
-        TypeError: there is none.
+        TypeError: there is no such dtype.
     """
     if type(type_value) is DType:
         return type_value
@@ -255,14 +255,16 @@ def as_dtype(type_value: Any) -> DType:
         return _BY_NAME[type_value]
     if isinstance(type_value, type) and type_value in _BY_PYTHON:
         return _BY_PYTHON[type_value]
-    if type_value is not None and type_value is not int:  # TensorFlow leaves open which integers are meant
+    if (
+        type_value is not None and type_value is not int
+    ):  # TensorFlow does not convert `int`, because its width is ambiguous
         known = getattr(type_value, "dtype", None)
         if isinstance(known, np.dtype):
             type_value = known
-        elif type(known) is DType:  # tensors and variables have a dtype and are none
+        elif type(known) is DType:  # tensors and variables have a dtype but are not dtypes
             raise TypeError(f"Cannot convert the argument `type_value`: {type_value!r} to a TensorFlow DType.")
         elif isinstance(type_value, type) and not issubclass(type_value, np.generic) and type_value is not object:
-            # NumPy would take any class for a kind of object.
+            # NumPy would accept any class as an object dtype.
             raise TypeError(f"Cannot convert the argument `type_value`: {type_value!r} to a TensorFlow DType.")
         try:
             numpy_type = np.dtype(type_value)  # pyright: ignore[reportCallIssue, reportArgumentType]
@@ -277,7 +279,7 @@ def as_dtype(type_value: Any) -> DType:
 
 
 class DTypeSet(tuple[DType, ...]):
-    """The dtypes a type attribute allows, with the one it has when nothing says otherwise."""
+    """The dtypes that a type attribute allows, and its default."""
 
     default: DType | None
 

@@ -1,25 +1,25 @@
-"""The exceptions a program meets on a bad day.
+"""The exceptions of TensorFlow.
 
     Exception
     └── OpError                      node_def, op, message, error_code
         ├── CancelledError            1   the operation was cancelled (a queue was closed, a session ended)
-        ├── UnknownError              2   nothing more precise is known
-        ├── InvalidArgumentError      3   a value, shape or dtype the op cannot take
-        ├── DeadlineExceededError     4   RunOptions.timeout_in_ms ran out
-        ├── NotFoundError             5   a file, key, device or resource is not there
-        ├── AlreadyExistsError        6   something to be created is there already
-        ├── PermissionDeniedError     7   the caller may not do this
-        ├── ResourceExhaustedError    8   memory, disk or a stated limit ran out
+        ├── UnknownError              2   no more specific class applies
+        ├── InvalidArgumentError      3   a value, shape or dtype is invalid for the op
+        ├── DeadlineExceededError     4   RunOptions.timeout_in_ms has expired
+        ├── NotFoundError             5   a file, key, device or resource does not exist
+        ├── AlreadyExistsError        6   an object to be created exists already
+        ├── PermissionDeniedError     7   the caller has no permission
+        ├── ResourceExhaustedError    8   memory, disk or a stated limit is exhausted
         ├── FailedPreconditionError   9   an uninitialized variable or table was read
-        ├── AbortedError             10   a concurrent action won
+        ├── AbortedError             10   a concurrent operation took precedence
         ├── OutOfRangeError          11   the input has ended
         ├── UnimplementedError       12   this combination is not supported
-        ├── InternalError            13   a defect of ours
-        ├── UnavailableError         14   a server does not answer
+        ├── InternalError            13   a defect of stoker
+        ├── UnavailableError         14   a server does not respond
         ├── DataLossError            15   a file is damaged
         └── UnauthenticatedError     16   the caller could not be identified
 
-Class names, codes and attributes are TensorFlow's. `OpError.__str__` adds the node and the user's line that made it.
+Class names, codes and attributes are TensorFlow's. `OpError.__str__` adds the node and the user's line that created it.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ UNAUTHENTICATED = 16
 
 
 class OperatorNotAllowedInGraphError(TypeError):
-    """A tensor of a graph was used as only a value can be: as a condition, in a loop."""
+    """A symbolic tensor was used as a Python value, such as in a condition or a loop."""
 
 
 class InaccessibleTensorError(ValueError):
-    """A tensor was used outside of the graph or function it belongs to."""
+    """A tensor was used outside of its graph or function."""
 
 
 class OpError(Exception):
@@ -58,7 +58,7 @@ class OpError(Exception):
 
     Attributes:
         node_def: the NodeDef of the op that failed, or None.
-        op: the Operation that failed, or None when it is not in the graph (or there is none).
+        op: the Operation that failed, or None if it is unknown or not in the graph.
         message: what went wrong, without the location.
         error_code: one of the integer codes of this module.
     """
@@ -98,14 +98,16 @@ class OpError(Exception):
         if self._op is None:
             return self._message
         lines = [self._message, f'  node "{self._op.name}", made at {self._op.user_line}']
-        inputs = [f'"{t.name}"' for t in self._op.inputs if not getattr(t, "is_eager", False)]  # those have no names
+        inputs = [
+            f'"{t.name}"' for t in self._op.inputs if not getattr(t, "is_eager", False)
+        ]  # eager tensors have no names
         if inputs:
             lines.append("  inputs: " + ", ".join(inputs))
         return "\n".join(lines)
 
 
 def _rebuild(cls: type[OpError], node_def: Any, message: str, code: int) -> OpError:
-    """Unpickling: an error crosses processes without its graph."""
+    """For unpickling: an error is sent between processes without its graph."""
     if cls is OpError:
         return OpError(node_def, None, message, code)
     return cls(node_def, None, message)
@@ -125,7 +127,7 @@ def _coded(code: int):
 
 class _CodedError(OpError):
     def __init__(self, node_def: Any, op: Any, message: str, *args: Any) -> None:
-        # A trailing positional argument (TensorFlow passes the status payloads there) is accepted and unused.
+        # A trailing positional argument (TensorFlow's status payloads) is accepted and ignored.
         super().__init__(node_def, op, message)
 
 
@@ -136,17 +138,17 @@ class CancelledError(_CodedError):
 
 @_coded(UNKNOWN)
 class UnknownError(OpError):
-    """An error of unknown kind; `error_code` may say more."""
+    """An error of unknown kind. `error_code` may be more specific."""
 
 
 @_coded(INVALID_ARGUMENT)
 class InvalidArgumentError(_CodedError):
-    """An operation received a value, shape or dtype that it cannot take."""
+    """An operation received an invalid value, shape or dtype."""
 
 
 @_coded(DEADLINE_EXCEEDED)
 class DeadlineExceededError(_CodedError):
-    """A time limit ran out before the operation finished."""
+    """A time limit expired before the operation finished."""
 
 
 @_coded(NOT_FOUND)
@@ -156,7 +158,7 @@ class NotFoundError(_CodedError):
 
 @_coded(ALREADY_EXISTS)
 class AlreadyExistsError(_CodedError):
-    """Something that was to be created exists already."""
+    """An object to be created exists already."""
 
 
 @_coded(PERMISSION_DENIED)
@@ -166,12 +168,12 @@ class PermissionDeniedError(_CodedError):
 
 @_coded(RESOURCE_EXHAUSTED)
 class ResourceExhaustedError(_CodedError):
-    """Memory, disk space or a stated limit ran out."""
+    """Memory, disk space or a stated limit is exhausted."""
 
 
 @_coded(FAILED_PRECONDITION)
 class FailedPreconditionError(_CodedError):
-    """The system is not in the state the operation needs, such as a variable read before it was initialized."""
+    """The system is not in the required state, such as when a variable is read before it is initialized."""
 
 
 @_coded(ABORTED)
@@ -191,12 +193,12 @@ class UnimplementedError(_CodedError):
 
 @_coded(INTERNAL)
 class InternalError(_CodedError):
-    """An invariant of the system does not hold: a defect."""
+    """An internal invariant does not hold. This is a defect."""
 
 
 @_coded(UNAVAILABLE)
 class UnavailableError(_CodedError):
-    """A service does not answer at the moment; trying again may help."""
+    """A service does not respond. Retrying may help."""
 
 
 @_coded(DATA_LOSS)
@@ -220,7 +222,7 @@ def error_code_from_exception_type(cls: type[OpError]) -> int:
 
 
 class raise_exception_on_not_ok_status:
-    """A context whose status, where its block sets a code other than OK, is raised as that code's error at the end."""
+    """A context that raises the error of its status at the end, if the block sets a code other than OK."""
 
     def __init__(self) -> None:
         self.code, self.message = OK, ""

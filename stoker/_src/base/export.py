@@ -1,6 +1,6 @@
-"""Public names, stated beside what they name; `scripts/api_gen` writes the public modules from them.
+"""Public names, declared next to their definitions. `scripts/api_gen` generates the public modules from them.
 
-@export("nn.relu", v1="nn.relu6")     tf.nn.relu in both namespaces, and one more in 1.x
+@export("nn.relu", v1="nn.relu6")     tf.nn.relu in both namespaces, and one more name in 1.x
 @export(v2="math.log", v1=("log", "math.log"))
 export_constant(__name__, "float32", "float32", "dtypes.float32")
 """
@@ -39,7 +39,7 @@ def export(*names: str, v1: Names = (), v2: Names = ()) -> Callable[[Object], Ob
 
 
 def named(name: str, doc: str | None = None) -> Callable[[Object], Object]:
-    """Names a function that another one makes as if it were written out, and describes it."""
+    """Sets the name and docstring of a function that is created by another function."""
 
     def attach(item: Object) -> Object:
         item.__name__ = item.__qualname__ = name
@@ -51,7 +51,7 @@ def named(name: str, doc: str | None = None) -> Callable[[Object], Object]:
 
 
 def export_constant(module: str, attribute: str, *names: str, v1: Names = (), v2: Names = ()) -> None:
-    """Gives attribute `attribute` of `module` its public names."""
+    """Gives the attribute `attribute` of `module` its public names."""
     for name in (*names, *_names(v1)):
         _register("v1", name, module, attribute)
     for name in (*names, *_names(v2)):

@@ -1,4 +1,4 @@
-"""What was written in C, where it was built."""
+"""Optional C extensions."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 
 
 def extension(name: str) -> Any:
-    """An extension module, or None where there was no compiler to build it or `STOKER_NO_NATIVE` is set.
+    """An extension module, or None if it was not built or `STOKER_NO_NATIVE` is set.
 
-    Whoever asks has the same in Python, slower: that is what runs without it, and what it is tested against.
+    Every caller has a slower Python implementation as a fallback, against which the extension is tested.
     """
     if os.environ.get("STOKER_NO_NATIVE"):
         return None

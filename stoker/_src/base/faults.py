@@ -1,4 +1,4 @@
-"""Defects of ours are told from mistakes of the user: what Python raises in a line of ours is not the user's to mend."""
+"""Distinguishes defects of stoker from errors of the user: an exception that Python raises in stoker's own code is a defect."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ _OURS = (_ROOT, "<stoker step")
 _LIBRARIES = tuple({sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")})
 _KINDS = (AttributeError, NameError, TypeError, KeyError)
 _RAISE = dis.opmap["RAISE_VARARGS"]
-# How torch's functions refuse an argument: they are given what the user gave.
+# How torch functions refuse an argument, which may come from the user.
 _REFUSED = re.compile(r"\w+\(\)(: argument|: \w+ ?\w* ?must be| received an invalid combination)")
 
 
 def own_fault(error: BaseException, op: Any) -> BaseException | None:
-    """The exception to raise where `error` shows a defect of ours in a kernel, shape rule or gradient of `op`; else None.
+    """The exception to raise if `error` is a defect in a kernel, shape rule or gradient of `op`; else None.
 
-    That is an AttributeError, NameError, TypeError or KeyError that Python raised in a line of ours. One that our code raises on
-    purpose, that a library raises, or that came by way of the user's code (callbacks, registered gradients) is none.
-    With `settings.raise_faults` the error itself is returned.
+    A defect is an AttributeError, NameError, TypeError or KeyError that Python itself raised in stoker's code. Exceptions that stoker
+    raises on purpose, that a library raises, or that come from the user's code (callbacks, registered gradients) are not defects.
+    With `settings.raise_faults`, the error itself is returned.
     """
     if not isinstance(error, _KINDS) or (isinstance(error, TypeError) and _REFUSED.match(str(error))):
         return None
@@ -55,10 +55,10 @@ def _is_ours(trace: TracebackType) -> bool:
 
 
 def _is_known(trace: TracebackType) -> bool:
-    """Whether a frame is ours or a library's, not the user's."""
+    """Whether a frame belongs to stoker or a library, not to the user."""
     return _is_ours(trace) or trace.tb_frame.f_code.co_filename.startswith((*_LIBRARIES, "<frozen"))
 
 
 def _raises(trace: TracebackType) -> bool:
-    """Whether the frame's own `raise` made the error."""
+    """Whether a `raise` statement in the frame raised the error."""
     return trace.tb_frame.f_code.co_code[trace.tb_lasti] == _RAISE

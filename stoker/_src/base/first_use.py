@@ -1,4 +1,4 @@
-"""Names that a public package has from their first use on: importing it is quick, and what needs no op (flags, logging) stays so."""
+"""Lazy names of public packages: importing is fast, and features that need no op (flags, logging) never load torch."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 def names_on_first_use(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """The `__getattr__` and `__dir__` of a package whose names are those of its module `_names`.
 
-    A public module of the package is imported by itself; any other name brings all of them, as ordinary attributes.
+    A public submodule is imported separately. Any other name loads all names as ordinary attributes.
     """
 
     def fill() -> dict[str, Any]:

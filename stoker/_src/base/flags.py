@@ -1,4 +1,4 @@
-"""`tf.flags`: absl's flags, read from the command line when a value is first asked for."""
+"""`tf.flags`: absl's flags, parsed from the command line when a value is first read."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from absl import flags as _absl
 
 from stoker._src.base.export import export_constant
 
-# Older spellings of the parameters of DEFINE_*.
+# Older names of the parameters of DEFINE_*.
 _SPELLINGS = {"flag_name": "name", "default_value": "default", "docstring": "help"}
 
 
@@ -31,7 +31,7 @@ def _with_older_spellings(define: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class _ParsedWhenRead:
-    """absl's FLAGS, which parses `sys.argv` when a flag is first read: 1.x programs read flags before `app.run`."""
+    """absl's FLAGS, which parses `sys.argv` when a flag is first read, because 1.x programs read flags before `app.run`."""
 
     __slots__ = ("_values",)
 
@@ -71,7 +71,7 @@ class _ParsedWhenRead:
         return self._values(argv, known_only=known_only)
 
     def _parse_flags(self, args: Any = None) -> None:
-        """Parses the command line unless that has happened; a name of early 1.x that programs call."""
+        """Parses the command line unless it was parsed before. Programs of early 1.x call this name."""
         if not self._values.is_parsed():
             self._values(sys.argv if args is None else [sys.argv[0], *args])
 

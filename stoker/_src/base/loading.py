@@ -1,4 +1,4 @@
-"""How torch, the ops and what runs them are loaded: once, by the first module that needs them, as quickly as the machine allows."""
+"""Loads torch, the ops and the runtime once, when the first module needs them, as fast as possible."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-# How often a thread of torch's OpenMP looks for work before it sleeps, on a busy machine: for some microseconds instead of milliseconds.
-# There the threads that look keep those that have work from running, and a step took up to twenty times as long.
+# How often a torch OpenMP thread polls for work before it sleeps, on a busy machine: for microseconds instead of milliseconds.
+# On a busy machine, polling threads keep the working ones from running, and a step took up to twenty times as long.
 _SPINS_WHEN_BUSY = "1000"
-_BUSY = 2.5  # programs that want to run, for each processor; a test run or a build just before leaves less
+_BUSY = 2.5  # runnable processes per processor; a test run or a build just before leaves a lower number
 
 
 def _settings() -> dict[str, str]:
-    """What torch and its OpenMP read from the environment while they are loaded, less what the user chose."""
+    """The environment variables that torch and its OpenMP read while they are loaded, except those that the user set."""
     settings = {
         "THP_MEM_ALLOC_ENABLE": "1"
-    }  # large tensors in large pages: rows of a large table are found twice as fast
+    }  # large pages for large tensors: gathers from a large table are twice as fast
     waiting = "GOMP_SPINCOUNT" in os.environ or "OMP_WAIT_POLICY" in os.environ
     if not waiting and hasattr(os, "getloadavg") and os.getloadavg()[0] >= _BUSY * (os.cpu_count() or 1):
         settings["GOMP_SPINCOUNT"] = _SPINS_WHEN_BUSY
@@ -40,7 +40,7 @@ def _set(settings: dict[str, str]) -> Iterator[None]:
             del os.environ[name]
 
 
-# What torch and the ops import in any case. The linker reads one library at a time, so those that have one of their own come first.
+# Modules that torch and the ops import anyway. The linker loads one library at a time, so modules with a library come first.
 _WITH_LIBRARIES = (
     "numpy",
     "google.protobuf.message",
@@ -67,12 +67,12 @@ _WITHOUT = (
 
 
 def _import_torch() -> None:
-    """Imports torch, whose library the linker reads, without need of the interpreter, while Python reads other modules."""
+    """Imports torch. While the linker loads its library without the GIL, Python imports other modules."""
     spec = None if "torch" in sys.modules else importlib.util.find_spec("torch")
     if spec is None or spec.origin is None or not sys.platform.startswith("linux"):
         importlib.import_module("torch")
         return
-    # Called by name, dlopen runs with the interpreter's lock released, which loading by `ctypes.CDLL` does not. Its failure is found by torch.
+    # Called by name, dlopen runs with the GIL released, unlike `ctypes.CDLL`. torch reports a failure later.
     library = os.path.join(os.path.dirname(spec.origin), "lib", "libtorch_cpu.so").encode()
     reading = threading.Thread(target=ctypes.CDLL(None).dlopen, args=(library, os.RTLD_NOW), name="torch library")
     for module in _WITH_LIBRARIES:
@@ -84,17 +84,17 @@ def _import_torch() -> None:
 
 
 def load() -> None:
-    """Imports torch, the ops and what runs them, with the cycle collector at rest.
+    """Imports torch, the ops and the runtime, with garbage collection off.
 
-    The hundreds of thousands of objects they make live as long as the process, and searching them for garbage again and again
-    takes a third of the time to import them. They are set aside (`gc.freeze`), so later collections do not search them either.
+    Importing creates hundreds of thousands of objects that live as long as the process. Repeated collection of them would
+    take a third of the import time. They are also excluded from later collections (`gc.freeze`).
     """
     collecting = gc.isenabled()
     gc.disable()
     try:
         with _set(_settings()):
             _import_torch()
-            sys.modules["torch"].empty(1)  # the allocator reads its setting when it is first used
+            sys.modules["torch"].empty(1)  # the allocator reads its setting on first use
         ops = importlib.import_module("stoker._src.ops")
         for module in pkgutil.walk_packages(ops.__path__, ops.__name__ + "."):
             if ".native" not in module.name:

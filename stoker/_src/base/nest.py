@@ -1,13 +1,13 @@
 """Nested structures: `tf.nest`, and the helpers of 1.x's `nest` module that programs import.
 
 A structure is a leaf, or a container of structures. Containers are lists, tuples, namedtuples, mappings, mapping
-views, every other `collections.abc.Sequence` but str and bytes, attrs classes, and types with TensorFlow 2's
-`__tf_flatten__`/`__tf_unflatten__`. Everything else, NumPy arrays and sets included, is a leaf. Mappings are walked in
-sorted key order, whatever order they were filled in.
+views, every other `collections.abc.Sequence` except str and bytes, attrs classes, and types with TensorFlow 2's
+`__tf_flatten__`/`__tf_unflatten__`. Everything else, including NumPy arrays and sets, is a leaf. Mappings are visited in
+sorted key order, regardless of insertion order.
 
-How a type is walked and rebuilt is decided once per type and kept (`_Layout`): `Session.run` flattens its fetches on
-every call. Composites (SparseTensor, IndexedSlices, RaggedTensor) are leaves unless `expand_composites=True`. This room
-knows no tensors: `graph/type_spec.py` registers the types that specs describe.
+How a type is flattened and rebuilt is determined once per type and cached (`_Layout`), because `Session.run` flattens its
+fetches on every call. Composites (SparseTensor, IndexedSlices, RaggedTensor) are leaves unless `expand_composites=True`. This
+module does not depend on tensors: `graph/type_spec.py` registers the composite types.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ import collections
 from collections.abc import Callable, Iterable, Iterator, Mapping, MappingView, MutableMapping, Sequence
 from typing import Any, NamedTuple
 
-_CACHE_LIMIT = 4096  # types; programs that make classes in a loop must not grow the tables without end
+_CACHE_LIMIT = 4096  # types; programs that create classes in a loop must not grow the tables forever
 
 
 class _Layout(NamedTuple):
-    """How one container type is taken apart and put together."""
+    """How one container type is flattened and rebuilt."""
 
     children: Callable[[Any], Iterable[Any]]
-    items: Callable[[Any], Iterable[tuple[tuple[Any, ...], Any]]]  # (steps of the path, child), in the same order
+    items: Callable[[Any], Iterable[tuple[tuple[Any, ...], Any]]]  # (path steps, child), in the same order
     rebuild: Callable[[Any, list[Any]], Any]  # (instance of the type, one value per child)
 
 
 class Composite(NamedTuple):
-    """How a composite tensor type is taken apart and put together."""
+    """How a composite tensor type is flattened and rebuilt."""
 
     components: Callable[[Any], Sequence[Any]]
     rebuild: Callable[[Any, Sequence[Any]], Any]
@@ -44,14 +44,14 @@ def register_composite(
     rebuild: Callable[[Any, Sequence[Any]], Any],
     compatible: Callable[[Any, Any], bool] | None = lambda first, second: True,
 ) -> None:
-    """Lets `expand_composites=True` open instances of `cls` (and of its subclasses).
+    """Lets `expand_composites=True` expand instances of `cls` and its subclasses.
 
     Args:
         cls: the composite type.
-        components: gives the parts of an instance, in a fixed order; a part may be a structure itself.
-        rebuild: takes an instance and as many new parts, and gives an instance with those parts.
-        compatible: whether an instance and another, or a spec, may stand for each other in `assert_same_structure`
-            (TensorFlow compares their dtypes). None for specs: two of them are compared by their parts.
+        components: returns the components of an instance, in a fixed order. A component may be a structure.
+        rebuild: takes an instance and the new components, and returns an instance with those components.
+        compatible: whether an instance matches another instance or a spec in `assert_same_structure`
+            (TensorFlow compares their dtypes). None for specs, which are compared by their components.
     """
     _COMPOSITES[cls] = Composite(components, rebuild, compatible)
     _PLAIN.clear()
@@ -59,7 +59,7 @@ def register_composite(
 
 
 def register_leaf(cls: type) -> None:
-    """Keeps `cls` (and its subclasses) a leaf although a base class of it is a composite."""
+    """Makes `cls` and its subclasses leaves even if a base class is a composite."""
     _COMPOSITES[cls] = None
     _PLAIN.clear()
     _EXPANDED.clear()
@@ -107,7 +107,7 @@ def _mapping_items(mapping: Mapping[Any, Any]) -> list[tuple[tuple[Any], Any]]:
 
 def _rebuild_dict(instance: Any, values: list[Any]) -> Any:
     by_key = dict(zip(_sorted_keys(instance), values))
-    # The new mapping keeps the order of the old one's keys, not the sorted one.
+    # The rebuilt mapping has the key order of the original, not sorted order.
     return {key: by_key[key] for key in instance}
 
 
@@ -161,7 +161,9 @@ def _as_list(instance: Any, values: list[Any]) -> list[Any]:
 _LIST = _Layout(_itself, _numbered, lambda instance, values: values)
 _TUPLE = _Layout(_itself, _numbered, lambda instance, values: tuple(values))
 _SEQUENCE = _Layout(_itself, _numbered, _from_list)
-_LISTED = _Layout(_itself, _numbered, _as_list)  # ranges and views cannot hold other values: lists take their place
+_LISTED = _Layout(
+    _itself, _numbered, _as_list
+)  # ranges and views cannot hold other values, so they are rebuilt as lists
 _NAMEDTUPLE = _Layout(_itself, _namedtuple_items, _from_arguments)
 _DICT = _Layout(_mapping_children, _mapping_items, _rebuild_dict)
 _MAPPING = _Layout(_mapping_children, _mapping_items, _rebuild_mapping)
@@ -199,7 +201,7 @@ def _classify(cls: type) -> _Layout | None:
 
 
 class _Layouts(dict[type, "_Layout | None"]):
-    """Type -> layout, None for leaves; filled as types are met."""
+    """A cache from type to layout, None for leaves."""
 
     def __init__(self, expand_composites: bool) -> None:
         super().__init__()
@@ -210,7 +212,7 @@ class _Layouts(dict[type, "_Layout | None"]):
         composite = _composite_of(cls) if self._expand_composites else None
         if composite is not None:
             components, rebuild = composite.components, composite.rebuild
-            name = cls.__name__  # TensorFlow puts it into the path, before the part's number
+            name = cls.__name__  # TensorFlow puts it into the path before the component's number
             layout = _Layout(
                 components,
                 lambda value: (((name, index), part) for index, part in enumerate(components(value))),
@@ -234,7 +236,7 @@ def _layouts(expand_composites: bool) -> _Layouts:
 
 
 def is_nested(seq: Any) -> bool:
-    """Whether `seq` is a container: a sequence (not a string), a mapping, or another type named in this module."""
+    """Whether `seq` is a container: a sequence (not a string), a mapping, or another container type of this module."""
     return _PLAIN[type(seq)] is not None
 
 
@@ -242,7 +244,7 @@ is_sequence = is_nested
 
 
 def is_nested_or_composite(seq: Any) -> bool:
-    """As `is_nested`, composite tensors included."""
+    """Like `is_nested`, but also true for composite tensors."""
     return _EXPANDED[type(seq)] is not None
 
 
@@ -260,7 +262,7 @@ def is_attrs(obj: Any) -> bool:
 
 
 def is_namedtuple(instance: Any, strict: bool = False) -> bool:
-    """Whether `instance` is a namedtuple; with `strict`, of a type that `namedtuple` made and no subclass."""
+    """Whether `instance` is a namedtuple. With `strict`, its type must come from `namedtuple` directly."""
     cls = type(instance)
     return _is_namedtuple_type(cls) and (not strict or cls.__base__ is tuple)
 
@@ -286,8 +288,8 @@ def flatten(structure: Any, expand_composites: bool = False) -> list[Any]:
     """The leaves of `structure`, depth first, mappings in sorted key order.
 
     Args:
-        structure: anything; a leaf gives a list of itself.
-        expand_composites: also take SparseTensor, IndexedSlices and RaggedTensor apart.
+        structure: any object. A leaf gives a list with itself.
+        expand_composites: whether to expand SparseTensor, IndexedSlices and RaggedTensor as well.
 
     Raises:
         TypeError: a mapping's keys cannot be sorted.
@@ -309,7 +311,7 @@ def _pack(structure: Any, layouts: _Layouts, take: Callable[[], Any]) -> Any:
 
 
 def pack_sequence_as(structure: Any, flat_sequence: Any, expand_composites: bool = False) -> Any:
-    """A structure like `structure` whose leaves are the elements of `flat_sequence`: the inverse of `flatten`.
+    """Packs the elements of `flat_sequence` into a structure like `structure`: the inverse of `flatten`.
 
     Raises:
         TypeError: `flat_sequence` is not a sequence, or a mapping's keys cannot be sorted.
@@ -365,7 +367,7 @@ def _described(value: Any) -> str:
 
 
 def _types_differ(first: Any, second: Any) -> _Mismatch | None:
-    """Whether two containers may not stand for each other. Called when their types are not both list or both tuple."""
+    """Whether two containers are of incompatible types. Called if they are not both lists or both tuples."""
     if isinstance(first, Mapping) and isinstance(second, Mapping):
         if first.keys() != second.keys():
             return _Mismatch(
@@ -440,11 +442,11 @@ def _count_mismatch(first: Any, second: Any) -> _Mismatch:
 
 
 def assert_same_structure(nest1: Any, nest2: Any, check_types: bool = True, expand_composites: bool = False) -> None:
-    """Checks that two structures are nested alike.
+    """Checks that two structures have the same nesting.
 
-    Namedtuples match when name and fields do; list subclasses match each other; mappings match any mapping with the
-    same keys. With `check_types=False` only nesting and counts are compared, and mappings by their sorted order; composites
-    that are expanded must be compatible either way.
+    Namedtuples match if name and fields match. List subclasses match each other. Mappings match any mapping with the
+    same keys. With `check_types=False`, only nesting and counts are compared, and mappings by sorted order. Expanded
+    composites must be compatible in either case.
 
     Raises:
         ValueError: nesting, counts or keys differ.
@@ -454,12 +456,12 @@ def assert_same_structure(nest1: Any, nest2: Any, check_types: bool = True, expa
     if mismatch is None:
         return
     for structure in (nest1, nest2):
-        flatten(structure, expand_composites)  # keys that cannot be sorted are the first thing to mend
+        flatten(structure, expand_composites)  # unsortable keys are reported first
 
     def outline(structure: Any) -> str:
         try:
             return _shown(map_structure(lambda leaf: _DOT, structure, expand_composites=expand_composites))
-        except Exception:  # a type that takes no foreign leaves must not hide the mismatch itself
+        except Exception:  # a type that refuses other leaves must not hide the mismatch
             return f"({type(structure).__name__})"
 
     raise mismatch.error(
@@ -508,12 +510,12 @@ def map_structure(func: Callable[..., Any], *structure: Any, **kwargs: Any) -> A
     """Applies `func` to corresponding leaves of the structures.
 
     Args:
-        func: takes one argument per structure.
+        func: a function with one argument per structure.
         *structure: structures of the same nesting.
         **kwargs: `check_types` (True) and `expand_composites` (False), as in `assert_same_structure`.
 
     Returns:
-        The results, laid out as the first structure is.
+        The results, in the layout of the first structure.
 
     Raises:
         TypeError: `func` is not callable, or container types differ.
@@ -569,14 +571,14 @@ def flatten_with_joined_string_paths(
 
 
 def map_structure_with_tuple_paths(func: Callable[..., Any], *structure: Any, **kwargs: Any) -> Any:
-    """As `map_structure`, with each leaf's path as `func`'s first argument."""
+    """Like `map_structure`, with each leaf's path as the first argument of `func`."""
     if not structure:
         raise ValueError("Must provide at least one structure")
     return map_structure_with_tuple_paths_up_to(structure[0], func, *structure, **kwargs)
 
 
 def map_structure_with_paths(func: Callable[..., Any], *structure: Any, **kwargs: Any) -> Any:
-    """As `map_structure_with_tuple_paths`, with the path joined by slashes."""
+    """Like `map_structure_with_tuple_paths`, with the path joined by slashes."""
     return map_structure_with_tuple_paths(lambda path, *leaves: func(_joined(path), *leaves), *structure, **kwargs)
 
 
@@ -586,7 +588,7 @@ def map_structure_with_paths(func: Callable[..., Any], *structure: Any, **kwargs
 def _aligned(
     shallow: Any, tree: Any, layouts: _Layouts, check_types: bool, check_subtrees_length: bool
 ) -> list[tuple[tuple[Any, ...], Any, Any]]:
-    """[(steps of the path, child of shallow, child of tree), ...] of two containers; raises where they do not fit."""
+    """[(path steps, child of shallow, child of tree), ...] of two containers. Raises if they do not match."""
     layout, tree_layout = layouts[type(shallow)], layouts[type(tree)]
     assert layout is not None
     if tree_layout is None:
@@ -645,17 +647,17 @@ def assert_shallow_structure(
     expand_composites: bool = False,
     check_subtrees_length: bool = True,
 ) -> None:
-    """Checks that `input_tree` is nested as `shallow_tree` is, at least as far as that one goes.
+    """Checks that `input_tree` has the nesting of `shallow_tree`, up to the depth of the latter.
 
     Args:
-        shallow_tree: the structure to follow; its leaves stand for anything.
+        shallow_tree: the structure to follow. Its leaves match any subtree.
         input_tree: the structure to check.
-        check_types: also compare container types.
-        expand_composites: also look inside composite tensors.
-        check_subtrees_length: demand equal counts; with False `input_tree` may have more.
+        check_types: whether to compare container types as well.
+        expand_composites: whether to expand composite tensors.
+        check_subtrees_length: whether to require equal counts. If False, `input_tree` may have more children.
 
     Raises:
-        TypeError: a container meets a leaf or, with `check_types`, another type of container.
+        TypeError: a leaf is found instead of a container or, with `check_types`, another container type.
         ValueError: counts or keys differ.
     """
     for _ in _walk_up_to(shallow_tree, input_tree, _layouts(expand_composites), check_types, check_subtrees_length):
@@ -681,7 +683,7 @@ def flatten_up_to(
     expand_composites: bool = False,
     check_subtrees_length: bool = True,
 ) -> list[Any]:
-    """The subtrees of `input_tree` at the leaves of `shallow_tree`; raises as `assert_shallow_structure`."""
+    """The subtrees of `input_tree` at the leaves of `shallow_tree`. Raises like `assert_shallow_structure`."""
     layouts = _layouts(expand_composites)
     return [tree for _, tree in _walk_up_to(shallow_tree, input_tree, layouts, check_types, check_subtrees_length)]
 
@@ -691,7 +693,7 @@ def map_structure_with_tuple_paths_up_to(
 ) -> Any:
     """Applies `func(path, *subtrees)` at every leaf of `shallow_tree`.
 
-    Keywords are those of `assert_shallow_structure`; others go to `func`.
+    Keywords are those of `assert_shallow_structure`. Others are passed to `func`.
     """
     if not inputs:
         raise ValueError("Cannot map over no sequences")
@@ -705,7 +707,7 @@ def map_structure_with_tuple_paths_up_to(
 
 
 def map_structure_up_to(shallow_tree: Any, func: Callable[..., Any], *inputs: Any, **kwargs: Any) -> Any:
-    """Applies `func` to the subtrees of the inputs at every leaf of `shallow_tree`; the result is laid out like it."""
+    """Applies `func` to the subtrees of the inputs at every leaf of `shallow_tree`. The result has the layout of `shallow_tree`."""
     return map_structure_with_tuple_paths_up_to(
         shallow_tree, lambda path, *trees, **options: func(*trees, **options), *inputs, **kwargs
     )
@@ -714,16 +716,16 @@ def map_structure_up_to(shallow_tree: Any, func: Callable[..., Any], *inputs: An
 def get_traverse_shallow_structure(
     traverse_fn: Callable[[Any], Any], structure: Any, expand_composites: bool = False
 ) -> Any:
-    """A shallow structure of bools, for the `_up_to` functions, that goes as deep as `traverse_fn` says.
+    """A shallow structure of bools for the `_up_to` functions, as deep as `traverse_fn` says.
 
     Args:
-        traverse_fn: called with each substructure from the top; answers a bool (go in or not), or for a container a
-            structure of bools of depth one (for each child).
-        structure: what to walk.
-        expand_composites: also go into composite tensors.
+        traverse_fn: called with each substructure from the top. It returns a bool (whether to descend) or, for a container, a
+            structure of bools of depth one (one for each child).
+        structure: the structure to traverse.
+        expand_composites: whether to descend into composite tensors.
 
     Raises:
-        TypeError: `traverse_fn` answers something else.
+        TypeError: `traverse_fn` returns something else.
     """
     layouts = _layouts(expand_composites)
     layout = layouts[type(structure)]
@@ -758,11 +760,11 @@ def get_traverse_shallow_structure(
 
 
 def flatten_dict_items(dictionary: Mapping[Any, Any]) -> dict[Any, Any]:
-    """A dict with structured keys opened: {("a", "b"): (1, 2)} gives {"a": 1, "b": 2}.
+    """Flattens a dict with structured keys: {("a", "b"): (1, 2)} becomes {"a": 1, "b": 2}.
 
     Raises:
         TypeError: `dictionary` is not a mapping.
-        ValueError: a key and its value are not nested alike, or a key comes twice.
+        ValueError: a key and its value have different nesting, or a key is repeated.
     """
     if not isinstance(dictionary, Mapping):
         raise TypeError(f"input must be a dictionary, got {type(dictionary).__name__}")
@@ -785,7 +787,7 @@ def flatten_dict_items(dictionary: Mapping[Any, Any]) -> dict[Any, Any]:
 
 
 def list_to_tuple(structure: Any) -> Any:
-    """`structure` with every list in it replaced by a tuple."""
+    """`structure` with every list replaced by a tuple."""
     layout = _PLAIN[type(structure)]
     if layout is None:
         return structure

@@ -1,8 +1,8 @@
-"""Shapes: `Shape`, what shape rules compute with, and `TensorShape`/`Dimension`, what users see.
+"""Shapes: `Shape`, which shape rules compute with, and `TensorShape`/`Dimension`, the public classes.
 
-A `Shape` is an immutable tuple of sizes in which None is an unknown size, or wholly unknown (`Shape(None)`).
-`TensorShape` wraps one with TensorFlow's methods; iterating it gives `Dimension` objects in 1.x behaviour and plain
-integers in 2.x behaviour (`enable_v2_tensorshape`).
+A `Shape` is an immutable tuple of sizes. An unknown size is None, and a shape of unknown rank is `Shape(None)`.
+`TensorShape` wraps one with TensorFlow's methods. Iterating it gives `Dimension` objects with 1.x behaviour, and plain
+integers with 2.x behaviour (`enable_v2_tensorshape`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Dim = int | None
 
 
 class Shape:
-    """Sizes of a tensor as far as they are known. `dims` is None when not even the rank is."""
+    """The known sizes of a tensor. `dims` is None if the rank is unknown."""
 
     __slots__ = ("dims",)
 
@@ -37,7 +37,7 @@ class Shape:
 
     @property
     def size(self) -> int | None:
-        """The number of elements, or None."""
+        """The number of elements, or None if it is unknown."""
         if self.dims is None or None in self.dims:
             return None
         total = 1
@@ -47,14 +47,14 @@ class Shape:
 
     @property
     def mT(self) -> Shape:
-        """With the last two sizes exchanged."""
+        """The shape with the last two sizes swapped."""
         dims = self.at_least(2).dims
         if dims is None:
             return self
         return Shape((*dims[:-2], dims[-1], dims[-2]))
 
     def of_rank(self, rank: int) -> Shape:
-        """This shape, which must have `rank` dimensions; an unknown shape is read as that many unknown sizes."""
+        """Checks that the shape has `rank` dimensions. An unknown shape becomes that many unknown sizes."""
         if self.dims is None:
             return Shape((None,) * rank)
         if len(self.dims) != rank:
@@ -62,7 +62,7 @@ class Shape:
         return self
 
     def at_least(self, rank: int) -> Shape:
-        """This shape, which must have `rank` dimensions or more (an unknown one stays unknown)."""
+        """Checks that the shape has at least `rank` dimensions. An unknown shape stays unknown."""
         if self.dims is not None and len(self.dims) < rank:
             raise InvalidArgumentError(
                 None, None, f"Shape must be at least rank {rank} but is rank {len(self.dims)}: {self}."
@@ -77,7 +77,7 @@ class Shape:
         return self
 
     def merge(self, other: Shape) -> Shape:
-        """All that either knows. Raises InvalidArgumentError where the two disagree."""
+        """Combines the known sizes of both. Raises InvalidArgumentError if they contradict each other."""
         if self.dims is None:
             return other
         if other.dims is None:
@@ -99,7 +99,7 @@ class Shape:
         return Shape(self.dims + other.dims)
 
     def normalize_axis(self, axis: int, *, extra: int = 0) -> int:
-        """`axis` counted from the front. The rank must be known; `extra` allows that many past the end."""
+        """`axis` as a non-negative number. The rank must be known. `extra` allows that many positions past the end."""
         rank = len(self) + extra
         if not -rank <= axis < rank:
             raise InvalidArgumentError(
@@ -137,7 +137,7 @@ class Shape:
 
 
 def merge_dims(a: Dim, b: Dim, *where: Any) -> Dim:
-    """The size both stand for; InvalidArgumentError where two known sizes differ."""
+    """The common size. Raises InvalidArgumentError if two known sizes differ."""
     if a is None:
         return b
     if b is None or a == b:
@@ -153,7 +153,7 @@ SCALAR = Shape(())
 
 
 def broadcast(a: Shape, b: Shape) -> Shape:
-    """The shape of an element-wise operation of `a` and `b`; InvalidArgumentError when they do not broadcast."""
+    """The broadcast shape of `a` and `b`. Raises InvalidArgumentError if they are incompatible."""
     if a.dims is None or b.dims is None:
         return UNKNOWN_SHAPE
     if a.dims == b.dims and None not in a.dims:
@@ -167,7 +167,7 @@ def broadcast(a: Shape, b: Shape) -> Shape:
         elif y == 1 or x == y:
             dims.append(x)
         elif x is None or y is None:
-            # A known size above one decides; the unknown one is that size or one.
+            # A known size above one determines the result, because the unknown size must equal it or be one.
             dims.append(y if x is None else x)
         else:
             raise InvalidArgumentError(
@@ -180,13 +180,13 @@ _v2_behavior = True
 
 
 def set_v2_tensorshape(enabled: bool) -> None:
-    """Whether iterating and indexing a TensorShape gives integers (2.x) or Dimension objects (1.x)."""
+    """Sets whether iterating and indexing a TensorShape gives integers (2.x) or Dimension objects (1.x)."""
     global _v2_behavior
     _v2_behavior = enabled
 
 
 class Dimension:
-    """One size of a 1.x TensorShape; `value` is None when unknown."""
+    """One size of a 1.x TensorShape. `value` is None if it is unknown."""
 
     __slots__ = ("_value",)
 
@@ -323,12 +323,12 @@ def as_dimension(value: Any) -> Dimension:
 
 
 def dimension_value(dimension: Any) -> Dim:
-    """The integer or None of a Dimension, an integer or None."""
+    """The integer or None from a Dimension, an integer or None."""
     return dimension.value if isinstance(dimension, Dimension) else dimension
 
 
 def dimension_at_index(shape: TensorShape, index: int) -> Dimension:
-    """The Dimension at a place of a shape; unknown where the shape's rank is."""
+    """The Dimension at an index of a shape; unknown if the rank is unknown."""
     dims = as_shape(shape).dims
     return Dimension(None) if dims is None else Dimension(dims[index])
 
@@ -507,11 +507,11 @@ class TensorShape:
 
 
 def as_shape(value: Any) -> Shape:
-    """The `Shape` that a user's description stands for.
+    """Converts a user's description to a `Shape`.
 
     Raises:
-        TypeError: a size that is no integer.
-        ValueError: a negative size.
+        TypeError: a size is not an integer.
+        ValueError: a size is negative.
     """
     if type(value) is Shape:
         return value
@@ -553,7 +553,7 @@ def as_tensor_shape(value: Any) -> TensorShape:
 
 
 def unknown_shape(rank: int | None = None, **kwargs: Any) -> TensorShape:
-    """A TensorShape of unknown rank, or of `rank` (`ndims` in older programs) unknown sizes."""
+    """A TensorShape of unknown rank, or with `rank` (`ndims` in older programs) unknown sizes."""
     rank = kwargs.pop("ndims", rank)
     if kwargs:
         raise TypeError(f"Unknown argument: {kwargs}")

@@ -1,4 +1,4 @@
-"""Text and bytes, as `tf.compat` converts them, and the date questions of forward compatibility."""
+"""Conversion between text and bytes (`tf.compat`), and forward compatibility dates."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ for _name in ("bytes_or_text_types", "integral_types", "real_types", "complex_ty
 
 
 def _checked_encoding(encoding: str) -> str:
-    # Raises LookupError for an unknown encoding even where nothing needs to be converted.
+    # Raises LookupError for an unknown encoding even if nothing needs to be converted.
     return "".encode(encoding).decode(encoding) or encoding
 
 
 @export("compat.as_bytes")
 def as_bytes(bytes_or_text: Any, encoding: str = "utf-8") -> bytes:
-    """Text encoded; bytes (and byte arrays) as they are.
+    """Encodes text. Bytes (and byte arrays) are returned unchanged.
 
     Raises:
-        TypeError: neither text nor bytes.
+        TypeError: the argument is neither text nor bytes.
     """
     encoding = _checked_encoding(encoding)
     if isinstance(bytes_or_text, bytearray):
@@ -45,10 +45,10 @@ def as_bytes(bytes_or_text: Any, encoding: str = "utf-8") -> bytes:
 
 @export("compat.as_text", v1="compat.as_unicode")
 def as_text(bytes_or_text: Any, encoding: str = "utf-8") -> str:
-    """Bytes decoded; text as it is.
+    """Decodes bytes. Text is returned unchanged.
 
     Raises:
-        TypeError: neither text nor bytes.
+        TypeError: the argument is neither text nor bytes.
     """
     encoding = _checked_encoding(encoding)
     if isinstance(bytes_or_text, str):
@@ -60,36 +60,36 @@ def as_text(bytes_or_text: Any, encoding: str = "utf-8") -> str:
 
 @export("compat.as_str")
 def as_str(bytes_or_text: Any, encoding: str = "utf-8") -> str:
-    """`as_text`: Python's `str` is text."""
+    """The same as `as_text`, because Python's `str` is text."""
     return as_text(bytes_or_text, encoding)
 
 
 @export("compat.as_str_any")
 def as_str_any(value: Any, encoding: str = "utf-8") -> str:
-    """Bytes decoded; of anything else, `str(value)`."""
+    """Decodes bytes, and applies `str` to other values."""
     return as_str(value, encoding) if isinstance(value, bytes) else str(value)
 
 
 @export("compat.path_to_str")
 def path_to_str(path: Any) -> Any:
-    """The string of an `os.PathLike` (decoded where it is bytes); anything else as it is."""
+    """The string of an `os.PathLike` (decoded if it is bytes). Other values are returned unchanged."""
     return as_str_any(os.fspath(path)) if hasattr(path, "__fspath__") else path
 
 
-# Everything this package writes can be read by TensorFlow releases up to this day's.
+# TensorFlow releases up to this date can read everything that this package writes.
 _horizon = datetime.date(2026, 1, 1)
 
 
 @export("compat.forward_compatible")
 def forward_compatible(year: int, month: int, day: int) -> bool:
-    """Whether files may use what consumers released on that day understand."""
+    """Whether files may use features that consumers released on that date understand."""
     return _horizon > datetime.date(year, month, day)
 
 
 @export("compat.forward_compatibility_horizon")
 @contextmanager
 def forward_compatibility_horizon(year: int, month: int, day: int) -> Iterator[None]:
-    """Moves the day that `forward_compatible` compares with, for a block."""
+    """A context that changes the date used by `forward_compatible`."""
     global _horizon
     outer, _horizon = _horizon, datetime.date(year, month, day)
     try:

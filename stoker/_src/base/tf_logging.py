@@ -1,6 +1,6 @@
 """`tf.logging`: the logger "tensorflow", its levels, and the calls that count or filter.
 
-Lines go to standard error as `LEVEL:tensorflow:message`, and to whatever handlers the program puts on the root logger.
+Lines go to standard error as `LEVEL:tensorflow:message`, and to the handlers of the root logger.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class _Logger(logging.Logger):
 
 
 class _StandardError(logging.StreamHandler):
-    """Writes to what `sys.stderr` is at the time of writing, as a program may exchange it."""
+    """Writes to the current `sys.stderr`, which a program may replace."""
 
     def __init__(self) -> None:
         logging.Handler.__init__(self)
@@ -61,7 +61,7 @@ def get_logger() -> logging.Logger:
         finally:
             logging.setLoggerClass(kind)
         logger.setLevel(WARN)
-        if not logging.getLogger().handlers:  # a program that set logging up itself gets no second line
+        if not logging.getLogger().handlers:  # a program that configured logging itself should not see lines twice
             handler = _StandardError()
             handler.setFormatter(logging.Formatter(logging.BASIC_FORMAT))
             logger.addHandler(handler)
@@ -70,25 +70,25 @@ def get_logger() -> logging.Logger:
 
 @export(v1="logging.log")
 def log(level: int, msg: Any, *args: Any, **kwargs: Any) -> None:
-    """Writes a line of any level."""
+    """Logs a message at any level."""
     get_logger().log(level, msg, *args, **kwargs)
 
 
 @export(v1="logging.debug")
 def debug(msg: Any, *args: Any, **kwargs: Any) -> None:
-    """Writes a line for those who look for defects."""
+    """Logs a debug message."""
     get_logger().debug(msg, *args, **kwargs)
 
 
 @export(v1="logging.info")
 def info(msg: Any, *args: Any, **kwargs: Any) -> None:
-    """Writes a line on how things go. Shown after `set_verbosity(tf.logging.INFO)`."""
+    """Logs an informational message. It is shown after `set_verbosity(tf.logging.INFO)`."""
     get_logger().info(msg, *args, **kwargs)
 
 
 @export(v1=("logging.warn", "logging.warning"))
 def warning(msg: Any, *args: Any, **kwargs: Any) -> None:
-    """Writes a line on what may be wrong."""
+    """Logs a warning."""
     get_logger().warning(msg, *args, **kwargs)
 
 
@@ -97,37 +97,37 @@ warn = warning
 
 @export(v1="logging.error")
 def error(msg: Any, *args: Any, **kwargs: Any) -> None:
-    """Writes a line on what is wrong."""
+    """Logs an error."""
     get_logger().error(msg, *args, **kwargs)
 
 
 @export(v1="logging.fatal")
 def fatal(msg: Any, *args: Any, **kwargs: Any) -> None:
-    """Writes a line of the highest level. The program goes on."""
+    """Logs a fatal error. The program continues."""
     get_logger().fatal(msg, *args, **kwargs)
 
 
 @export(v1="logging.vlog")
 def vlog(level: int, msg: Any, *args: Any, **kwargs: Any) -> None:
-    """Writes a line of a numbered level."""
+    """Logs a message at a numbered level."""
     get_logger().log(level, msg, *args, **kwargs)
 
 
 @export(v1="logging.TaskLevelStatusMessage")
 def TaskLevelStatusMessage(msg: Any) -> None:
-    """Writes a line that should be seen whatever the verbosity."""
+    """Logs a message that is shown at every verbosity."""
     error(msg)
 
 
 @export(v1="logging.flush")
 def flush() -> None:
-    """Writes out what handlers keep back."""
+    """Flushes the handlers."""
     for handler in get_logger().handlers:
         handler.flush()
 
 
 def _count() -> int:
-    """How often the line that called the caller has come here before."""
+    """How often the calling line of the caller was executed before."""
     frame = sys._getframe(2)
     place = (frame.f_code.co_filename, frame.f_lineno)
     with _making:
@@ -137,34 +137,34 @@ def _count() -> int:
 
 @export(v1="logging.log_every_n")
 def log_every_n(level: int, msg: Any, n: int, *args: Any) -> None:
-    """Writes the line at the first call from the same place, and at every `n`-th after it."""
+    """Logs the message on the first call from a line, and on every `n`-th call after it."""
     log_if(level, msg, _count() % n == 0, *args)
 
 
 @export(v1="logging.log_first_n")
 def log_first_n(level: int, msg: Any, n: int, *args: Any) -> None:
-    """Writes the line at the first `n` calls from the same place."""
+    """Logs the message on the first `n` calls from a line."""
     log_if(level, msg, _count() < n, *args)
 
 
 @export(v1="logging.log_if")
 def log_if(level: int, msg: Any, condition: Any, *args: Any) -> None:
-    """Writes the line if `condition` holds."""
+    """Logs the message if `condition` is true."""
     if condition:
         get_logger().log(level, msg, *args)
 
 
 @export(v1="logging.get_verbosity")
 def get_verbosity() -> int:
-    """The lowest level that is written."""
+    """The lowest level that is logged."""
     return get_logger().getEffectiveLevel()
 
 
 @export(v1="logging.set_verbosity")
 def set_verbosity(v: int | str) -> None:
-    """Sets the lowest level that is written."""
+    """Sets the lowest level that is logged."""
     get_logger().setLevel(v)
 
 
-# Made with the module, as TensorFlow does: whether it writes by itself depends on the root logger as it is now.
+# Created on import, as in TensorFlow: its own handler depends on the root logger's handlers at that time.
 get_logger()

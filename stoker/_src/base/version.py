@@ -1,4 +1,4 @@
-"""The package's version and the TensorFlow versions its API answers to."""
+"""The package's version, and the TensorFlow versions of its API."""
 
 import platform
 
@@ -11,7 +11,7 @@ GRAPH_DEF_VERSION_1 = 134
 GRAPH_DEF_VERSION_2 = 2474
 GRAPH_DEF_VERSION_MIN_CONSUMER = 0
 GRAPH_DEF_VERSION_MIN_PRODUCER = 0
-# There is no library to compile against: nothing of a C++ ABI, nothing monolithic.
+# There is no C++ library to compile against.
 CXX11_ABI_FLAG = 0
 CXX_VERSION = 0
 MONOLITHIC_BUILD = 0

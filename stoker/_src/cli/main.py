@@ -23,6 +23,8 @@ def main(argv: list[str] | None = None) -> int:
     for command in _COMMANDS:
         command.add_parser(commands)
     args = parser.parse_args(sys.argv[1:] if argv is None else argv)
+    if args.command == "run":
+        return args.execute(args)  # what the program raises is its own
     try:
         return args.execute(args)
     except BrokenPipeError:  # the reader has seen enough, as `| head` does

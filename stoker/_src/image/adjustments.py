@@ -62,7 +62,7 @@ def adjust_gamma(image: Any, gamma: Any = 1, gain: Any = 1) -> Tensor:
                     "Gamma should be a non-negative real number.",
                 )
                 exponent = checks.after(checked, gamma) if checked else gamma
-            return gain * pixels**exponent  # type: ignore[operator]
+            return gain * pixels**exponent
 
         return in_float(image, compute, saturate=True)
 
@@ -126,7 +126,7 @@ def per_image_standardization(image: Any) -> Tensor:
     with name_scope(None, "per_image_standardization", [image]) as scope:
         image = checks.at_least_3d(convert_to_tensor(image, name="image"))
         image = casting.cast(image, dtypes.float32)
-        count = reductions.reduce_prod(shaping.shape(image)[-3:])  # type: ignore[index]
+        count = reductions.reduce_prod(shaping.shape(image)[-3:])
         axes = [-1, -2, -3]
         mean = reductions.reduce_mean(image, axis=axes, keepdims=True)
         deviation = reductions.reduce_std(image, axis=axes, keepdims=True)

@@ -65,7 +65,7 @@ def at_least_3d(image: Tensor) -> Tensor:
         return after([], image)
     return after(
         [
-            debugging.assert_positive(shaping.shape(image)[-3:], ["inner 3 dims of 'image.shape' must be > 0."]),  # type: ignore[index]
+            debugging.assert_positive(shaping.shape(image)[-3:], ["inner 3 dims of 'image.shape' must be > 0."]),
             debugging.assert_greater_equal(
                 ranges.rank(image), 3, message="'image' must be at least three-dimensional."
             ),

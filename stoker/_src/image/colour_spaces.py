@@ -61,7 +61,7 @@ def _gray(images: Tensor) -> Tensor:
         if channels != 1:
             raise ValueError("Last dimension of a grayscale image should be size 1.")
         return checks.after([], images)
-    from_shape = shaping.shape(images)[-1]  # type: ignore[index]
+    from_shape = shaping.shape(images)[-1]
     return checks.after([checks.same(from_shape, 1, "Last dimension of a grayscale image must be size 1.")], images)
 
 

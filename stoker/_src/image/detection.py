@@ -190,7 +190,7 @@ def non_max_suppression_padded(
             order, thresholds = scores, limits
             if sorted_input:
                 # The place decides among boxes above the threshold; the others get a score that no place has.
-                places = casting.cast(ranges.range(shaping.shape(scores)[0]), kind)  # type: ignore[index]
+                places = casting.cast(ranges.range(shaping.shape(scores)[0]), kind)
                 out = casting.cast(-(2**24), kind)
                 order = selection.where_v2(comparison.greater(scores, limits[1]), unary_functions.negative(places), out)
                 thresholds = [limits[0], out]
@@ -202,9 +202,9 @@ def non_max_suppression_padded(
 
         if rank is None or rank == 2:
             return chosen(boxes, scores)
-        leading = shaping.shape(boxes)[:-2]  # type: ignore[index]
-        flat_boxes = shaping.reshape(boxes, joining.concat([[-1], shaping.shape(boxes)[-2:]], 0))  # type: ignore[index]
-        flat_scores = shaping.reshape(scores, joining.concat([[-1], shaping.shape(scores)[-1:]], 0))  # type: ignore[index]
+        leading = shaping.shape(boxes)[:-2]
+        flat_boxes = shaping.reshape(boxes, joining.concat([[-1], shaping.shape(boxes)[-2:]], 0))
+        flat_scores = shaping.reshape(scores, joining.concat([[-1], shaping.shape(scores)[-1:]], 0))
         indices, counts = functional_loops.map_fn(
             lambda pair: chosen(*pair), (flat_boxes, flat_scores), dtype=(dtypes.int32, dtypes.int32)
         )

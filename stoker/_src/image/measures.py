@@ -42,7 +42,7 @@ def _checked_pair(first: Tensor, second: Tensor) -> list[Any]:
     if context.executing_eagerly():
         return []
     sizes = shaping.shape_n([first, second])
-    tails = [each[-3:] for each in sizes]  # type: ignore[index]
+    tails = [each[-3:] for each in sizes]
     return [
         assertions.assert_op(comparison.greater_equal(ranges.size(sizes[0]), 3), sizes, summarize=10),
         assertions.assert_op(reductions.reduce_all(comparison.equal(*tails)), sizes, summarize=10),
@@ -102,19 +102,19 @@ def _ssim_per_channel(
         assertions.assert_op(
             reductions.reduce_all(comparison.greater_equal(each[-3:-1], size)),
             [each, size],
-            summarize=8,  # type: ignore[index]
+            summarize=8,
         )
         for each in sizes
     ]
     with control_dependencies([each for each in fits if each is not None]):
         first = shaping.identity(first)
-    kernel = joining.tile(_gaussian(size, sigma), joining.stack([1, 1, sizes[0][-1], 1]))  # type: ignore[index]
+    kernel = joining.tile(_gaussian(size, sigma), joining.stack([1, 1, sizes[0][-1], 1]))
 
     def blurred(x: Tensor) -> Tensor:
         shape = shaping.shape(x)
-        flat = shaping.reshape(x, joining.concat([[-1], shape[-3:]], 0))  # type: ignore[index]
+        flat = shaping.reshape(x, joining.concat([[-1], shape[-3:]], 0))
         y = conv_api.depthwise_conv2d(flat, kernel, strides=[1, 1, 1, 1], padding="VALID")
-        return shaping.reshape(y, joining.concat([shape[:-3], shaping.shape(y)[1:]], 0))  # type: ignore[index]
+        return shaping.reshape(y, joining.concat([shape[:-3], shaping.shape(y)[1:]], 0))
 
     c1 = arithmetic.power(arithmetic.multiply(k1, max_val), 2.0)
     c2 = arithmetic.power(arithmetic.multiply(k2, max_val), 2.0)
@@ -179,17 +179,17 @@ def ssim(
 def _halved(images: Tensor) -> Tensor:
     """Images [..., height, width, channels] averaged over squares of 2; an odd row or column is mirrored."""
     shape = shaping.shape(images)
-    flat = shaping.reshape(images, joining.concat([[-1], shape[-3:]], 0))  # type: ignore[index]
-    known = flat.static_shape
+    flat = shaping.reshape(images, joining.concat([[-1], shape[-3:]], 0))
+    known = flat.static_shape.of_rank(4)
     if None in known[1:3]:
-        odd: Any = arithmetic.floormod(shape[-3:-1], 2)  # type: ignore[index]
+        odd: Any = arithmetic.floormod(shape[-3:-1], 2)
         paddings: Any = joining.stack([[0, 0], joining.stack([0, odd[0]]), joining.stack([0, odd[1]]), [0, 0]])
     else:
         paddings = [[0, 0], [0, known[1] % 2], [0, known[2] % 2], [0, 0]]
     if not isinstance(paddings, list) or any(map(any, paddings)):
         flat = pads.pad(flat, paddings, mode="SYMMETRIC")
     pooled = pool_api.avg_pool(flat, ksize=[1, 2, 2, 1], strides=[1, 2, 2, 1], padding="VALID")
-    return shaping.reshape(pooled, joining.concat([shape[:-3], shaping.shape(pooled)[1:]], 0))  # type: ignore[index]
+    return shaping.reshape(pooled, joining.concat([shape[:-3], shaping.shape(pooled)[1:]], 0))
 
 
 @export("image.ssim_multiscale")
@@ -245,10 +245,10 @@ def total_variation(images: Any, name: str | None = None) -> Tensor:
         images = convert_to_tensor(images, name="images")
         rank = images.static_shape.rank
         if rank == 3:
-            down, across, axes = images[1:, :, :] - images[:-1, :, :], images[:, 1:, :] - images[:, :-1, :], None  # type: ignore[index]
+            down, across, axes = images[1:, :, :] - images[:-1, :, :], images[:, 1:, :] - images[:, :-1, :], None
         elif rank == 4:
-            down = images[:, 1:, :, :] - images[:, :-1, :, :]  # type: ignore[index]
-            across, axes = images[:, :, 1:, :] - images[:, :, :-1, :], [1, 2, 3]  # type: ignore[index]
+            down = images[:, 1:, :, :] - images[:, :-1, :, :]
+            across, axes = images[:, :, 1:, :] - images[:, :, :-1, :], [1, 2, 3]
         else:
             raise ValueError("'images' must be either 3 or 4-dimensional.")
         sums = (reductions.reduce_sum(unary_functions.abs(each), axes) for each in (down, across))
@@ -267,8 +267,8 @@ def image_gradients(image: Any) -> tuple[Tensor, Tensor]:
         raise ValueError(f"image_gradients expects a 4D tensor [batch_size, h, w, d], not {image.shape}.")
     shape = shaping.shape(image)
     batch, height, width, depth = joining.unstack(shape, num=4)
-    dy = image[:, 1:, :, :] - image[:, :-1, :, :]  # type: ignore[index]
-    dx = image[:, :, 1:, :] - image[:, :, :-1, :]  # type: ignore[index]
+    dy = image[:, 1:, :, :] - image[:, :-1, :, :]
+    dx = image[:, :, 1:, :] - image[:, :, :-1, :]
     dtype = image.dtype.base_dtype
     last_row = shaping.zeros(joining.stack([batch, 1, width, depth]), dtype)
     last_column = shaping.zeros(joining.stack([batch, height, 1, depth]), dtype)
@@ -292,7 +292,7 @@ def sobel_edges(image: Any) -> Tensor:
     static = image.static_shape
     shape = shaping.shape(image)
     kernels = constants.constant(_SOBEL.transpose(1, 2, 0)[:, :, None, :], image.dtype.base_dtype)
-    filters = joining.tile(kernels, [1, 1, shape[-1], 1], name="sobel_filters")  # type: ignore[index]
+    filters = joining.tile(kernels, [1, 1, shape[-1], 1], name="sobel_filters")
     padded = pads.pad(image, [[0, 0], [1, 1], [1, 1], [0, 0]], mode="REFLECT")
     edges = conv_api.depthwise_conv2d(padded, filters, strides=[1, 1, 1, 1], padding="VALID")
     result = shaping.reshape(edges, joining.concat([shape, [2]], 0))

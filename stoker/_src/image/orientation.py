@@ -80,12 +80,12 @@ def _random_flip(image: Any, axis: int, draw: Callable[..., Tensor], scope_name:
         return branches_and_loops.cond(flips, lambda: _reversed(axis)(image), lambda: image, name=scope_name)
 
     def batch(image: Tensor) -> Tensor:
-        count = shaping.shape(image)[0]  # type: ignore[index]
+        count = shaping.shape(image)[0]
         drawn = shaping.reshape(draw(shape=[count]), [count, 1, 1, 1])
         flips = unary_functions.round(drawn)
         flips = casting.cast(flips, image.dtype.base_dtype)
         flipped = _reversed(axis + 1)(image)
-        return flips * flipped + (1 - flips) * image  # type: ignore[operator]
+        return flips * flipped + (1 - flips) * image
 
     with name_scope(None, scope_name, [image]):
         image = checks.at_least_3d(convert_to_tensor(image, name="image"))
@@ -187,7 +187,7 @@ def _turned(image: Tensor, turns: Tensor, batch: bool, scope: str) -> Tensor:
         (comparison.equal(turns, 3), thrice),
     ]
     result = branches_and_loops.case(choices, default=lambda: image, exclusive=True, name=scope)
-    shape = image.static_shape
+    shape = image.static_shape.of_rank(4 if batch else 3)
     turned = [None, None] if known is None else (shape[rows], shape[columns])[:: 1 if int(known) % 2 == 0 else -1]
     if known is None and shape[rows] == shape[columns]:
         turned = [shape[rows], shape[columns]]

@@ -59,7 +59,7 @@ def _fitted(images: Tensor, size: Tensor) -> Tensor:
     """The largest size inside of `size` that keeps the ratio of height and width."""
     _, height, width, _ = checks.sizes(images, 4)
     known = constant_value(size)
-    wanted = [int(each) for each in known] if known is not None else [size[0], size[1]]  # type: ignore[index]
+    wanted = [int(each) for each in known] if known is not None else [size[0], size[1]]
     single = dtypes.float32
     factors = [
         arithmetic.truediv(casting.cast(new, single), casting.cast(old, single))
@@ -106,7 +106,7 @@ def _resized(
         seen = context.executing_eagerly() or not (preserve_aspect_ratio or is_computed)
         if not (skip_if_same and same and seen):
             images = resizer(images, size)
-            if rows is None or min(rows, columns) >= 0:
+            if rows is None or columns is None or min(rows, columns) >= 0:
                 shape = images.static_shape
                 with_shape(images, Shape((shape[0], rows, columns, shape[3])))
         return shaping.squeeze(images, axis=[0]) if rank == 3 else images
@@ -185,7 +185,7 @@ _FILTERED = (ResizeMethod.LANCZOS3, ResizeMethod.LANCZOS5, ResizeMethod.GAUSSIAN
 
 
 def _filtered(images: Tensor, size: Tensor, kernel: str, antialias: bool) -> Tensor:
-    old = casting.cast(shaping.shape(images)[1:3], dtypes.float32)  # type: ignore[index]
+    old = casting.cast(shaping.shape(images)[1:3], dtypes.float32)
     scale = arithmetic.truediv(casting.cast(size, dtypes.float32), old)
     zeros = shaping.zeros([2])
     return resizing.SCALE_AND_TRANSLATE(images, size, scale, zeros, kernel_type=kernel, antialias=antialias)
@@ -255,7 +255,7 @@ def _resized_and_padded(image: Any, target_height: Any, target_width: Any, resiz
             for new, each in zip((new_height, new_width), fitted)
         ]  # fmt: skip
         resized = resizer(image, size)
-        return batch.back(pad_to_bounding_box(resized, *margins, target_height, target_width))
+        return batch.back(pad_to_bounding_box(resized, margins[0], margins[1], target_height, target_width))
 
 
 @export(v1="image.resize_image_with_pad")

@@ -1,3 +1,3 @@
 """`tf.layers`, `tf.losses`, `tf.metrics` and recurrent networks: compositions of ops that own variables."""
 
-from stoker._src import ops as ops  # what is here needs all of them
+from stoker._src import ops as ops  # the layers need all ops

@@ -1,4 +1,4 @@
-"""`Layer`: a function with variables, scoped and named as TensorFlow 1.x does it."""
+"""`Layer`: a function with variables, scoped and named as in TensorFlow 1.x."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from stoker._src.ops.variables.variables import Variable
 
 @export(v1=("layers.InputSpec", "keras.layers.InputSpec"), v2="keras.layers.InputSpec")
 class InputSpec:
-    """What a layer asks of its input: dtype, shape, rank, sizes along axes."""
+    """The requirements of a layer on its input: dtype, shape, rank, and sizes of axes."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class InputSpec:
         self.allow_last_axis_squeeze, self.name, self.optional = allow_last_axis_squeeze, name, optional
 
     def check(self, tensor: Any, position: int, layer: str) -> None:
-        """Raises ValueError when an input does not fit; what is not known of its shape may."""
+        """Raises ValueError if an input does not match. Unknown sizes always match."""
         start = f'Input {position} of layer "{layer}" is incompatible with the layer: '
         shape: Shape = tensor.static_shape
         rank = shape.rank
@@ -86,7 +86,7 @@ def snake_case(name: str) -> str:
 
 
 def known_flag(flag: Any) -> bool | None:
-    """A Python bool for a flag whose value is known now, else None."""
+    """The flag as a Python bool if its value is statically known, else None."""
     if isinstance(flag, Variable):
         return None
     if isinstance(flag, Tensor):
@@ -98,7 +98,7 @@ def known_flag(flag: Any) -> bool | None:
 
 
 def smart_cond(flag: Any, true_fn: Callable[[], Any], false_fn: Callable[[], Any]) -> Any:
-    """One of two results; both are built only when the flag is not known yet."""
+    """The result of one of two functions. Both are built only if the flag is not statically known."""
     known = known_flag(flag)
     if known is not None:
         return true_fn() if known else false_fn()
@@ -107,15 +107,15 @@ def smart_cond(flag: Any, true_fn: Callable[[], Any], false_fn: Callable[[], Any
 
 @export(v1="layers.Layer")
 class Layer(Trackable):
-    """A function with variables: made once, called any number of times.
+    """A function with variables. It is created once and called any number of times.
 
-    Subclasses make variables in `build` (through `add_weight`) and compute in `call`.
+    Subclasses create variables in `build` (with `add_weight`) and compute in `call`.
 
     Args:
-        trainable: whether its variables join TRAINABLE_VARIABLES.
-        name: the name of its scope; by default the class's, made unique when first called.
-        dtype: of its variables; by default that of the first input.
-        activity_regularizer: a function of the output whose mean over the batch is a regularization loss.
+        trainable: whether its variables are added to TRAINABLE_VARIABLES.
+        name: the name of its scope; by default derived from the class, and made unique on the first call.
+        dtype: the dtype of its variables; by default that of the first input.
+        activity_regularizer: a function of the output. Its mean over the batch is a regularization loss.
     """
 
     def __init__(
@@ -133,13 +133,13 @@ class Layer(Trackable):
         self._activity_regularizer = as_regularizer(activity_regularizer)
         self._reuse = _reuse
         self.built = False
-        self.input_spec: Any = None  # an InputSpec, or one for each input
+        self.input_spec: Any = None  # an InputSpec, or a list with one for each input
         self._weights: list[Any] = []
         self._marked_trainable: set[int] = set()
         self._losses: list[Any] = []
         self._updates: list[Any] = []
-        self._conditional: set[int] = set()  # losses that are functions of inputs
-        self._seen: list[Any] = []  # what the layer was called with
+        self._conditional: set[int] = set()  # losses that depend on inputs
+        self._seen: list[Any] = []  # the inputs of all calls
         self._graph: Any = None
         self._current_scope: Any = None
         self._base_name = name or snake_case(type(self).__name__)
@@ -157,7 +157,7 @@ class Layer(Trackable):
 
     @property
     def dtype(self) -> str | None:
-        """The name of the dtype of its variables, once that is known."""
+        """The name of the dtype of its variables, if it is known."""
         return None if self._dtype is None else self._dtype.name
 
     @property
@@ -169,7 +169,7 @@ class Layer(Trackable):
         """The name of the variable scope.
 
         Raises:
-            ValueError: the layer was not called yet.
+            ValueError: the layer has not been called yet.
         """
         if self._scope is None:
             raise ValueError(
@@ -205,12 +205,12 @@ class Layer(Trackable):
 
     @property
     def losses(self) -> list[Any]:
-        """Regularization losses of its variables and outputs."""
+        """The regularization losses of its variables and outputs."""
         return list(self._losses)
 
     @property
     def updates(self) -> list[Any]:
-        """Ops to run with every training step."""
+        """The ops to run with every training step."""
         return list(self._updates)
 
     @property
@@ -218,7 +218,7 @@ class Layer(Trackable):
         return self._activity_regularizer
 
     def count_params(self) -> int:
-        """How many numbers its variables hold.
+        """The number of elements in its variables.
 
         Raises:
             ValueError: the layer is not built.
@@ -231,17 +231,17 @@ class Layer(Trackable):
         return sum(weight.static_shape.size or 0 for weight in self._weights)
 
     def get_weights(self) -> list[Any]:
-        """The values of its variables, as arrays; in a graph, those in the default session."""
+        """The values of its variables as arrays. In a graph, they are read in the default session."""
         return [self._weight_value(weight) for weight in self.weights]
 
     def _weight_value(self, weight: Any) -> Any:
         return weight.numpy() if context.executing_eagerly() else weight.eval()
 
     def set_weights(self, weights: Any) -> None:
-        """Sets its variables to arrays, in the order of `weights`.
+        """Assigns arrays to its variables, in the order of `weights`.
 
         Raises:
-            ValueError: another number of arrays than variables, or another shape.
+            ValueError: the number of arrays or a shape does not match.
         """
         mine = self.weights
         if len(mine) != len(weights):
@@ -264,7 +264,7 @@ class Layer(Trackable):
     # -- for subclasses ------------------------------------------------------------------------------------------
 
     def build(self, input_shape: Any) -> None:
-        """Makes the variables; called once, with the shape of the first input."""
+        """Creates the variables. It is called once, with the shape of the first input."""
         self.built = True
 
     def call(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
@@ -272,7 +272,7 @@ class Layer(Trackable):
         return inputs
 
     def compute_output_shape(self, input_shape: Any) -> Any:
-        """The shape of the output for an input of `input_shape`."""
+        """The output shape for an input of `input_shape`."""
         raise NotImplementedError(f"{type(self).__name__} does not compute its output shape.")
 
     def add_weight(
@@ -289,10 +289,10 @@ class Layer(Trackable):
         aggregation: Any = VariableAggregation.NONE,
         partitioner: Any = None,
     ) -> Any:
-        """A variable of the layer, as `tf.get_variable` in the layer's scope makes it.
+        """Creates a variable of the layer like `tf.get_variable` in the layer's scope.
 
         Raises:
-            ValueError: trainable together with ON_READ synchronization.
+            ValueError: the variable is trainable and has ON_READ synchronization.
         """
         if synchronization == VariableSynchronization.ON_READ:
             if trainable:
@@ -309,7 +309,7 @@ class Layer(Trackable):
 
         if any(isinstance(size, bool) for size in (shape if isinstance(shape, (list, tuple)) else ())):
             raise TypeError(f"The sizes of a variable are integers, not bools. Received: shape={shape}")
-        if self._current_scope is None:  # `build` was called by hand
+        if self._current_scope is None:  # `build` was called directly
             self._find_scope(None)
         opened = nullcontext() if self._current_scope is not None else self._opened()
         with opened:
@@ -337,7 +337,7 @@ class Layer(Trackable):
     add_variable = add_weight
 
     def add_loss(self, losses: Any, inputs: Any = None) -> None:
-        """Adds regularization losses of this layer (functions of `inputs`, when those are given)."""
+        """Adds regularization losses of this layer. They depend on `inputs`, if given."""
         added = [
             each if callable(each) or isinstance(each, Variable) else convert_to_tensor(each, dtype_hint=dtypes.float32)
             for each in nest.flatten(losses)
@@ -350,12 +350,12 @@ class Layer(Trackable):
         if inputs is not None:
             self._conditional.update(map(id, added))
         if context.executing_eagerly():
-            return  # collections are the graph's
+            return  # collections belong to graphs
         for each in added:
             context.get_default_graph().add_to_collection(GraphKeys.REGULARIZATION_LOSSES, each)
 
     def add_update(self, updates: Any) -> None:
-        """Adds ops to run with every training step: they join UPDATE_OPS. A layer that is not trained has none."""
+        """Adds ops to run with every training step to UPDATE_OPS. Does nothing if the layer is not trainable."""
         if context.executing_eagerly() or not self._trainable:
             return
         for each in nest.flatten(updates):
@@ -364,13 +364,13 @@ class Layer(Trackable):
             context.get_default_graph().add_to_collection(GraphKeys.UPDATE_OPS, op)
 
     def get_losses_for(self, inputs: Any) -> list[Any]:
-        """Losses that follow from `inputs`; those of no inputs (of the variables alone) for None."""
+        """The losses that depend on `inputs`; for None, those that depend only on variables."""
         if inputs is None:
             return [each for each in self._losses if id(each) not in self._conditional]
         return [each for each in self._losses if id(each) in self._conditional and _follows(each, inputs)]
 
     def get_updates_for(self, inputs: Any) -> list[Any]:
-        """Updates that follow from `inputs`; those that follow from none that the layer was called with for None."""
+        """The updates that depend on `inputs`; for None, those that depend on no input of the layer."""
         if inputs is None:
             return [each for each in self._updates if not _follows(each, self._seen)]
         return [each for each in self._updates if _follows(each, inputs)]
@@ -421,7 +421,9 @@ class Layer(Trackable):
                 self._seen.extend(flat)
             outputs = self.call(inputs, *args, **kwargs)
             if not context.executing_eagerly():
-                variable_scope.program_graph().get_collection_ref(GraphKeys.UPDATE_OPS)  # is there, if only empty
+                variable_scope.program_graph().get_collection_ref(
+                    GraphKeys.UPDATE_OPS
+                )  # creates the collection, even if it stays empty
             if self._activity_regularizer is not None:
                 self._regularize_outputs(inputs, outputs)
             return outputs
@@ -461,12 +463,12 @@ class Layer(Trackable):
 
 
 def called_once(layer: type[Layer], arguments: dict[str, Any]) -> Any:
-    """What a new layer makes of `inputs`: the functions of `tf.layers`.
+    """Creates a layer and calls it on `inputs`. This implements the functions of `tf.layers`.
 
     Args:
-        layer: its class.
-        arguments: the `locals()` of the function: the layer's arguments and `inputs`; perhaps `training`, which the call
-            takes, `reuse`, of the variable scope `name`, and the class itself.
+        layer: the layer class.
+        arguments: the `locals()` of the function: the layer's arguments and `inputs`. They may include `training` (passed to
+            the call), `reuse` (of the variable scope `name`) and the class itself.
     """
     given = {name: value for name, value in arguments.items() if value is not layer}
     inputs = given.pop("inputs")
@@ -477,7 +479,7 @@ def called_once(layer: type[Layer], arguments: dict[str, Any]) -> Any:
 
 
 def _follows(target: Any, sources: Any) -> bool:
-    """Whether a tensor or op of the graph is computed from one of the tensors `sources`."""
+    """Whether a tensor or op depends on one of the tensors `sources`."""
     wanted = {id(each) for each in nest.flatten(sources)}
     waiting, met = [getattr(target, "op", target)], set()
     while waiting:
@@ -492,12 +494,12 @@ def _follows(target: Any, sources: Any) -> bool:
 
 
 def _as_tensor(value: Any) -> Any:
-    """Arrays and numbers become tensors; what else a layer takes is its own matter."""
+    """Converts arrays and numbers to tensors. Other inputs are returned unchanged."""
     return convert_to_tensor(value) if isinstance(value, (np.ndarray, np.generic, int, float)) else value
 
 
 def _unique_layer_name(base: str) -> str:
-    """`dense_1`, `dense_2`, ... : the name of the layer object, counted for each graph."""
+    """`dense_1`, `dense_2`, ...: a name for the layer object that is unique in its graph."""
     graph = context.get_default_graph()
     counts = getattr(graph, "layer_names", None)
     if counts is None:
@@ -507,14 +509,14 @@ def _unique_layer_name(base: str) -> str:
 
 
 def as_initializer(initializer: Any) -> Any:
-    """An initializer from itself, its class, or its name in `tf.initializers` ("glorot_uniform", "GlorotUniform")."""
+    """Resolves an initializer: an instance, a class, or a name in `tf.initializers` ("glorot_uniform", "GlorotUniform")."""
     if isinstance(initializer, str):
         return _named("initializer", f"initializers.{snake_case(initializer)}", initializer)()
     return initializer() if isinstance(initializer, type) else initializer
 
 
 def as_regularizer(regularizer: Any) -> Any:
-    """A regularizer from itself or its name ("l2")."""
+    """Resolves a regularizer: an instance or a name ("l2")."""
     if isinstance(regularizer, str):
         return _named("regularizer", f"keras.regularizers.{regularizer.lower()}", regularizer)()
     if regularizer is not None and not callable(regularizer):
@@ -526,16 +528,16 @@ _NOT_IN_NN = {"exponential": "math.exp", "mish": None, "crelu": None}
 
 
 def linear(x: Any) -> Any:
-    """The activation that changes nothing."""
+    """The identity activation."""
     return x
 
 
 def as_activation(activation: Any) -> Any:
-    """An activation from itself or its name in `tf.nn` ("relu"); `linear` for None.
+    """Resolves an activation: a function, or a name in `tf.nn` ("relu"); `linear` for None.
 
     Raises:
-        TypeError: something that is no activation.
-        ValueError: a name that no activation has.
+        TypeError: the argument is not an activation.
+        ValueError: the name is unknown.
     """
     if callable(activation):
         return activation
@@ -554,10 +556,10 @@ def _named(kind: str, name: str | None, given: str) -> Any:
 
 
 def spatial_tuple(value: Any, count: int, name: str, *, allow_zero: bool = False) -> tuple[int, ...]:
-    """A number for each spatial dimension; a single one serves all.
+    """One number per spatial dimension. A single number is repeated.
 
     Raises:
-        ValueError: another count, or numbers that are not positive integers.
+        ValueError: the count is wrong, or a number is not a positive integer.
     """
     least = 0 if allow_zero else 1
     many = hasattr(value, "__iter__") and (
@@ -570,17 +572,17 @@ def spatial_tuple(value: Any, count: int, name: str, *, allow_zero: bool = False
 
 
 def _plain_int(value: Any) -> Any:
-    """The integer that an array or tensor of integers holds; anything else as it is."""
+    """The integer in an array or tensor of integers; other values unchanged."""
     kind = getattr(value, "dtype", None)
     return operator.index(value) if kind is not None and as_dtype(kind).is_integer and not value.ndim else value
 
 
 def checked_count(value: Any, name: str) -> int | None:
-    """A number of filters; None, with which no variable can be made, is found there.
+    """Checks a number of filters. None is reported later, when the variable is created.
 
     Raises:
-        TypeError: no whole number.
-        ValueError: a number that is not positive.
+        TypeError: the value is not an integer.
+        ValueError: the value is not positive.
     """
     if value is None:
         return None
@@ -595,10 +597,10 @@ def checked_count(value: Any, name: str) -> int | None:
 
 
 def checked_format(data_format: str | None) -> str:
-    """`channels_last`, the default, or `channels_first`.
+    """`channels_last` (the default) or `channels_first`.
 
     Raises:
-        ValueError: another data format.
+        ValueError: the data format is unknown.
     """
     plain = "channels_last" if data_format is None else str(data_format).lower()
     if plain not in ("channels_last", "channels_first"):
@@ -609,15 +611,15 @@ def checked_format(data_format: str | None) -> str:
 
 
 def channels_axis(data_format: str, rank: int) -> int:
-    """Where channels are."""
+    """The axis of the channels."""
     return 1 if data_format == "channels_first" else rank - 1
 
 
 def checked_padding(padding: str, allowed: tuple[str, ...] = ("valid", "same")) -> str:
-    """A padding in small letters.
+    """The padding in lower case.
 
     Raises:
-        ValueError: an unknown one.
+        ValueError: the padding is unknown.
     """
     plain = padding.lower() if isinstance(padding, str) else ""
     if plain not in allowed:
@@ -626,7 +628,7 @@ def checked_padding(padding: str, allowed: tuple[str, ...] = ("valid", "same")) 
 
 
 def output_length(size: Any, window: int, padding: str, stride: int, dilation: int = 1) -> Any:
-    """The size of a dimension after a window has moved over it (None when it is not known)."""
+    """The output size of a window that moves along a dimension; None if the size is unknown."""
     if size is None:
         return None
     reach = window + (window - 1) * (dilation - 1)
@@ -635,7 +637,7 @@ def output_length(size: Any, window: int, padding: str, stride: int, dilation: i
 
 
 def dims(shape: Any) -> list[Any]:
-    """The sizes of a shape of known rank."""
+    """The sizes of a shape with known rank."""
     return list(as_shape(shape))
 
 

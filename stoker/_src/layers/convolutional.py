@@ -1,4 +1,4 @@
-"""Convolutions, separable and transposed ones."""
+"""Convolutional layers: plain, separable and transposed."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class _Convolution(Layer):
         return _LAYOUTS[self.rank][1 if self._channels == 1 else 0]
 
     def _spec(self, axes: dict[int, int] | None = None) -> InputSpec:
-        """Any number of batch dimensions."""
+        """The input spec, with any number of batch dimensions."""
         return InputSpec(min_ndim=self.rank + 2, axes=axes)
 
     def _input_channels(self, input_shape: Any) -> int:
@@ -110,7 +110,7 @@ class _Convolution(Layer):
         super().build(input_shape)
 
     def _check_windows(self, input_shape: Any) -> None:
-        """Raises ValueError for inputs smaller than a window."""
+        """Raises ValueError if the input is smaller than the window."""
         if any(size is not None and size <= 0 for size in self._lengths(dims(input_shape))) and self.padding == "valid":
             raise ValueError(
                 f"One of the dimensions in the output is <= 0 due to downsampling in {self.name}: the input of shape "
@@ -131,10 +131,10 @@ class _Convolution(Layer):
         return [*self.kernel_size, channels, self.filters]
 
     def _finished(self, outputs: Tensor) -> Tensor:
-        """With bias and activation."""
+        """Applies bias and activation."""
         if self.use_bias:
             first = self._channels == 1
-            name = "add" if first and self.rank == 1 else None  # TensorFlow adds a reshaped bias there
+            name = "add" if first and self.rank == 1 else None  # TensorFlow adds a reshaped bias here
             outputs = bias.bias_add(outputs, self.bias, "NCHW" if first else "NHWC", name)
         return self.activation(outputs)
 
@@ -167,7 +167,7 @@ class _Convolution(Layer):
         )
 
     def _padded_before(self, inputs: Any) -> Tensor:
-        """Zeros in front, so that no output sees later inputs."""
+        """Pads with zeros at the front, so that no output depends on later inputs."""
         before = [self.dilation_rate[0] * (self.kernel_size[0] - 1), 0]
         paddings = [[0, 0], [0, 0], before] if self._channels == 1 else [[0, 0], before, [0, 0]]
         return pads.pad(inputs, paddings)
@@ -190,27 +190,27 @@ class _Convolution(Layer):
 
 @export(v1="layers.Conv1D")
 class Conv1D(_Convolution):
-    """A convolution of sequences."""
+    """A 1-D convolution layer for sequences."""
 
     rank = 1
 
 
 @export(v1="layers.Conv2D")
 class Conv2D(_Convolution):
-    """A convolution of images."""
+    """A 2-D convolution layer for images."""
 
     rank = 2
 
 
 @export(v1="layers.Conv3D")
 class Conv3D(_Convolution):
-    """A convolution of volumes."""
+    """A 3-D convolution layer for volumes."""
 
     rank = 3
 
 
 def _convolution(layer: type[Layer], name: str, ones: Any) -> Callable[..., Tensor]:
-    """`tf.layers.<name>`: a convolution, called once."""
+    """Makes `tf.layers.<name>`, which creates a convolution layer and calls it once."""
 
     @export(v1=f"layers.{name}")
     @named(name, f"{str(layer.__doc__)[:-1]}: a `{layer.__name__}` layer, called once.")
@@ -249,7 +249,7 @@ conv3d = _convolution(Conv3D, "conv3d", (1, 1, 1))
 
 
 class _Separable(_Convolution):
-    """A convolution of each channel alone, then one that mixes channels. Variables: `depthwise_kernel`, `pointwise_kernel`, `bias`."""
+    """A depthwise convolution followed by a pointwise one. Variables: `depthwise_kernel`, `pointwise_kernel`, `bias`."""
 
     def __init__(
         self,
@@ -334,7 +334,7 @@ class _Separable(_Convolution):
 
 @export(v1="layers.SeparableConv1D")
 class SeparableConv1D(_Separable):
-    """A separable convolution of sequences."""
+    """A separable convolution layer for sequences."""
 
     rank = 1
 
@@ -357,7 +357,7 @@ class SeparableConv1D(_Separable):
 
 @export(v1="layers.SeparableConv2D")
 class SeparableConv2D(_Separable):
-    """A separable convolution of images."""
+    """A separable convolution layer for images."""
 
     rank = 2
 
@@ -368,7 +368,7 @@ class SeparableConv2D(_Separable):
 
 
 def _separable(layer: type[Layer], name: str, ones: Any) -> Callable[..., Tensor]:
-    """`tf.layers.<name>`: a separable convolution, called once."""
+    """Makes `tf.layers.<name>`, which creates a separable convolution layer and calls it once."""
 
     @export(v1=f"layers.{name}")
     @named(name, f"{str(layer.__doc__)[:-1]}: a `{layer.__name__}` layer, called once.")
@@ -454,17 +454,17 @@ class _Transposed(_Convolution):
         )
 
     def _spec(self, axes: dict[int, int] | None = None) -> InputSpec:
-        """One batch dimension."""
+        """The input spec, with one batch dimension."""
         return InputSpec(ndim=self.rank + 2, axes=axes)
 
     def _check_windows(self, input_shape: Any) -> None:
-        """The output is larger than the input."""
+        """Does nothing, because the output is larger than the input."""
 
     def _kernel_shape(self, channels: int) -> list[int]:
         return [*self.kernel_size, self.filters, channels]
 
     def _grown(self, size: Any, i: int) -> Any:
-        """The size of spatial dimension i after the layer: of a number, or of a tensor that holds one."""
+        """The output size of spatial dimension i: a number, or a tensor if the size is a tensor."""
         longer = size * self.strides[i]
         if self.padding == "valid" and self.kernel_size[i] > self.strides[i]:
             longer = longer + (self.kernel_size[i] - self.strides[i])
@@ -503,20 +503,20 @@ class _Transposed(_Convolution):
 
 @export(v1="layers.Conv2DTranspose")
 class Conv2DTranspose(_Transposed):
-    """The transpose of a convolution of images."""
+    """A transposed 2-D convolution layer for images."""
 
     rank = 2
 
 
 @export(v1="layers.Conv3DTranspose")
 class Conv3DTranspose(_Transposed):
-    """The transpose of a convolution of volumes."""
+    """A transposed 3-D convolution layer for volumes."""
 
     rank = 3
 
 
 def _transposed(layer: type[Layer], name: str, ones: Any) -> Callable[..., Tensor]:
-    """`tf.layers.<name>`: a transposed convolution, called once."""
+    """Makes `tf.layers.<name>`, which creates a transposed convolution layer and calls it once."""
 
     @export(v1=f"layers.{name}")
     @named(name, f"{str(layer.__doc__)[:-1]}: a `{layer.__name__}` layer, called once.")

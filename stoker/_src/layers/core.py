@@ -33,10 +33,10 @@ ZEROS, ONES = initializers.Zeros(), initializers.Ones()
 
 @export(v1="layers.Dense")
 class Dense(Layer):
-    """activation(inputs @ kernel + bias), over the last dimension. Variables: `kernel` [inputs, units], `bias` [units].
+    """A dense layer: activation(inputs @ kernel + bias) over the last dimension. Variables: `kernel` [inputs, units], `bias` [units].
 
     Raises:
-        ValueError: when called, for inputs whose last size is not known.
+        ValueError: on a call, if the last size of the inputs is unknown.
     """
 
     def __init__(
@@ -145,13 +145,13 @@ def dense(
     name: str | None = None,
     reuse: Any = None,
 ) -> Tensor:
-    """activation(inputs @ kernel + bias): a `Dense` layer, called once."""
+    """Applies a new `Dense` layer: activation(inputs @ kernel + bias)."""
     return called_once(Dense, locals())
 
 
 @export(v1="layers.Dropout")
 class Dropout(Layer):
-    """In training, sets inputs to 0 with probability `rate` and divides the others by 1 - rate; else passes them on."""
+    """In training, sets inputs to 0 with probability `rate` and divides the others by 1 - rate. Otherwise returns them unchanged."""
 
     def __init__(
         self, rate: Any = 0.5, noise_shape: Any = None, seed: Any = None, name: str | None = None, **kwargs: Any
@@ -171,7 +171,7 @@ class Dropout(Layer):
         return smart_cond(training, dropped, lambda: shaping.identity(inputs))
 
     def _decisions(self, inputs: Any) -> Any:
-        """`noise_shape` with the inputs' sizes, known or not, where it says None."""
+        """`noise_shape` with None replaced by the sizes of the inputs."""
         if not isinstance(self.noise_shape, (list, tuple)):
             return self.noise_shape
         sizes = shaping.shape(inputs)
@@ -190,13 +190,13 @@ def dropout(
     training: Any = False,
     name: str | None = None,
 ) -> Tensor:
-    """In training, sets inputs to 0 with probability `rate`: a `Dropout` layer, called once."""
+    """Applies a new `Dropout` layer: in training, sets inputs to 0 with probability `rate`."""
     return Dropout(rate, noise_shape, seed, name).apply(inputs, training=training)
 
 
 @export(v1="layers.Flatten")
 class Flatten(Layer):
-    """All dimensions but the first in one."""
+    """Flattens all dimensions except the first."""
 
     def __init__(self, data_format: str | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -224,5 +224,5 @@ class Flatten(Layer):
 
 @export(v1="layers.flatten")
 def flatten(inputs: Any, name: str | None = None, data_format: str = "channels_last") -> Tensor:
-    """All dimensions but the first in one."""
+    """Flattens all dimensions except the first."""
     return Flatten(data_format=data_format, name=name).apply(inputs)

@@ -1,4 +1,4 @@
-"""`tf.losses`: losses that weight, reduce and collect themselves."""
+"""`tf.losses`: losses with weights, reduction and a collection."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from stoker._src.ops.nn import activations, cross_entropy
 
 @export(v1="losses.Reduction")
 class Reduction:
-    """How weighted losses become one number.
+    """How weighted losses are reduced to one number.
 
-    NONE: they do not. SUM: added up. SUM_OVER_BATCH_SIZE: divided by their count. MEAN: divided by the sum of weights.
-    SUM_BY_NONZERO_WEIGHTS (the same as SUM_OVER_NONZERO_WEIGHTS): divided by how many weights are not 0.
+    NONE: no reduction. SUM: the sum. SUM_OVER_BATCH_SIZE: the sum divided by the number of losses. MEAN: the sum divided by the sum of
+    weights. SUM_BY_NONZERO_WEIGHTS (the same as SUM_OVER_NONZERO_WEIGHTS): the sum divided by the number of nonzero weights.
     """
 
     NONE = "none"
@@ -46,7 +46,7 @@ class Reduction:
 
     @classmethod
     def validate(cls, key: Any) -> None:
-        """Raises ValueError for anything else."""
+        """Raises ValueError if `key` is not a reduction."""
         if key not in cls.all():
             raise ValueError(f"Invalid Reduction Key: {key}. Key should be one of {cls.all()}.")
 
@@ -66,19 +66,19 @@ def add_loss(loss: Any, loss_collection: str | None = GraphKeys.LOSSES) -> None:
 
 @export(v1="losses.get_losses")
 def get_losses(scope: str | None = None, loss_collection: str = GraphKeys.LOSSES) -> list[Any]:
-    """The losses in the collection, those under `scope` if given."""
+    """The losses in the collection, filtered by `scope` if given."""
     return context.get_default_graph().get_collection(loss_collection, scope)
 
 
 @export(v1="losses.get_regularization_losses")
 def get_regularization_losses(scope: str | None = None) -> list[Any]:
-    """The regularization losses, those under `scope` if given."""
+    """The regularization losses, filtered by `scope` if given."""
     return context.get_default_graph().get_collection(GraphKeys.REGULARIZATION_LOSSES, scope)
 
 
 @export(v1="losses.get_regularization_loss")
 def get_regularization_loss(scope: str | None = None, name: str = "total_regularization_loss") -> Tensor:
-    """The sum of the regularization losses; 0 when there are none."""
+    """The sum of the regularization losses; 0 if there are none."""
     losses = get_regularization_losses(scope)
     return arithmetic.add_n(losses, name=name) if losses else constants.constant(0.0)
 
@@ -87,10 +87,10 @@ def get_regularization_loss(scope: str | None = None, name: str = "total_regular
 def get_total_loss(
     add_regularization_losses: bool = True, name: str = "total_loss", scope: str | None = None
 ) -> Tensor:
-    """The sum of all losses, and of the regularization losses unless told otherwise.
+    """The sum of all losses, by default including the regularization losses.
 
     Raises:
-        ValueError: there are none.
+        ValueError: there are no losses.
     """
     losses = get_losses(scope)
     if add_regularization_losses:
@@ -102,7 +102,7 @@ def get_total_loss(
 
 
 def _number_present(losses: Tensor, weights: Tensor, per_batch: bool = False) -> Tensor:
-    """How many losses have a weight that is not 0, in all or for each example."""
+    """The number of losses with a nonzero weight, in total or for each example."""
     known = weights.static_shape.rank == 0
     with name_scope("num_present", None, [losses, weights]) as scope:
         weights = casting.cast(weights, dtypes.float32)
@@ -128,17 +128,17 @@ def compute_weighted_loss(
     loss_collection: str | None = GraphKeys.LOSSES,
     reduction: str = _DEFAULT,
 ) -> Tensor:
-    """`losses` times `weights`, reduced and collected.
+    """Multiplies `losses` by `weights`, reduces them, and adds the result to a collection.
 
     Args:
         losses: a tensor of losses.
         weights: a scalar, or a tensor of the same rank whose sizes are 1 or those of `losses`.
         scope: the name scope.
-        loss_collection: where the result goes.
+        loss_collection: the collection for the result.
         reduction: a `Reduction`.
 
     Raises:
-        ValueError: weights that do not fit, or an unknown reduction.
+        ValueError: the weights do not match, or the reduction is unknown.
     """
     Reduction.validate(reduction)
     with name_scope(scope, "weighted_loss", [losses, weights]):
@@ -172,10 +172,10 @@ def _required(**given: Any) -> None:
 
 
 def _same_shape(labels: Any, predictions: Any) -> tuple[Tensor, Tensor]:
-    """Both as float32, with shapes that must agree.
+    """Converts both to float32 and checks that their shapes agree.
 
     Raises:
-        ValueError: a missing argument, or shapes that do not agree.
+        ValueError: an argument is missing, or the shapes differ.
     """
     _required(labels=labels, predictions=predictions)
     predictions = casting.cast(predictions, dtypes.float32)
@@ -231,7 +231,7 @@ def huber_loss(
         labels, predictions = _same_shape(labels, predictions)
         distance = unary_functions.abs(arithmetic.subtract(predictions, labels))
         quadratic = arithmetic.minimum(distance, delta)
-        # The gradient of the linear part comes through the difference alone.
+        # The gradient of the linear part comes only through the difference.
         linear = arithmetic.subtract(distance, quadratic)
         losses = arithmetic.add(0.5 * arithmetic.multiply(quadratic, quadratic), arithmetic.multiply(delta, linear))
         return compute_weighted_loss(losses, weights, opened, loss_collection, reduction=reduction)
@@ -285,7 +285,7 @@ def cosine_distance(
     reduction: str = _DEFAULT,
     dim: int | None = None,
 ) -> Tensor:
-    """1 - the sum of labels * predictions along `axis`, both unit vectors, weighted and reduced."""
+    """1 - the sum of labels * predictions along `axis`, weighted and reduced. Both must be unit vectors."""
     if dim is not None:
         if axis is not None:
             raise ValueError("Cannot specify both 'axis' and 'dim'")
@@ -307,7 +307,7 @@ def mean_pairwise_squared_error(
     scope: str | None = None,
     loss_collection: str | None = GraphKeys.LOSSES,
 ) -> Tensor:
-    """The squared differences between the differences of pairs of elements, averaged for each example, then weighted."""
+    """The squared differences between pairwise differences of elements, averaged for each example, then weighted."""
     with name_scope(scope, "mean_pairwise_squared_error", [predictions, labels, weights]):
         labels, predictions = _same_shape(labels, predictions)
         weights = casting.cast(weights, dtypes.float32)
@@ -347,7 +347,7 @@ def sigmoid_cross_entropy(
 ) -> Tensor:
     """The cross entropy of independent probabilities sigmoid(logits), weighted and reduced.
 
-    Labels are moved towards 1/2 by `label_smoothing`.
+    `label_smoothing` moves labels towards 1/2.
     """
     _required(multi_class_labels=multi_class_labels, logits=logits)
     with name_scope(scope, "sigmoid_cross_entropy_loss", [logits, multi_class_labels, weights]) as opened:
@@ -372,7 +372,7 @@ def softmax_cross_entropy(
 ) -> Tensor:
     """The cross entropy of softmax(logits) with distributions of labels, weighted and reduced.
 
-    Labels are moved towards the even distribution by `label_smoothing`.
+    `label_smoothing` moves labels towards the uniform distribution.
     """
     _required(onehot_labels=onehot_labels, logits=logits)
     with name_scope(scope, "softmax_cross_entropy_loss", [logits, onehot_labels, weights]) as opened:

@@ -1,6 +1,6 @@
-"""`tf.metrics`: numbers gathered over many runs. Each returns (value, op that adds what it is given and returns the new value).
+"""`tf.metrics`: streaming metrics. Each returns (value, update op); the update op adds a batch and returns the updated value.
 
-Their state is in local variables, which also join METRIC_VARIABLES: run `tf.local_variables_initializer()` to start anew.
+Their state is in local variables, which are also in METRIC_VARIABLES. `tf.local_variables_initializer()` resets it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Function = TypeVar("Function", bound=Callable[..., tuple[Any, Any]])
 
 
 def metric(function: Function) -> Function:
-    """Of a public metric: refuses eager mode, where nothing keeps the state, and fills the collections asked for."""
+    """Decorator of public metrics: refuses eager mode, which could not keep the state, and adds results to the requested collections."""
     signature = inspect.signature(function)
 
     @functools.wraps(function)
@@ -50,7 +50,7 @@ def metric(function: Function) -> Function:
 
 
 def metric_variable(shape: Any, dtype: Any, name: str, validate_shape: bool = True) -> Any:
-    """Zeros in LOCAL_VARIABLES and METRIC_VARIABLES."""
+    """A variable of zeros in LOCAL_VARIABLES and METRIC_VARIABLES."""
     return Variable(
         lambda: shaping.zeros(shape, dtype),
         trainable=False,
@@ -63,7 +63,7 @@ def metric_variable(shape: Any, dtype: Any, name: str, validate_shape: bool = Tr
 
 
 def matched(predictions: Any, labels: Any, weights: Any) -> tuple[Tensor, Any, Any]:
-    """Without an extra last dimension of size 1 in one of them; weights get one where they need it."""
+    """Removes a surplus last dimension of size 1 from predictions or labels, and adjusts the rank of the weights."""
     predictions = convert_to_tensor(predictions)
     if labels is not None:
         with name_scope("remove_squeezable_dimensions"):
@@ -93,7 +93,7 @@ def matched(predictions: Any, labels: Any, weights: Any) -> tuple[Tensor, Any, A
 
 
 def quotient(part: Any, whole: Any, name: str) -> Tensor:
-    """part / whole; 0 where whole is not positive."""
+    """part / whole; 0 if whole is not positive."""
     return arithmetic.divide_no_nan(part, arithmetic.maximum(whole, 0.0), name=name)
 
 
@@ -112,7 +112,7 @@ def mean(
     """The weighted mean of all values seen. Variables: `total`, `count`.
 
     Raises:
-        ValueError: weights that do not fit.
+        ValueError: the weights do not match.
         RuntimeError: in eager mode.
     """
     with variable_scope.variable_scope(name, "mean", (values, weights)):
@@ -172,7 +172,7 @@ def accuracy(
     updates_collections: Any = None,
     name: str | None = None,
 ) -> Metric:
-    """How often predictions equal labels."""
+    """The accuracy: how often predictions equal labels."""
     predictions, labels, weights = matched(predictions, labels, weights)
     if labels.dtype.base_dtype is not predictions.dtype.base_dtype:
         predictions = casting.cast(predictions, labels.dtype.base_dtype)
@@ -259,7 +259,7 @@ def mean_cosine_distance(
     updates_collections: Any = None,
     name: str | None = None,
 ) -> Metric:
-    """1 - the mean of the sums of labels * predictions along `dim`, both unit vectors."""
+    """1 - the mean of the sums of labels * predictions along `dim`. Both must be unit vectors."""
     predictions, labels, weights = matched(predictions, labels, weights)
     products = reductions.reduce_sum(arithmetic.multiply(predictions, labels), axis=[dim], keepdims=True)
     similarity, update = mean(products, weights, name=name or "mean_cosine_distance")
@@ -276,7 +276,7 @@ def percentage_below(
     updates_collections: Any = None,
     name: str | None = None,
 ) -> Metric:
-    """How many of the values are below a threshold, of 1."""
+    """The fraction of values below a threshold."""
     below = casting.cast(comparison.less(values, threshold), dtypes.float32)
     return mean(below, weights, name=name or "percentage_below_threshold")
 
@@ -293,7 +293,7 @@ _BINARY = {
 
 
 def _counting(kind: str, doc: str) -> Callable[..., Metric]:
-    """`tf.metrics.<kind>`: the weighted count of one kind of answer. Variable: `count`."""
+    """Makes `tf.metrics.<kind>`: the weighted count of one kind of outcome. Variable: `count`."""
 
     @export(v1=f"metrics.{kind}")
     @metric
@@ -351,7 +351,7 @@ def precision(
     updates_collections: Any = None,
     name: str | None = None,
 ) -> Metric:
-    """How many of those predicted to be true are: true positives / (true positives + false positives)."""
+    """Precision: true positives / (true positives + false positives)."""
     with variable_scope.variable_scope(name, "precision", (predictions, labels, weights)):
         return _ratio(false_positives, labels, predictions, weights)
 
@@ -366,6 +366,6 @@ def recall(
     updates_collections: Any = None,
     name: str | None = None,
 ) -> Metric:
-    """How many of the true ones were predicted: true positives / (true positives + false negatives)."""
+    """Recall: true positives / (true positives + false negatives)."""
     with variable_scope.variable_scope(name, "recall", (predictions, labels, weights)):
         return _ratio(false_negatives, labels, predictions, weights)

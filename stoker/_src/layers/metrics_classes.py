@@ -1,4 +1,4 @@
-"""Metrics of classes: intersection over union, accuracy by class, precision and recall of the best k."""
+"""Metrics of classes: intersection over union, per-class accuracy, precision and recall at k."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ def mean_iou(
     updates_collections: Any = None,
     name: str | None = None,
 ) -> Metric:
-    """The mean over classes of intersection / union of what is labelled and what is predicted.
+    """The mean over classes of intersection / union between labels and predictions.
 
-    The update op returns the confusion matrix so far, as in TensorFlow. Variable: `total_confusion_matrix`.
+    The update op returns the confusion matrix, as in TensorFlow. Variable: `total_confusion_matrix`.
     """
     with variable_scope.variable_scope(name, "mean_iou", (predictions, labels, weights)):
         labels, predictions, weights = _flat(labels, predictions, weights)
         total = metric_variable([num_classes, num_classes], dtypes.float64, "total_confusion_matrix")
-        if weights is not None:  # one weight may serve all
+        if weights is not None:  # a single weight applies to all
             weights = arithmetic.multiply(
                 casting.cast(weights, dtypes.float64), shaping.ones_like(labels, dtypes.float64)
             )
@@ -80,10 +80,10 @@ def mean_per_class_accuracy(
     updates_collections: Any = None,
     name: str | None = None,
 ) -> Metric:
-    """The mean over classes of how often their examples are predicted right.
+    """The mean of the per-class accuracies.
 
-    The update op returns the accuracy of every class, as in TensorFlow. Variables: `total`, the examples of each class, and
-    `count`, those predicted right.
+    The update op returns the accuracy of every class, as in TensorFlow. Variables: `total`, the number of examples of each class, and
+    `count`, the number of correct predictions.
     """
     with variable_scope.variable_scope(name, "mean_accuracy", (predictions, labels, weights)):
         labels, predictions, weights = _flat(labels, predictions, weights)
@@ -106,13 +106,13 @@ def mean_per_class_accuracy(
 
 
 def _dense_labels(labels: Any, predictions: Tensor) -> Tensor:
-    """Labels [..., count]: a last dimension is added where there is a single label for each example.
+    """Labels [..., count]: a last dimension is added if there is a single label per example.
 
-    Sparse labels are filled up with -1, which is no class.
+    Sparse labels are padded with -1, which is not a class.
 
     Raises:
-        TypeError: labels that are not of int64.
-        ValueError: labels for other examples than the predictions are for.
+        TypeError: the labels are not int64.
+        ValueError: labels and predictions have different numbers of examples.
     """
     if _is_sparse(labels):
         labels = sparse_functions.to_dense(sparse_functions.as_sparse(labels), -1)
@@ -146,7 +146,7 @@ def _is_sparse(labels: Any) -> bool:
 
 
 def _first_of_its_kind(labels: Tensor) -> Tensor:
-    """Which classes were not named before in their row: one named twice counts once."""
+    """Marks the first occurrence of each class in its row, so that repeated labels count once."""
     count = shaping.shape(labels)[-1]
     same = comparison.equal(shaping.expand_dims(labels, -1), shaping.expand_dims(labels, -2))
     places = ranges.range(count)
@@ -155,7 +155,7 @@ def _first_of_its_kind(labels: Tensor) -> Tensor:
 
 
 def _hits(labels: Tensor, chosen: Tensor) -> Tensor:
-    """[..., k]: which of the chosen classes are labels."""
+    """[..., k]: which of the selected classes are labels."""
     equal = comparison.equal(shaping.expand_dims(chosen, -1), shaping.expand_dims(labels, -2))
     return reductions.reduce_any(equal, axis=-1)
 
@@ -165,7 +165,7 @@ def _as_double(flags: Tensor) -> Tensor:
 
 
 def _positives(labels: Tensor, chosen: Tensor, class_id: Any) -> tuple[Tensor, Tensor, Tensor]:
-    """Of each example: true positives, false positives and false negatives among its chosen classes."""
+    """The true positives, false positives and false negatives of each example among its selected classes."""
     if class_id is not None:
         named = reductions.reduce_any(comparison.equal(labels, casting.cast(class_id, dtypes.int64)), axis=-1)
         called = reductions.reduce_any(comparison.equal(chosen, casting.cast(class_id, dtypes.int64)), axis=-1)
@@ -217,7 +217,7 @@ def _at_top_k(
     weights: Any,
     name: Any,
 ) -> Metric:
-    """Precision or recall of chosen classes."""
+    """Precision or recall of the selected classes."""
     other = "false_positive" if kind == "precision" else "false_negative"
     with name_scope(name, _label_at(kind, k, class_id), (chosen, labels, weights)) as scope:
         chosen = casting.cast(chosen, dtypes.int64)
@@ -246,7 +246,7 @@ def recall_at_top_k(
     updates_collections: Any = None,
     name: str | None = None,
 ) -> Metric:
-    """How many of the labels are among the classes chosen. Variables: `true_positive_at_<k>`, `false_negative_at_<k>`."""
+    """Recall of the given top-k classes. Variables: `true_positive_at_<k>`, `false_negative_at_<k>`."""
     return _at_top_k("recall", labels, predictions_idx, k, class_id, weights, name)
 
 
@@ -262,7 +262,7 @@ def recall_at_k(
     updates_collections: Any = None,
     name: str | None = None,
 ) -> Metric:
-    """How many of the labels are among the k classes with the highest scores."""
+    """Recall at k: the fraction of labels among the k classes with the highest scores."""
     chosen = _best(predictions, k)
     return _at_top_k("recall", labels, chosen, k, class_id, weights, name)
 
@@ -279,7 +279,7 @@ def precision_at_top_k(
     updates_collections: Any = None,
     name: str | None = None,
 ) -> Metric:
-    """How many of the classes chosen are labels. Variables: `true_positive_at_<k>`, `false_positive_at_<k>`."""
+    """Precision of the given top-k classes. Variables: `true_positive_at_<k>`, `false_positive_at_<k>`."""
     return _at_top_k("precision", labels, predictions_idx, k, class_id, weights, name)
 
 
@@ -295,7 +295,7 @@ def precision_at_k(
     updates_collections: Any = None,
     name: str | None = None,
 ) -> Metric:
-    """How many of the k classes with the highest scores are labels."""
+    """Precision at k: the fraction of the k classes with the highest scores that are labels."""
     chosen = _best(predictions, k)
     return _at_top_k("precision", labels, chosen, k, class_id, weights, name)
 
@@ -311,10 +311,10 @@ def average_precision_at_k(
     updates_collections: Any = None,
     name: str | None = None,
 ) -> Metric:
-    """The mean over examples of the average precision of their k best classes.
+    """The mean over examples of the average precision at k.
 
-    The average precision of an example is the sum of the precision at each place that holds a label, divided by the
-    lesser of k and its number of labels. Variables: `max`, `total`.
+    The average precision of an example is the sum of the precisions at each rank that holds a label, divided by the
+    smaller of k and the number of its labels. Variables: `max`, `total`.
     """
     if _whole(k) < 1:
         raise ValueError(f"Invalid k={k}. `k` should be >= 1.")
@@ -327,7 +327,7 @@ def average_precision_at_k(
         before = comparison.less_equal(shaping.expand_dims(places, 0), shaping.expand_dims(places, 1))
         running = reductions.reduce_sum(arithmetic.multiply(shaping.expand_dims(hits, -2), _as_double(before)), -1)
         precisions = arithmetic.multiply(arithmetic.divide(running, places), hits)
-        # A label named twice counts twice here unless labels are sparse, as in TensorFlow.
+        # As in TensorFlow, a repeated label counts twice here unless labels are sparse.
         if by_row:
             fresh = comparison.logical_and(_first_of_its_kind(labels), comparison.greater_equal(labels, 0))
             named = reductions.reduce_sum(_as_double(fresh), -1)
@@ -339,7 +339,7 @@ def average_precision_at_k(
         if weights is not None:
             weights = broadcast_weights(casting.cast(weights, dtypes.float64), averages)
             averages, count = arithmetic.multiply(averages, weights), weights
-        # TensorFlow's name for this variable follows from a scope that it opens before.
+        # TensorFlow's name for this variable comes from a scope that it opens earlier.
         largest = metric_variable([], dtypes.float64, "max_1")
         total = metric_variable([], dtypes.float64, "total")
         new_largest = largest.assign_add(reductions.reduce_sum(count))

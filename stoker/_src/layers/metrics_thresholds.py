@@ -25,7 +25,7 @@ _EDGE = 1e-7
 def _confusion(
     labels: Any, predictions: Any, thresholds: list[float], weights: Any, kinds: tuple[str, ...] = _ALL
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Counts of each kind at each threshold (a score above it counts as true), and the ops that add to them."""
+    """The counts of each kind at each threshold (a score above it counts as true), and the ops that update them."""
     predictions = convert_to_tensor(predictions)
     message, kind = "predictions must be in [0, 1]", predictions.dtype.base_dtype
     check = [
@@ -66,7 +66,7 @@ def _confusion(
 
 
 def _grid(count: int) -> list[float]:
-    """`count` thresholds spread over [0, 1], the outermost just beyond it."""
+    """`count` evenly spaced thresholds in [0, 1], the outermost slightly outside."""
     inner = [(i + 1) * 1.0 / (count - 1) for i in range(count - 2)]
     return [0.0 - _EDGE, *inner, 1.0 + _EDGE]
 
@@ -89,16 +89,16 @@ def auc(
 
     Args:
         labels, predictions, weights: booleans, scores in [0, 1], and weights.
-        num_thresholds: how many thresholds to spread over [0, 1].
-        metrics_collections, updates_collections: where value and update go.
+        num_thresholds: the number of thresholds in [0, 1].
+        metrics_collections, updates_collections: collections for the value and the update op.
         curve: "ROC" or "PR".
         name: the scope.
         summation_method: "trapezoidal", "minoring", "majoring", or "careful_interpolation" (for PR: Davis and Goadrich,
             2006).
-        thresholds: inner thresholds, instead of evenly spread ones.
+        thresholds: explicit inner thresholds, instead of evenly spaced ones.
 
     Raises:
-        ValueError: an unknown curve or method, or a threshold outside of [0, 1].
+        ValueError: the curve or method is unknown, or a threshold is outside [0, 1].
     """
     with variable_scope.variable_scope(name, "auc", (labels, predictions, weights)):
         if curve not in ("ROC", "PR"):
@@ -158,9 +158,9 @@ def _interpolated(tp: Any, fp: Any, fn: Any) -> Tensor:
 def _at_best(
     counts: dict[str, Any], wanted: float, fixed: tuple[str, str], shown: tuple[str, str], name: str
 ) -> Tensor:
-    """One rate at the threshold where another is nearest to what is wanted.
+    """One rate at the threshold where another rate is closest to a target.
 
-    Of several such thresholds, a specificity is taken at the highest and a sensitivity at the lowest.
+    If several thresholds are equally close, a specificity uses the highest and a sensitivity the lowest.
     """
     given: Any = arithmetic.divide(counts[fixed[0]], counts[fixed[0]] + counts[fixed[1]] + _EDGE)
     distance: Any = unary_functions.abs(given - wanted)
@@ -198,7 +198,7 @@ def sensitivity_at_specificity(
     updates_collections: Any = None,
     name: str | None = None,
 ) -> Metric:
-    """The sensitivity at the threshold whose specificity is nearest to the one given."""
+    """The sensitivity at the threshold whose specificity is closest to the given one."""
     arguments = (labels, predictions, weights, num_thresholds, name)
     return _rate_at_rate("sensitivity_at_specificity", ("tn", "fp"), ("tp", "fn"), specificity, arguments)
 
@@ -215,13 +215,13 @@ def specificity_at_sensitivity(
     updates_collections: Any = None,
     name: str | None = None,
 ) -> Metric:
-    """The specificity at the threshold whose sensitivity is nearest to the one given."""
+    """The specificity at the threshold whose sensitivity is closest to the given one."""
     arguments = (labels, predictions, weights, num_thresholds, name)
     return _rate_at_rate("specificity_at_sensitivity", ("tp", "fn"), ("tn", "fp"), sensitivity, arguments)
 
 
 def _counting(kind: str, doc: str) -> Callable[..., Metric]:
-    """`tf.metrics.<kind>_at_thresholds`: one of the counts."""
+    """Makes `tf.metrics.<kind>_at_thresholds`, one of the counts."""
 
     @export(v1=f"metrics.{kind}_at_thresholds")
     @metric
@@ -257,7 +257,7 @@ false_negatives_at_thresholds = _counting(
 
 
 def _hit_rate(label: str, other: str) -> Callable[..., Metric]:
-    """`tf.metrics.<label>_at_thresholds`: true positives as a part of them and of another count."""
+    """Makes `tf.metrics.<label>_at_thresholds`: true positives / (true positives + another count)."""
 
     @export(v1=f"metrics.{label}_at_thresholds")
     @metric

@@ -22,30 +22,30 @@ from stoker._src.ops.variables.variables import ResourceVariable
 class BatchNormalization(Layer):
     """Normalizes by the mean and variance of the batch in training, and by their moving averages otherwise.
 
-    Variables: `gamma`, `beta` (trained), `moving_mean`, `moving_variance` (not trained). In training, the updates of the
-    averages join UPDATE_OPS and must be run with the step (Ioffe and Szegedy, 2015).
+    Variables: `gamma`, `beta` (trainable), `moving_mean`, `moving_variance` (not trainable). In training, the updates of the
+    averages are added to UPDATE_OPS and must be run with the training step (Ioffe and Szegedy, 2015).
 
     Args:
-        axis: the dimension, or dimensions, with statistics of their own: channels.
-        momentum: of the moving averages.
-        epsilon: added to the variance.
-        center, scale: whether there is a `beta`, a `gamma`.
-        beta_initializer, gamma_initializer, moving_mean_initializer, moving_variance_initializer: of the variables.
-        beta_regularizer, gamma_regularizer, beta_constraint, gamma_constraint: of the variables.
-        renorm: whether to correct the batch's statistics towards moving averages of their own (Ioffe, 2017), kept in
-            `renorm_mean` and `renorm_stddev`; `moving_variance` then follows `moving_stddev`.
-        renorm_clipping: bounds of the corrections, as tensors or numbers: any of "rmin", "rmax" and "dmax".
-        renorm_momentum: of the averages that corrections aim at.
-        fused: whether to use one op for all; None for where that is possible. Where it is not, several are used.
-        trainable: whether gamma and beta are trained.
-        virtual_batch_size: normalize parts of the batch, of that many examples, each by itself.
+        axis: the dimension, or dimensions, with separate statistics, usually the channels.
+        momentum: the momentum of the moving averages.
+        epsilon: a small number added to the variance.
+        center, scale: whether to use `beta` and `gamma`.
+        beta_initializer, gamma_initializer, moving_mean_initializer, moving_variance_initializer: initializers of the variables.
+        beta_regularizer, gamma_regularizer, beta_constraint, gamma_constraint: regularizers and constraints of the variables.
+        renorm: whether to use batch renormalization (Ioffe, 2017), which corrects the batch statistics towards the averages
+            `renorm_mean` and `renorm_stddev`. `moving_variance` is then computed from `moving_stddev`.
+        renorm_clipping: bounds of the corrections, as tensors or numbers, with any of the keys "rmin", "rmax" and "dmax".
+        renorm_momentum: the momentum of the renormalization averages.
+        fused: whether to use the fused op; None uses it if possible. If it is not possible, several ops are used.
+        trainable: whether gamma and beta are trainable.
+        virtual_batch_size: the size of groups of examples that are normalized separately.
         adjustment: a function from the input's shape to (scale, bias), applied to normalized values in training.
         name: the layer's name.
 
     Raises:
-        TypeError: `axis` is no integer or list of integers.
-        ValueError: axes that the input does not have, bounds that do not exist, virtual batches along axis 0 or together
-            with an adjustment.
+        TypeError: `axis` is not an integer or a list of integers.
+        ValueError: an axis is out of range, a renorm bound is unknown, or virtual batches are combined with axis 0 or
+            an adjustment.
     """
 
     def __init__(
@@ -108,10 +108,10 @@ class BatchNormalization(Layer):
         shape = [sizes[self.axis[0]]]
         if len(self.axis) > 1 or self.virtual_batch_size is not None:
             shape = [size if i in self.axis else 1 for i, size in enumerate(sizes)]
-        if self.virtual_batch_size is not None:  # the batch becomes two dimensions
+        if self.virtual_batch_size is not None:  # the batch is split into two dimensions
             shape.insert(1, 1)
             self.axis = [axis + 1 for axis in self.axis]
-        # Statistics of half precision are kept in float32.
+        # Statistics of half-precision inputs are kept in float32.
         kind = dtypes.float32 if self._dtype in (dtypes.float16, dtypes.bfloat16) else self._variable_dtype
         if self.scale:
             self.gamma = self.add_weight(
@@ -129,7 +129,7 @@ class BatchNormalization(Layer):
         self.moving_mean = statistic("moving_mean", means)
         self.moving_variance = statistic("moving_variance", variances)
         if self.renorm:
-            # A deviation starts as the root of what the variance starts with.
+            # The standard deviation starts as the square root of the initial variance.
             roots = variances if variances is ONES else _root_of(variances)
             self.moving_stddev = statistic("moving_stddev", roots)
             self.renorm_mean = statistic("renorm_mean", means)
@@ -137,7 +137,7 @@ class BatchNormalization(Layer):
         super().build(input_shape)
 
     def _settle_axes(self, sizes: list[Any]) -> None:
-        """Checks the axes, makes them positive and decides whether the fused op is used."""
+        """Checks the axes, makes them non-negative, and decides whether to use the fused op."""
         rank = len(sizes)
         if any(not -rank <= axis < rank for axis in self.axis):
             raise ValueError(
@@ -212,7 +212,7 @@ class BatchNormalization(Layer):
         return output
 
     def _momentum(self, momentum: float, training: Any) -> Any:
-        """Outside of training a momentum of 1 leaves the averages as they are."""
+        """The momentum in training. Otherwise it is 1, which leaves the averages unchanged."""
         if known_flag(training):
             return float(momentum)
         kind = self.moving_mean.dtype.base_dtype
@@ -222,7 +222,7 @@ class BatchNormalization(Layer):
         self.add_update(self._moved(average, value, momentum))
 
     def _moved(self, average: Any, value: Any, momentum: Any) -> Any:
-        """An op: average -= (average - value) * (1 - momentum)."""
+        """Updates a moving average: average -= (average - value) * (1 - momentum)."""
         with name_scope("AssignMovingAvg") as scope, colocate_with(average):
             kind = average.dtype.base_dtype
             rate = (
@@ -257,7 +257,7 @@ class BatchNormalization(Layer):
             self._note(shared_mean, shared_variance, training)
             if trained is None:
                 batch_mean, batch_variance, like = mean, variance, shaping.zeros_like
-                # All virtual batches use the same averages.
+                # All virtual batches share the same averages.
                 mean = smart_cond(training, lambda: batch_mean, lambda: self.moving_mean + like(batch_mean))
                 variance = smart_cond(
                     training, lambda: batch_variance, lambda: self.moving_variance + like(batch_variance)
@@ -281,7 +281,7 @@ class BatchNormalization(Layer):
         )
 
     def _corrections(self, mean: Any, variance: Any, training: Any) -> tuple[Any, Any]:
-        """What turns values normalized by the batch into values normalized by `renorm_mean` and `renorm_stddev`."""
+        """The corrections that turn values normalized by the batch into values normalized by `renorm_mean` and `renorm_stddev`."""
         deviation = self._deviation(variance)
         ratio = deviation / self.renorm_stddev
         shift = (mean - self.renorm_mean) / self.renorm_stddev
@@ -322,7 +322,7 @@ class BatchNormalization(Layer):
             self.add_update(self.moving_variance.assign(found, name="AssignNewValue", read_value=False))
 
     def _along(self, vector: Any, rank: int) -> Any:
-        """A statistic shaped so that it broadcasts along its dimension."""
+        """Reshapes a statistic so that it broadcasts along its dimension."""
         if vector.static_shape.rank == rank or self.axis == [rank - 1]:
             return vector
         shape = [1] * rank
@@ -334,7 +334,7 @@ class BatchNormalization(Layer):
 
 
 def _composed(inner: Any, scale: Any, offset: Any) -> tuple[Any, Any]:
-    """The scale and offset of (x * inner scale + inner offset) * scale + offset."""
+    """The scale and offset of the composition (x * inner scale + inner offset) * scale + offset."""
     if scale is not None:
         inner = inner[0] * scale, inner[1] * scale
     return inner[0], inner[1] if offset is None else inner[1] + offset
@@ -375,5 +375,5 @@ def batch_normalization(
     virtual_batch_size: int | None = None,
     adjustment: Any = None,
 ) -> Tensor:
-    """Normalizes a batch: a `BatchNormalization` layer, called once."""
+    """Applies a new `BatchNormalization` layer."""
     return called_once(BatchNormalization, locals())

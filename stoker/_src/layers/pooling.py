@@ -23,7 +23,7 @@ from stoker._src.ops.nn import pool_api
 
 
 class _Pooling(Layer):
-    """A window that moves over the spatial dimensions. Subclasses say how many there are, and what it computes."""
+    """The base of pooling layers. Subclasses define the number of spatial dimensions and the operation."""
 
     dimensions: int
     average: bool
@@ -64,7 +64,7 @@ class _Pooling(Layer):
         return function(inputs, windows, strides, padding, data_format=layout, name=name)
 
     def _one_dimension(self, inputs: Any) -> Tensor:
-        """As an image of width one."""
+        """Treats a sequence as an image of width one."""
         extra = 3 if self._channels == 1 else 2
         wide = shaping.expand_dims(inputs, extra)
         function = pool_api.avg_pool if self.average else pool_api.max_pool
@@ -88,48 +88,48 @@ class _Pooling(Layer):
 
 @export(v1="layers.MaxPooling1D")
 class MaxPooling1D(_Pooling):
-    """The largest number of each window of a sequence."""
+    """Max pooling of sequences."""
 
     dimensions, average = 1, False
 
 
 @export(v1="layers.MaxPooling2D")
 class MaxPooling2D(_Pooling):
-    """The largest number of each window of an image."""
+    """Max pooling of images."""
 
     dimensions, average = 2, False
 
 
 @export(v1="layers.MaxPooling3D")
 class MaxPooling3D(_Pooling):
-    """The largest number of each window of a volume."""
+    """Max pooling of volumes."""
 
     dimensions, average = 3, False
 
 
 @export(v1="layers.AveragePooling1D")
 class AveragePooling1D(_Pooling):
-    """The mean of each window of a sequence."""
+    """Average pooling of sequences."""
 
     dimensions, average = 1, True
 
 
 @export(v1="layers.AveragePooling2D")
 class AveragePooling2D(_Pooling):
-    """The mean of each window of an image."""
+    """Average pooling of images."""
 
     dimensions, average = 2, True
 
 
 @export(v1="layers.AveragePooling3D")
 class AveragePooling3D(_Pooling):
-    """The mean of each window of a volume."""
+    """Average pooling of volumes."""
 
     dimensions, average = 3, True
 
 
 def _function(layer: type[_Pooling], name: str) -> Callable[..., Tensor]:
-    """`tf.layers.<name>`: a layer, called once."""
+    """Makes `tf.layers.<name>`, which creates a pooling layer and calls it once."""
 
     @export(v1=f"layers.{name}")
     @named(name, layer.__doc__)

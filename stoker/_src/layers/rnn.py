@@ -1,4 +1,4 @@
-"""Networks of recurrent cells over time: unrolled, and in a loop."""
+"""Recurrent networks: cells run over time, unrolled or in a loop."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from stoker._src.ops.variables import variable_scope
 
 
 def _swapped(x: Any) -> Tensor:
-    """Batch and time exchanged."""
+    """Swaps batch and time."""
     x = convert_to_tensor(x)
     rank = x.static_shape.rank
     if rank is None:
@@ -39,7 +39,7 @@ def _initial_state(cell: Any, initial_state: Any, batch_size: Any, dtype: Any) -
 
 
 def _where_running(running: Any, new: Any, old: Any) -> Any:
-    """`new` for the examples that go on at this step, `old` for those that have ended."""
+    """`new` for examples that are still running at this step, `old` for those that have ended."""
 
     def choose(mine: Any, theirs: Any) -> Any:
         if isinstance(mine, TensorArray) or (isinstance(mine, Tensor) and mine.static_shape.rank == 0):
@@ -52,7 +52,7 @@ def _where_running(running: Any, new: Any, old: Any) -> Any:
 
 
 def _checked_lengths(sequence_length: Any, batch_size: Any) -> Any:
-    """The lengths as int32, checked against the batch size when run."""
+    """The lengths as int32, checked against the batch size at run time."""
     if sequence_length is None:
         return None
     lengths = casting.cast(sequence_length, dtypes.int32)
@@ -81,21 +81,21 @@ def dynamic_rnn(
     time_major: bool = False,
     scope: Any = None,
 ) -> Any:
-    """Runs a cell over time in a loop; returns (outputs, final state).
+    """Runs a cell over time in a loop. Returns (outputs, final state).
 
     Args:
         cell: the RNNCell.
-        inputs: a tensor, or structure of them, [batch, time, ...]; [time, batch, ...] if `time_major`.
-        sequence_length: how many steps each example has; later outputs are 0 and the state stays.
-        initial_state: where to start; zeros of `dtype` by default.
-        dtype: of the initial state.
-        parallel_iterations, swap_memory: hints to TensorFlow's executor, with no effect on the result.
-        time_major: whether time comes first in inputs and outputs.
+        inputs: a tensor or structure of tensors, [batch, time, ...], or [time, batch, ...] if `time_major`.
+        sequence_length: the number of steps of each example. Later outputs are 0, and the state stays the same.
+        initial_state: the initial state; zeros of `dtype` by default.
+        dtype: the dtype of the initial state.
+        parallel_iterations, swap_memory: have no effect.
+        time_major: whether time is the first dimension of inputs and outputs.
         scope: the variable scope; "rnn" by default.
 
     Raises:
-        TypeError: `cell` is no cell.
-        ValueError: neither an initial state nor a dtype, or inputs of unknown rank.
+        TypeError: `cell` is not a cell.
+        ValueError: neither an initial state nor a dtype is given, or the rank of the inputs is unknown.
     """
     check_cell(cell, "cell")
     with variable_scope.variable_scope(scope or "rnn"):
@@ -162,8 +162,8 @@ def _loop(
         return time + 1, tuple(array_.write(time, value) for array_, value in zip(arrays, results)), new_state
 
     time = constants.constant(0, dtypes.int32, name="time")
-    # The cell does not run after the longest sequence, which shows where it draws random numbers; at least one step
-    # tells the arrays the batch's size.
+    # The cell does not run after the longest sequence, which matters if it draws random numbers. At least one step
+    # runs, so that the arrays know the batch size.
     bound = steps
     if lengths is not None and not context.executing_eagerly():
         bound = arithmetic.minimum(steps, arithmetic.maximum(1, reductions.reduce_max(lengths)))
@@ -200,7 +200,7 @@ def bidirectional_dynamic_rnn(
     time_major: bool = False,
     scope: Any = None,
 ) -> Any:
-    """A cell over time and another against it: ((outputs, outputs), (final state, final state)), forward first."""
+    """Runs one cell forward and another backward over time: ((outputs, outputs), (final state, final state)), forward first."""
     check_cell(cell_fw, "cell_fw")
     check_cell(cell_bw, "cell_bw")
     time_axis, batch_axis = (0, 1) if time_major else (1, 0)
@@ -242,11 +242,11 @@ def bidirectional_dynamic_rnn(
 def static_rnn(
     cell: Any, inputs: Any, initial_state: Any = None, dtype: Any = None, sequence_length: Any = None, scope: Any = None
 ) -> Any:
-    """Runs a cell over a list of inputs, one for each step; returns (list of outputs, final state).
+    """Runs a cell over a list of inputs, one for each step. Returns (list of outputs, final state).
 
     Raises:
-        TypeError: `inputs` is no list, or `cell` no cell.
-        ValueError: no inputs, or neither an initial state nor a dtype.
+        TypeError: `inputs` is not a list, or `cell` is not a cell.
+        ValueError: there are no inputs, or neither an initial state nor a dtype.
     """
     check_cell(cell, "cell")
     if not isinstance(inputs, (list, tuple)):
@@ -280,7 +280,7 @@ def static_rnn(
 def _unless_all_ended(
     time: int, longest: Any, lengths: Any, cell: Any, inputs: Any, state: Any, zeros: Any
 ) -> tuple[Any, Any]:
-    """A step of the cell where a sequence goes on; after the longest it does not run, so it draws no random numbers."""
+    """One step of the cell. After the longest sequence the cell does not run, so it draws no random numbers."""
 
     def step() -> list[Any]:
         output, new_state = cell(inputs, state)
@@ -299,10 +299,10 @@ def _unless_all_ended(
 def static_state_saving_rnn(
     cell: Any, inputs: Any, state_saver: Any, state_name: Any, sequence_length: Any = None, scope: Any = None
 ) -> Any:
-    """`static_rnn` that takes its first state from `state_saver.state(name)` and saves the last by `save_state`.
+    """`static_rnn` that reads its initial state with `state_saver.state(name)` and saves the final one with `save_state`.
 
     Raises:
-        ValueError: as many names as there are states are needed.
+        ValueError: the number of names differs from the number of states.
     """
     structured = isinstance(cell.state_size, (list, tuple))
     if structured != isinstance(state_name, (list, tuple)):
@@ -317,7 +317,7 @@ def static_state_saving_rnn(
         initial = state_saver.state(state_name)
     outputs, state = static_rnn(cell, inputs, initial, sequence_length=sequence_length, scope=scope)
     saved = [state_saver.save_state(name, value) for name, value in zip(names, nest.flatten(state))]
-    # The saving happens whenever the last output is computed.
+    # The state is saved whenever the last output is computed.
     with control_dependencies(saved):
         outputs[-1] = nest.map_structure(shaping.identity, outputs[-1])
         if structured:
@@ -338,7 +338,7 @@ def static_bidirectional_rnn(
     sequence_length: Any = None,
     scope: Any = None,
 ) -> Any:
-    """A cell over a list of inputs and another against it: (outputs side by side, forward state, backward state)."""
+    """Runs one cell forward and another backward over a list of inputs: (concatenated outputs, forward state, backward state)."""
     check_cell(cell_fw, "cell_fw")
     check_cell(cell_bw, "cell_bw")
     if not isinstance(inputs, (list, tuple)):
@@ -360,7 +360,7 @@ def static_bidirectional_rnn(
 
 
 def _reversed_steps(steps: Any, lengths: Any) -> list[Any]:
-    """The list of steps from the end; with lengths, each example from its own end."""
+    """The steps in reverse order. With lengths, each example is reversed within its own length."""
     if lengths is None:
         return list(reversed(steps))
     columns = []
@@ -375,14 +375,14 @@ def _reversed_steps(steps: Any, lengths: Any) -> list[Any]:
 def raw_rnn(
     cell: Any, loop_fn: Any, parallel_iterations: int | None = None, swap_memory: bool = False, scope: Any = None
 ) -> Any:
-    """Runs a cell in a loop that `loop_fn` steers; returns (TensorArrays of outputs, final state, final loop state).
+    """Runs a cell in a loop that `loop_fn` controls. Returns (TensorArrays of outputs, final state, final loop state).
 
-    `loop_fn(time, cell_output, cell_state, loop_state)` gives (finished, next inputs, next state, output to emit, next
-    loop state). It is first called with time 0 and None for output, state and loop state, where the emitted output (or
-    None, for zeros of the cell's output size) says what is emitted for examples that have finished.
+    `loop_fn(time, cell_output, cell_state, loop_state)` returns (finished, next inputs, next state, output to emit, next
+    loop state). It is first called with time 0 and None for output, state and loop state. The output emitted by that call
+    (None means zeros of the cell's output size) defines what is emitted for examples that have finished.
 
     Raises:
-        TypeError: `cell` is no cell, or `loop_fn` cannot be called.
+        TypeError: `cell` is not a cell, or `loop_fn` is not callable.
     """
     check_cell(cell, "cell")
     if not callable(loop_fn):

@@ -1,4 +1,4 @@
-"""Recurrent cells: one step of a network that has a state."""
+"""Recurrent cells: one step of a network with a state."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _KERNEL, _BIAS = "kernel", "bias"
 
 
 def check_cell(cell: Any, label: str = "cell") -> None:
-    """Raises TypeError for what is no cell, naming what it lacks."""
+    """Raises TypeError if `cell` is not a cell, and names what it lacks."""
     lacks = [f"{name!r} property is missing" for name in ("output_size", "state_size") if not _has(cell, name)]
     if not (_has(cell, "zero_state") or _has(cell, "get_initial_state")):
         lacks.append("either 'zero_state' or 'get_initial_state' method is required")
@@ -36,12 +36,12 @@ def check_cell(cell: Any, label: str = "cell") -> None:
 
 
 def _has(cell: Any, name: str) -> bool:
-    """Whether the cell has the attribute; its value, which may not be ready yet, is not asked for."""
+    """Whether the cell has the attribute, without reading its value, which may not be ready yet."""
     return name in dir(cell)
 
 
 def state_shape(batch_size: Any, size: Any) -> Any:
-    """[batch, *size] as a list of numbers, or as a tensor when the batch size is one."""
+    """[batch, *size] as a list of numbers, or as a tensor if the batch size is a tensor."""
     inner: list[Any] = [size] if isinstance(size, int) else list(as_shape(size))
     known = constant_value(batch_size) if isinstance(batch_size, Tensor) else batch_size
     if known is not None:
@@ -50,7 +50,7 @@ def state_shape(batch_size: Any, size: Any) -> Any:
 
 
 def zero_tensors(state_size: Any, batch_size: Any, dtype: Any) -> Any:
-    """Zeros for each size of a structure of them."""
+    """Zeros for each size in a structure of sizes."""
 
     def zeros(size: Any) -> Tensor:
         made = shaping.zeros(state_shape(batch_size, size), dtype)
@@ -62,7 +62,7 @@ def zero_tensors(state_size: Any, batch_size: Any, dtype: Any) -> Any:
 
 
 def _map_sizes(function: Any, sizes: Any) -> Any:
-    """`function` of each size; a TensorShape is one size, though it can be iterated."""
+    """Maps `function` over sizes. A TensorShape is one size, although it is iterable."""
     if isinstance(sizes, dict) or (isinstance(sizes, (list, tuple)) and not isinstance(sizes, Shape)):
         return nest.map_structure(function, sizes)
     return function(sizes)
@@ -79,7 +79,9 @@ class RNNCell(Layer):
         if scope is not None:
             with variable_scope.variable_scope(scope) as opened:
                 return super().__call__(inputs, state, scope=opened)
-        with variable_scope.variable_scope(variable_scope.get_variable_scope()):  # names its ops `rnn/rnn/my_cell/...`
+        with variable_scope.variable_scope(
+            variable_scope.get_variable_scope()
+        ):  # scopes its ops as `rnn/rnn/my_cell/...`
             return super().__call__(inputs, state)
 
     @property
@@ -102,7 +104,7 @@ class RNNCell(Layer):
         """A state of zeros for `inputs`, or for a batch size and dtype.
 
         Raises:
-            ValueError: neither is given, or both and they differ.
+            ValueError: neither is given, or they contradict each other.
         """
         if inputs is not None:
             inputs = convert_to_tensor(inputs, name="inputs")
@@ -120,7 +122,7 @@ class RNNCell(Layer):
 
 
 class _LayerCell(RNNCell):
-    """A cell whose variables are its layer's."""
+    """A cell whose variables belong to its layer."""
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -197,7 +199,7 @@ class GRUCell(_LayerCell):
     r, u = sigmoid(W_gates [inputs, state] + b_gates);  c = activation(W_candidate [inputs, r * state] + b_candidate)
     output = new_state = u * state + (1 - u) * c
 
-    Variables: `gates/kernel`, `gates/bias` (starting at 1), `candidate/kernel`, `candidate/bias`.
+    Variables: `gates/kernel`, `gates/bias` (initially 1), `candidate/kernel`, `candidate/bias`.
     """
 
     def __init__(
@@ -318,16 +320,16 @@ class LSTMCell(_LayerCell):
 
     Args:
         num_units: the size of c.
-        use_peepholes: whether gates see c, through the diagonal weights `w_f_diag`, `w_i_diag`, `w_o_diag`.
+        use_peepholes: whether gates depend on c, through the diagonal weights `w_f_diag`, `w_i_diag`, `w_o_diag`.
         cell_clip: a bound on |c|.
-        initializer: of the weights.
-        num_proj: the size of the output, which `projection/kernel` makes of it.
+        initializer: the initializer of the weights.
+        num_proj: the size of the output after projection by `projection/kernel`.
         proj_clip: a bound on the projected output.
-        num_unit_shards, num_proj_shards: into how many parts, each a variable, the weights are cut.
+        num_unit_shards, num_proj_shards: the number of variables that the weights are split into.
         forget_bias: added to the forget gate.
-        state_is_tuple: whether the state is an LSTMStateTuple, or c and h side by side.
+        state_is_tuple: whether the state is an LSTMStateTuple. Otherwise it is c and h, concatenated.
         activation: tanh by default.
-        reuse, name, dtype: as for `Layer`.
+        reuse, name, dtype: see `Layer`.
     """
 
     def __init__(
@@ -410,11 +412,11 @@ class LSTMCell(_LayerCell):
 
 @export(v1="nn.rnn_cell.MultiRNNCell")
 class MultiRNNCell(RNNCell):
-    """Cells on top of each other: each sees the output of the one below. Variables are under `cell_0`, `cell_1`, ...
+    """Stacked cells: each takes the output of the one below. Variables are under `cell_0`, `cell_1`, ...
 
     Raises:
-        ValueError: no cells, or cells with structured states while `state_is_tuple` is False.
-        TypeError: `cells` is no list.
+        ValueError: there are no cells, or a cell has a structured state although `state_is_tuple` is False.
+        TypeError: `cells` is not a list.
     """
 
     def __init__(self, cells: Any, state_is_tuple: bool = True) -> None:

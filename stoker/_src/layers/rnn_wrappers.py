@@ -1,4 +1,4 @@
-"""Cells around cells: dropout, residual connections, placement."""
+"""Wrappers of cells: dropout, residual connections, placement."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from stoker._src.ops.variables.variables import Variable
 
 
 class _Wrapper(RNNCell):
-    """A cell that changes what goes into or comes out of another, `cell`; it has no scope of its own."""
+    """A cell that changes the inputs or outputs of another, `cell`. It has no scope of its own."""
 
     def __init__(self, cell: Any, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -71,7 +71,7 @@ class _Wrapper(RNNCell):
 
 
 def _all_but_memory(state: Any) -> Any:
-    """Dropout on every state but an LSTM's c, and on no TensorArray."""
+    """Drops every state except an LSTM's c and TensorArrays."""
     if isinstance(state, LSTMStateTuple):
         return LSTMStateTuple(c=False, h=True)
     return not isinstance(state, TensorArray)
@@ -82,11 +82,11 @@ def _always(_: Any) -> bool:
 
 
 def _probability(name: str, value: Any) -> Any:
-    """A probability as a number, or as the tensor that holds it where its value is not known yet.
+    """A probability as a number, or as a tensor if its value is unknown.
 
     Raises:
-        TypeError: no number.
-        ValueError: a number outside [0, 1].
+        TypeError: the value is not a number.
+        ValueError: the number is outside [0, 1].
     """
     if value is None:
         raise ValueError(f"Parameter {name}_keep_prob must be a number, not None")
@@ -107,17 +107,17 @@ class DropoutWrapper(_Wrapper):
     Args:
         cell: the cell.
         input_keep_prob, output_keep_prob, state_keep_prob: probabilities to keep an element.
-        variational_recurrent: drop the same elements at every step (Gal and Ghahramani, 2015); wants `dtype`, and
-            `input_size` when inputs are dropped.
+        variational_recurrent: whether to drop the same elements at every step (Gal and Ghahramani, 2015). It requires `dtype`,
+            and `input_size` if inputs are dropped.
         input_size: the size, or structure of sizes, of the inputs.
-        dtype: of the masks.
-        seed: of the masks.
-        dropout_state_filter_visitor: a function of a state that says whether it is dropped, for a structure by a
-            boolean or a structure of them; it is asked again about each part that it says is.
+        dtype: the dtype of the masks.
+        seed: the seed of the masks.
+        dropout_state_filter_visitor: a function that says whether to drop a state. For a structure it returns a
+            boolean or a structure of booleans; it is called again for each part with True.
 
     Raises:
-        TypeError: no cell.
-        ValueError: a probability outside of (0, 1], or missing arguments of the variational form.
+        TypeError: `cell` is not a cell.
+        ValueError: a probability is outside (0, 1], or arguments of the variational form are missing.
     """
 
     _default_filter = staticmethod(_all_but_memory)
@@ -152,7 +152,7 @@ class DropoutWrapper(_Wrapper):
         return not isinstance(value, (int, float)) or value < 1
 
     def _mask_seed(self, salt: str) -> int | None:
-        """A seed of its own for each mask; the hash is TensorFlow's, so the same seed drops the same elements."""
+        """A separate seed for each mask. The hash is TensorFlow's, so the same seed drops the same elements."""
         if self._seed is None:
             return None
         digest = hashlib.md5(f"{self._seed}{salt}".encode(), usedforsecurity=False).hexdigest()
@@ -174,9 +174,9 @@ class DropoutWrapper(_Wrapper):
             ]
 
     def _dropped(self, name: str, values: Any, flags: Any) -> Any:
-        """A structure with dropout where `flags`, a structure of booleans as deep or shallower, says so.
+        """Applies dropout to a structure as `flags`, a structure of booleans of the same or smaller depth, says.
 
-        Each flag counts as one mask, so a subtree that is left alone takes one seed.
+        Each flag counts as one mask, so a subtree that is not dropped consumes one seed.
         """
         noise = nest.pack_sequence_as(values, self._noise[name]) if self._variational else values
         keep = self._keep[name]
@@ -210,7 +210,7 @@ def _sizes(size: Any) -> list[Any]:
 
 @export(v1="nn.rnn_cell.ResidualWrapper")
 class ResidualWrapper(_Wrapper):
-    """Adds a cell's inputs to its outputs, or joins them by `residual_fn(inputs, outputs)`."""
+    """Adds a cell's inputs to its outputs, or combines them by `residual_fn(inputs, outputs)`."""
 
     def __init__(self, cell: Any, residual_fn: Any = None, **kwargs: Any) -> None:
         super().__init__(cell, **kwargs)
@@ -247,7 +247,7 @@ class DeviceWrapper(_Wrapper):
 
 
 class _NewerWrapper(_Wrapper):
-    """The 2.x form: it takes no scope, but hands other arguments on to any cell that can be called."""
+    """The 2.x form. It takes no scope and passes other arguments to any callable cell."""
 
     def __init__(self, cell: Any, *args: Any, **kwargs: Any) -> None:
         check_cell(cell)
@@ -266,14 +266,14 @@ def _not_an_array(state: Any) -> bool:
 
 @export(v2="nn.RNNCellDropoutWrapper")
 class RNNCellDropoutWrapper(_NewerWrapper, DropoutWrapper):
-    """Dropout on a cell's inputs, outputs and states, as `DropoutWrapper`; by default on all states, an LSTM's c too."""
+    """Like `DropoutWrapper`, but by default drops all states, including an LSTM's c."""
 
     _default_filter = staticmethod(_not_an_array)
 
 
 @export(v2="nn.RNNCellResidualWrapper")
 class RNNCellResidualWrapper(_NewerWrapper, ResidualWrapper):
-    """Adds a cell's inputs to its outputs, or joins them by `residual_fn(inputs, outputs)`."""
+    """Adds a cell's inputs to its outputs, or combines them by `residual_fn(inputs, outputs)`."""
 
 
 @export(v2="nn.RNNCellDeviceWrapper")

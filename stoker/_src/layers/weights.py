@@ -1,4 +1,4 @@
-"""Weights of losses and metrics: what may be broadcast, and how."""
+"""Weights of losses and metrics, and their broadcasting."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _RULE = "weights can not be broadcast to values."
 
 
 def _misfit(weights: Shape, values: Shape) -> str | None:
-    """Why static shapes cannot fit, or None."""
+    """Why the static shapes are incompatible, or None."""
     if weights.rank == 0 or weights.rank is None or values.rank is None:
         return None
     if weights.rank != values.rank:
@@ -37,10 +37,10 @@ def _surely_fits(weights: Shape, values: Shape) -> bool:
 
 
 def check_weights(weights: Any, values: Any) -> list[Any]:
-    """Ops that check, when run, what cannot be known now: each size of the weights is 1 or that of the values.
+    """Ops that check at run time what is not statically known: each size of the weights is 1 or that of the values.
 
     Raises:
-        ValueError: static shapes that cannot fit.
+        ValueError: the static shapes are incompatible.
     """
     with name_scope("assert_broadcastable", None, [weights, values]):
         weights, values = convert_to_tensor(weights, name="weights"), convert_to_tensor(values, name="values")
@@ -61,7 +61,7 @@ def check_weights(weights: Any, values: Any) -> list[Any]:
 
 
 def broadcast_weights(weights: Any, values: Any, checked: bool = False) -> Tensor:
-    """The weights in the shape of the values."""
+    """Broadcasts the weights to the shape of the values."""
     with name_scope("broadcast_weights", None, [weights, values]) as scope:
         weights = convert_to_tensor(weights, values.dtype.base_dtype, "weights")
         known = weights.static_shape
@@ -72,8 +72,8 @@ def broadcast_weights(weights: Any, values: Any, checked: bool = False) -> Tenso
 
 
 def squeezed_like(x: Tensor, other: Tensor, expand: bool = False) -> Tensor:
-    """`x` without its last dimension, of size 1, where it has one more than `other`; with `expand`, with one more
-    where it has one less and is no scalar. Where ranks are not known, that is settled when it runs."""
+    """Removes the last dimension (of size 1) of `x` if `x` has one more dimension than `other`. With `expand`, adds one
+    if `x` has one less and is not a scalar. Unknown ranks are resolved at run time."""
     last = x.static_shape[-1] if x.static_shape.rank else None
     if last not in (1, None) and not expand:
         return x
@@ -87,7 +87,7 @@ def squeezed_like(x: Tensor, other: Tensor, expand: bool = False) -> Tensor:
 
 
 def without_last_one(labels: Tensor, logits: Tensor, weights: Any) -> tuple[Tensor, Any]:
-    """Labels and weights whose extra last dimension of size 1 (beyond the classes) is gone."""
+    """Removes the surplus last dimension of size 1 from labels and weights."""
     ranks = labels.static_shape.rank, logits.static_shape.rank
     if None in ranks:
         return labels, weights

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import functools
 from typing import Any
 
@@ -48,7 +49,8 @@ def explain_failure(error: BaseException, op: Any, values: list[Any] | None = No
     name = "" if op is None else f"{op.type}: "
     described = "" if values is None else f" (inputs: {', '.join(describe_value(value) for value in values)})"
     if isinstance(error, (MemoryError, torch.OutOfMemoryError)) or _wants_memory(error):
-        return ResourceExhaustedError(None, node, f"{name}out of memory when allocating{described}")
+        missing = "a thread when starting one" if "new thread" in str(error) else "memory when allocating"
+        return ResourceExhaustedError(None, node, f"{name}out of {missing}{described}")
     if isinstance(error, NotImplementedError):
         return UnimplementedError(None, node, f"{name}{_first_line(error)}{described}")
     if isinstance(error, ValueError):
@@ -74,11 +76,24 @@ def _is_misfit(error: Exception, op: Any, values: list[Any] | None) -> bool:
     return strings and any(isinstance(value, np.ndarray) for value in values or ())
 
 
+_SHORTAGES = (
+    "not enough memory",
+    "can't allocate memory",
+    "Cannot allocate memory",
+    "bad_alloc",
+    "Storage size calculation over",
+    "could not create a primitive",  # oneDNN, which says no more
+    "can't start new thread",
+    "Resource temporarily unavailable",
+)
+
+
 def _wants_memory(error: Exception) -> bool:
+    """Whether memory, or a thread, could not be had."""
+    if isinstance(error, OSError):
+        return error.errno in (errno.ENOMEM, errno.EAGAIN)
     text = str(error)
-    return any(
-        words in text for words in ("not enough memory", "can't allocate memory", "Storage size calculation over")
-    )
+    return any(words in text for words in _SHORTAGES)
 
 
 def _first_line(error: Exception) -> str:

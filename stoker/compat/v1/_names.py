@@ -33,6 +33,7 @@ from stoker.compat.v1 import metrics as metrics
 from stoker.compat.v1 import mixed_precision as mixed_precision
 from stoker.compat.v1 import nest as nest
 from stoker.compat.v1 import nn as nn
+from stoker.compat.v1 import profiler as profiler
 from stoker.compat.v1 import python_io as python_io
 from stoker.compat.v1 import quantization as quantization
 from stoker.compat.v1 import queue as queue

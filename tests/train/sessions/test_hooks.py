@@ -170,6 +170,15 @@ def test_checkpoints_and_listeners(model, tmp_path, log):
     assert any("requested that training be stopped" in line for line in log)
 
 
+def test_checkpoints_without_graphs(model, tmp_path):
+    """With `save_graph_def=False` neither the text nor meta graphs are written."""
+    with tf.train.MonitoredTrainingSession(checkpoint_dir=str(tmp_path), save_graph_def=False) as session:
+        session.run(model.train)
+    assert tf.train.latest_checkpoint(str(tmp_path)) == str(tmp_path / "model.ckpt-1")
+    assert not list(tmp_path.glob("*.meta"))
+    assert not (tmp_path / "graph.pbtxt").exists()
+
+
 def test_the_saver_of_a_checkpoint_hook(model, tmp_path):
     """Without saver or scaffold the collection's only saver is used; none or two are errors."""
     hook = tf.train.CheckpointSaverHook(str(tmp_path), save_steps=1)

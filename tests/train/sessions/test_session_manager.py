@@ -140,3 +140,20 @@ def test_init_fn_of_a_scaffold_gets_both(model):
     session = tf.train.ChiefSessionCreator(scaffold).create_session()
     assert seen == [(scaffold, 0.0)]
     session.close()
+
+
+def test_a_scaffold_saves_objects(tmp_path):
+    """With a Checkpoint as saver, its objects are saved under their keys, restored by the next session, and readable by Checkpoint."""
+    for expected in (0.0, 3.0):
+        with tf.Graph().as_default():
+            step = tf.train.get_or_create_global_step()
+            value = tf.get_variable("value", [], initializer=tf.zeros_initializer(), use_resource=True)
+            more = tf.group(tf.assign_add(value, 3.0), tf.assign_add(step, 1))
+            scaffold = tf.train.Scaffold(saver=tf.train.Checkpoint(part=value, step=step))
+            with tf.train.MonitoredTrainingSession(checkpoint_dir=str(tmp_path), scaffold=scaffold) as session:
+                assert session.run(value) == expected
+                session.run(more)
+            tf.summary.FileWriterCache.clear()
+        reader = tf.train.NewCheckpointReader(tf.train.latest_checkpoint(str(tmp_path)))
+        assert reader.has_tensor("part/.ATTRIBUTES/VARIABLE_VALUE")
+        assert reader.has_tensor("_CHECKPOINTABLE_OBJECT_GRAPH")

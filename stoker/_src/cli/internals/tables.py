@@ -158,7 +158,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     **{
         f"python.training.{name}": ("train",)
         for name in (
-            "adadelta adagrad adagrad_da adam basic_session_run_hooks checkpoint_management checkpoint_utils coordinator device_setter "
+            "adadelta adagrad adagrad_da adam basic_loops basic_session_run_hooks checkpoint_management checkpoint_utils coordinator device_setter "
             "ftrl gradient_descent input learning_rate_decay momentum monitored_session proximal_adagrad "
             "proximal_gradient_descent py_checkpoint_reader queue_runner queue_runner_impl rmsprop saver server_lib "
             "session_manager session_run_hook summary_io supervisor sync_replicas_optimizer training warm_starting_util"
@@ -184,7 +184,12 @@ MODULES: dict[str, tuple[str, ...]] = {
     "python.layers.pooling": ("layers",),
     "python.layers.utils": (f"{_HERE}.layers_utils",),
     "python.summary.summary": ("summary",),
-    "python.summary.writer.writer": ("summary",),
+    "python.summary.summary_iterator": ("train",),
+    "python.summary.writer.event_file_writer": ("stoker._src.summary.file_writer",),
+    "python.summary.writer.writer": ("summary", "stoker._src.summary.file_writer"),
+    "python.summary.writer.writer_cache": ("summary",),
+    "python.profiler.model_analyzer": ("profiler",),
+    "python.profiler.option_builder": ("profiler",),
     "python.lib.io.file_io": ("gfile", "io.gfile", _FRAMEWORK),
     "python.lib.io.python_io": ("python_io",),
     "python.lib.io.tf_record": ("python_io", "io"),

@@ -113,7 +113,7 @@ RESIZE_NEAREST_NEIGHBOR_GRAD.shape(resized_shape, values=["size"])
 def resize_nearest_neighbor_grad(op: Operation, g: Tensor) -> tuple[Tensor, None]:
     image = op.inputs[0]
     known = image.static_shape
-    size: Any = list(known[1:3]) if known.rank == 4 and None not in known[1:3] else shaping.shape(image)[1:3]  # type: ignore[index]
+    size: Any = list(known[1:3]) if known.rank == 4 and None not in known[1:3] else shaping.shape(image)[1:3]
     attrs = {name: op.attr(name) for name in _CENTRES}
     return RESIZE_NEAREST_NEIGHBOR_GRAD(g, size, **attrs), None
 

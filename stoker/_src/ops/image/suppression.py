@@ -438,8 +438,8 @@ def combined_non_max_suppression_shape(
     if size is not None and size <= 0:
         raise InvalidArgumentError(None, None, f"max_total_size should be > 0, got {size}")
     if pad_per_class and size is not None:
-        known = per_class is not None and not per_class.ndim and classes is not None
-        if known and per_class <= 0:
-            raise InvalidArgumentError(None, None, f"max_output_size_per_class must be > 0, got {per_class}")
-        size = min(size, int(per_class) * classes) if known else None
+        each = None if per_class is None or per_class.ndim else int(per_class)
+        if each is not None and each <= 0:
+            raise InvalidArgumentError(None, None, f"max_output_size_per_class must be > 0, got {each}")
+        size = None if each is None or classes is None else min(size, each * classes)
     return Shape((batch, size, 4)), Shape((batch, size)), Shape((batch, size)), Shape((batch,))

@@ -105,11 +105,13 @@ def extract_glimpse_kernel(
 ) -> torch.Tensor:
     """The 1.x op: the offset is that of the glimpse's centre, and counts half where `centered`."""
     _check_glimpse(input, size, offsets, uniform_noise, noise)
-    sizes = np.float32(input.shape[1:3])
+    sizes = np.array(input.shape[1:3], np.float32)
     places = to_numpy(offsets) * (sizes if normalized else np.float32(1))
     if centered:
         places = places / np.float32(2) + sizes / np.float32(2)
-    return _glimpses(input, size, np.trunc(places - np.float32(size) / np.float32(2)).astype(int).tolist(), noise)
+    return _glimpses(
+        input, size, np.trunc(places - np.array(size, np.float32) / np.float32(2)).astype(int).tolist(), noise
+    )
 
 
 @EXTRACT_GLIMPSE_V2.kernel
@@ -125,10 +127,10 @@ def extract_glimpse_v2_kernel(
 ) -> torch.Tensor:
     """The 2.x op: the offset is that of the glimpse's corner, except where it is `centered` and `normalized`."""
     _check_glimpse(input, size, offsets, uniform_noise, noise)
-    sizes, half = np.float32(input.shape[1:3]), np.float32(2)
+    sizes, half = np.array(input.shape[1:3], np.float32), np.float32(2)
     places = to_numpy(offsets) * (sizes if normalized else np.float32(1))
     if centered and normalized:
-        places = places / half + sizes / half - np.float32(size) / half
+        places = places / half + sizes / half - np.array(size, np.float32) / half
     elif centered:
         places = places + sizes / half
     return _glimpses(input, size, np.trunc(places).astype(int).tolist(), noise)
@@ -294,7 +296,7 @@ def _covers(crop: Rectangle, box: Rectangle, part: float) -> bool:
     if x2 <= x1 or y2 <= y1 or area <= 0:
         return False
     shared = max(0, min(right, x2) - max(left, x1)) * max(0, min(bottom, y2) - max(top, y1))
-    return _f32(shared) / _f32(area) >= _f32(part)
+    return bool(_f32(shared) / _f32(area) >= _f32(part))
 
 
 def _in_range(value: Any) -> None:

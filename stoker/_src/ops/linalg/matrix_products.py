@@ -96,12 +96,33 @@ _PRODUCTS = {(False, False): torch.mm, (True, False): mm_ta, (False, True): mm_t
 _onednn = getattr(torch.ops.mkldnn, "_linear_pointwise", None) if torch.backends.mkldnn.is_available() else None
 _LARGE = 1 << 24
 
+# oneDNN generates code for each layout, half a megabyte of it, and keeps it: the first layouts of a process get it, programs whose
+# sizes change at each step do not fill the memory. While it generates it does not bear to be refused memory.
+_MOST_LAYOUTS = 64
+_ROOM_TO_GENERATE = 1 << 22  # elements
+_has_onednn: dict[tuple[Any, ...], bool] = {}
+
 
 def product(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     rows, inner = a.shape
     if rows * inner * b.shape[1] >= _LARGE and a.is_cpu and inner == b.shape[0]:
-        return _onednn(a, b.t(), None, "none", [], "")  # type: ignore[misc]
+        layout = (rows, inner, b.shape[1], a.stride(), b.stride())
+        known = _has_onednn.get(layout)
+        if known or (known is None and _may_generate(layout)):
+            return _onednn(a, b.t(), None, "none", [], "")  # type: ignore[misc]
     return torch.mm(a, b)
+
+
+def _may_generate(layout: tuple[Any, ...]) -> bool:
+    """Whether products of a layout that was not met before go to oneDNN; they do from here on, or never."""
+    if len(_has_onednn) >= _MOST_LAYOUTS:
+        return False
+    rows, inner, columns = layout[:3]
+    try:
+        torch.empty(rows * inner + inner * columns + 2 * rows * columns + _ROOM_TO_GENERATE)
+    except RuntimeError:  # memory is short
+        return _has_onednn.setdefault(layout, False)
+    return _has_onednn.setdefault(layout, True)
 
 
 def product_ta(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:

@@ -1,1 +1,1 @@
-"""Neural network ops, one module for each idea: activations, convolutions, pooling, normalization, losses, CTC."""
+"""Neural network ops: activations, convolutions, pooling, normalization, losses, CTC and embeddings."""

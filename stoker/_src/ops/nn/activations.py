@@ -39,7 +39,7 @@ def _where(condition: Tensor, x: Tensor, y: Tensor) -> Tensor:
 
 
 def _pair(name: str, saved: str, allowed: tuple[DType, ...], **attrs: Any) -> tuple[OpDefinition, OpDefinition]:
-    """An activation and the op that is its gradient, which saves the activation's `features` or its `outputs`."""
+    """Defines an activation and its gradient op, which saves the activation's `features` or its `outputs`."""
     forward = define(f"{name}(features: T) -> (activations: T)", T=allowed, **attrs)
     backward = define(f"{name}Grad(gradients: T, {saved}: T) -> (backprops: T)", T=allowed, **attrs).alike()
     forward.shape(unchanged)
@@ -53,7 +53,7 @@ RELU, RELU_GRAD = _pair("Relu", "features", _RELU_DTYPES)
 
 @RELU.kernel
 def relu_kernel(features: torch.Tensor) -> torch.Tensor:
-    # Unsigned numbers are never negative, and torch does not compare the wide ones.
+    # Unsigned numbers are never negative, and torch cannot compare uint32 and uint64.
     return features.clone() if features.dtype in _WIDER else torch.relu(features)
 
 
@@ -93,7 +93,7 @@ def relu6_kernel(features: torch.Tensor) -> torch.Tensor:
     wider = _WIDER.get(features.dtype)
     if wider is None:
         return torch.clamp(features, 0, 6)
-    if features.dtype == torch.uint64:  # seen as signed, the large half is negative
+    if features.dtype == torch.uint64:  # the upper half would be negative as signed numbers
         signed = features.view(torch.int64)
         return torch.where(signed < 0, 6, signed.clamp(0, 6)).to(torch.uint64)
     return features.to(wider).clamp(0, 6).to(features.dtype)
@@ -123,7 +123,7 @@ LEAKY_RELU, LEAKY_RELU_GRAD = _pair("LeakyRelu", "features", _LEAKY_DTYPES, alph
 
 
 def _rounded(number: float, dtype: torch.dtype) -> float:
-    """The number in 16 bits, where the tensor has them: torch would multiply by more digits."""
+    """Rounds the number to the tensor's 16-bit dtype. torch would multiply with more digits."""
     return float(torch.tensor(number, dtype=dtype)) if dtype.itemsize == 2 else number
 
 
@@ -223,7 +223,7 @@ SOFTPLUS, SOFTPLUS_GRAD = _pair("Softplus", "features", FLOATS)
 
 @SOFTPLUS.kernel
 def softplus_kernel(features: torch.Tensor) -> torch.Tensor:
-    # Exact for every size of x, where F.softplus switches to x above a threshold.
+    # Accurate for every x. F.softplus switches to x above a threshold.
     return F.relu(features) + torch.log1p(torch.exp(-torch.abs(features)))
 
 
@@ -286,7 +286,7 @@ def relu6(features: Any, name: str | None = None) -> Tensor:
 @export("nn.leaky_relu")
 @elementwise
 def leaky_relu(features: Any, alpha: Any = 0.2, name: str | None = None) -> Tensor:
-    """features where positive, alpha (0.2 for None) * features elsewhere. Integers are taken as float32."""
+    """features where positive, alpha * features elsewhere (alpha is 0.2 for None). Integers are converted to float32."""
     alpha = 0.2 if alpha is None else alpha
     with name_scope(name, "LeakyRelu", [features, alpha]) as scope:
         features = convert_to_tensor(features, name="features")
@@ -325,7 +325,7 @@ def softsign(features: Any, name: str | None = None) -> Tensor:
 
 @export(v1="nn.crelu")
 def crelu(features: Any, name: str | None = None, axis: int = -1) -> Tensor:
-    """relu of `features` beside relu of their negatives, along `axis` (Shang et al., 2016)."""
+    """Concatenates relu(features) and relu(-features) along `axis` (Shang et al., 2016)."""
     with name_scope(name, "CRelu", [features]) as scope:
         features = convert_to_tensor(features, name="features")
         return relu(joining.concat([features, unary_functions.negative(features)], axis, name=scope))
@@ -333,14 +333,14 @@ def crelu(features: Any, name: str | None = None, axis: int = -1) -> Tensor:
 
 @export(v2="nn.crelu")
 def crelu_v2(features: Any, axis: int = -1, name: str | None = None) -> Tensor:
-    """relu of `features` beside relu of their negatives, along `axis` (Shang et al., 2016)."""
+    """Concatenates relu(features) and relu(-features) along `axis` (Shang et al., 2016)."""
     return crelu(features, name, axis)
 
 
 @export("math.log_sigmoid", v1="log_sigmoid")
 @elementwise
 def log_sigmoid(x: Any, name: str | None = None) -> Tensor:
-    """log(sigmoid(x)), exact also where the sigmoid is tiny."""
+    """log(sigmoid(x)), accurate even if the sigmoid underflows."""
     with name_scope(name, "LogSigmoid", [x]) as scope:
         x = convert_to_tensor(x, name="x")
         return unary_functions.negative(softplus(unary_functions.negative(x)), name=scope)
@@ -354,12 +354,12 @@ def swish(features: Any, beta: Any = 1.0) -> Tensor:
         features = convert_to_tensor(features, name="features")
         beta = casting.cast(convert_to_tensor(beta, name="beta"), features.dtype.base_dtype)
         product = arithmetic.multiply(features, unary_functions.SIGMOID(arithmetic.multiply(beta, features)))
-    return shaping.identity(product, name="IdentityN")  # TensorFlow's name for what has a custom gradient
+    return shaping.identity(product, name="IdentityN")  # TensorFlow's name for a result with a custom gradient
 
 
 @export(v2="nn.gelu")
 def gelu(features: Any, approximate: bool = False, name: str | None = None) -> Tensor:
-    """x * P(X <= x) for a standard normal X (Hendrycks and Gimpel, 2016); with `approximate`, by way of tanh."""
+    """x * P(X <= x) for a standard normal X (Hendrycks and Gimpel, 2016); `approximate` uses tanh."""
     with name_scope(name, "Gelu", [features]):
         x = convert_to_tensor(features, name="features")
         if not x.dtype.is_floating:
@@ -371,10 +371,10 @@ def gelu(features: Any, approximate: bool = False, name: str | None = None) -> T
             cube = arithmetic.power(x, _number(3, x))
             inner = _number(scalars.sqrt(2 / scalars.pi), x) * (x + _number(_single(0.044715), x) * cube)
             return half * (_number(1, x) + unary_functions.tanh(inner))
-        # By way of erfc, which keeps its digits where x is very negative.
+        # Uses erfc, which is accurate for very negative x.
         return half * special.ERFC(unary_functions.negative(x) * _number(_single(scalars.sqrt(0.5)), x))
 
 
 def _single(number: float) -> float:
-    """The number in single precision, which TensorFlow's constants here have for float64 too."""
+    """Rounds the number to single precision, as TensorFlow's constants are here even for float64."""
     return float(np.float32(number))

@@ -1,4 +1,4 @@
-"""How the public functions read window sizes, strides, padding and layouts."""
+"""Parsing of window sizes, strides, paddings and layouts for the public functions."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from stoker._src.ops.array import joining, shaping, slicing
 
 
 def whole(value: Any, label: str) -> int:
-    """A number as an integer attribute takes it: what follows the point is dropped.
+    """Truncates a number to an integer, as integer attributes do.
 
     Raises:
-        TypeError: it is no number, or none that an integer could hold.
+        TypeError: the value is not a number, or not one that an integer can hold.
     """
     plain = value.numpy() if getattr(value, "is_eager", False) else value
     try:
@@ -28,10 +28,10 @@ def whole(value: Any, label: str) -> int:
 
 
 def either(value: Any, name: str, other: Any, other_name: str) -> Any:
-    """An argument that has two names.
+    """The value of an argument that has two names.
 
     Raises:
-        ValueError: both or neither were given.
+        ValueError: both or neither are given.
     """
     if other is not None:
         if value is not None:
@@ -41,12 +41,12 @@ def either(value: Any, name: str, other: Any, other_name: str) -> Any:
 
 
 def for_each_dimension(value: Any, spatial: int, channel_axis: int, label: str) -> list[Any]:
-    """Window sizes or strides for all dimensions: from one number, one for each spatial dimension, or all of them.
+    """Window sizes or strides for all dimensions, from one number, one per spatial dimension, or one per dimension.
 
-    That they are numbers is for the attribute, which they become, to say.
+    The attribute itself checks that they are numbers.
 
     Raises:
-        ValueError: a list of another length.
+        ValueError: the list has another length.
     """
     if value is None:
         value = [1]
@@ -65,10 +65,10 @@ def for_each_dimension(value: Any, spatial: int, channel_axis: int, label: str) 
 
 
 def split_padding(padding: Any) -> tuple[Any, list[Any]]:
-    """(padding attribute, explicit_paddings): `padding` is a word, or a pair of numbers for each dimension.
+    """(padding attribute, explicit_paddings). `padding` is a string, or a pair of numbers for each dimension.
 
     Raises:
-        ValueError: EXPLICIT without the numbers, or malformed pairs.
+        ValueError: EXPLICIT is given without numbers, or the pairs are malformed.
     """
     if not isinstance(padding, (list, tuple)):
         if padding == "EXPLICIT":
@@ -97,7 +97,7 @@ def starts_with_channels(data_format: str | None) -> bool:
 
 
 def layout(data_format: str | None, spatial: int) -> str:
-    """The layout of images with `spatial` dimensions, for any spelling of channels first or last; else as it is given."""
+    """The layout of images with `spatial` dimensions, for any name of channels-first or channels-last; other names are returned unchanged."""
     last, first = {2: ("NHWC", "NCHW"), 3: ("NDHWC", "NCDHW")}[spatial]
     if starts_with_channels(data_format):
         return first
@@ -109,13 +109,13 @@ def rank_of(*tensors: Tensor) -> int | None:
 
 
 def in_two_dimensions(value: Tensor, channels_first: bool, op: Callable[[Tensor], Tensor]) -> Tensor:
-    """`op` of two spatial dimensions on data with one: a dimension of size 1 is added and taken away again."""
+    """Applies a 2-D `op` to 1-D data: a dimension of size 1 is added and removed again."""
     axis = 2 if channels_first else 1
     return shaping.SQUEEZE(op(shaping.EXPAND_DIMS(value, axis)), squeeze_dims=[axis])
 
 
 def without_batch_dimensions(value: Tensor, spatial: int, op: Callable[[Tensor], Tensor]) -> Tensor:
-    """`op`, which knows one batch dimension, on data with several."""
+    """Applies `op`, which supports one batch dimension, to data with several."""
     rank = value.static_shape.rank
     if rank is None or rank <= spatial + 2:
         return op(value)
@@ -137,7 +137,7 @@ def without_batch_dimensions(value: Tensor, spatial: int, op: Callable[[Tensor],
 
 
 def static_sizes(value: Any) -> list[Any] | None:
-    """Sizes given as a plain sequence or TensorShape, None when they are a tensor."""
+    """Sizes given as a plain sequence or TensorShape; None if they are a tensor."""
     if isinstance(value, TensorShape):
         return value.as_list()
     if isinstance(value, (list, tuple, np.ndarray)) and not any(isinstance(each, Tensor) for each in value):

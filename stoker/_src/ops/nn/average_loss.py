@@ -1,4 +1,4 @@
-"""Losses scaled for training on several replicas; here there is one."""
+"""Losses scaled for training on several replicas. stoker has one replica."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from stoker._src.ops.math import arithmetic, comparison, reductions
 
 @export("nn.compute_average_loss")
 def compute_average_loss(per_example_loss: Any, sample_weight: Any = None, global_batch_size: Any = None) -> Tensor:
-    """The sum of the losses divided by the global batch size.
+    """Sums the losses and divides by the global batch size.
 
     Args:
-        per_example_loss: a loss for each example, of rank 1 or more; the first dimension is the batch.
-        sample_weight: factors of the losses: one for all, one for each, or with one dimension less or (of size 1) more.
+        per_example_loss: the loss of each example, of rank 1 or more. The first dimension is the batch.
+        sample_weight: weights of the losses: a scalar, one per loss, or with a last dimension missing or (of size 1) added.
         global_batch_size: an integer; by default the size of the first dimension. For 0 the result is 0.
 
     Raises:
-        ValueError: a scalar loss, or a batch size that is no scalar.
-        TypeError: a batch size that is no integer.
-        InvalidArgumentError: a negative batch size.
+        ValueError: the loss is a scalar, or the batch size is not.
+        TypeError: the batch size is not an integer.
+        InvalidArgumentError: the batch size is negative.
     """
     losses = convert_to_tensor(per_example_loss, name="per_example_loss")
     rank = losses.static_shape.rank
@@ -71,7 +71,7 @@ def compute_average_loss(per_example_loss: Any, sample_weight: Any = None, globa
 
 
 def _beside(losses: Tensor, weights: Tensor) -> Tensor:
-    """Weights with the rank of the losses, from which theirs may differ by a last dimension."""
+    """Adjusts the rank of the weights to that of the losses. They may differ by a last dimension."""
     given, wanted = weights.static_shape.rank, losses.static_shape.rank
     if given == 0:
         return weights
@@ -91,5 +91,5 @@ def _beside(losses: Tensor, weights: Tensor) -> Tensor:
 
 @export("nn.scale_regularization_loss")
 def scale_regularization_loss(regularization_loss: Any) -> Tensor:
-    """The sum of the regularization losses divided by the number of replicas, which is one."""
+    """Sums the regularization losses and divides by the number of replicas, which is one."""
     return reductions.reduce_sum(convert_to_tensor(regularization_loss))

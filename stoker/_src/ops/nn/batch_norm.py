@@ -1,8 +1,8 @@
-"""Batch normalization in one op: FusedBatchNorm (three versions) and the older op with global statistics.
+"""Fused batch normalization: FusedBatchNorm (three versions), and the older op with global statistics.
 
-In training, y = scale * (x - mean) / sqrt(variance + epsilon) + offset with the batch's own mean and (biased) variance;
-the outputs `batch_mean` and `batch_variance` (unbiased) are for the running averages, and the reserve spaces keep what
-the gradient needs: here the mean and the biased variance, as TensorFlow keeps them on the CPU.
+In training, y = scale * (x - mean) / sqrt(variance + epsilon) + offset with the mean and (biased) variance of the batch.
+The outputs `batch_mean` and `batch_variance` (unbiased) feed the moving averages. The reserve spaces hold what
+the gradient needs: the mean and the biased variance, as in TensorFlow's CPU kernel.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _LOW = (dtypes.float16, dtypes.bfloat16, dtypes.float32)
 _FORWARD_ATTRS: dict[str, Any] = {"epsilon": 0.0001, "exponential_avg_factor": 1.0, "is_training": True}
 _BACKWARD_ATTRS: dict[str, Any] = {"epsilon": 0.0001, "is_training": True}
 
-# float64 is allowed beside TensorFlow's float32: derivatives can then be checked by finite differences.
+# float64 is allowed in addition to TensorFlow's float32, so that gradients can be checked by finite differences.
 _SINGLE = (dtypes.float32, dtypes.float64)
 
 FUSED_BATCH_NORM = define(
@@ -104,7 +104,7 @@ def _batch_norm(
         if vector.ndim != 1:
             raise InvalidArgumentError(None, None, f"{name} must be 1-dimensional, found {list(vector.shape)}")
     image = channels_first(x, data_format)
-    fresh = is_training and exponential_avg_factor == 1.0  # of what was before nothing is used
+    fresh = is_training and exponential_avg_factor == 1.0  # the previous averages are not used
     precise = image.to(scale.dtype)
     channels = image.shape[1]
     if scale.shape != (channels,) or offset.shape != (channels,):
@@ -134,7 +134,7 @@ def _batch_norm(
     if not count:
         nan = scale.new_full((channels,), float("nan"))
         return torch.empty_like(x), nan, nan.clone(), torch.zeros_like(scale), torch.zeros_like(scale)
-    # Running averages with momentum 1 are the statistics of this batch; torch computes them on its way.
+    # Moving averages with momentum 1 are the statistics of this batch, which torch computes anyway.
     batch_mean, unbiased = torch.zeros_like(scale), torch.ones_like(scale)
     y = torch.native_batch_norm(precise, scale, offset, batch_mean, unbiased, True, 1.0, epsilon)[0]
     if count == 1:
@@ -166,7 +166,7 @@ def _batch_norm_grad(
             None,
             f"x and y_backprop must have same shape, but x has shape {list(x.shape)} and y_backprop has shape {list(y_backprop.shape)}",
         )
-    # torch does not look at the sizes of these: it reads beyond their ends.
+    # torch does not check these sizes and would read out of bounds.
     channels = channels_first(x, data_format).shape[1]
     for name, vector in (("scale", scale), ("reserve_space_1", mean), ("reserve_space_2", variance)):
         if vector.shape != (channels,):
@@ -188,7 +188,7 @@ def _batch_norm_grad(
 
 
 def _register(forward: OpDefinition, backward: OpDefinition, third_reserve: bool) -> None:
-    """Kernels, shapes and gradients of one version; version 3 has a third reserve space, empty here."""
+    """Registers kernels, shapes and gradients of one version. Version 3 has a third reserve space, which is empty here."""
 
     @forward.kernel
     def fused_batch_norm_kernel(
@@ -316,7 +316,7 @@ def _second_derivative(op: Operation, *gradients: Tensor) -> list[Tensor | None]
         return value - average(value) - h * average(value * h)
 
     if training:
-        # Of x, not the reserved ones, which nobody can differentiate: third derivatives go through them.
+        # Computed from x, not from the reserve spaces, so that third derivatives exist.
         centered = x - average(x)
         variance = average(centered * centered)
     else:
@@ -357,10 +357,10 @@ def fused_batch_norm(
     name: str | None = None,
     exponential_avg_factor: float = 1.0,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """(normalized x, batch mean, batch variance); with `is_training` False the given statistics are used.
+    """Returns (normalized x, batch mean, batch variance). If `is_training` is False, the given statistics are used.
 
     Raises:
-        ValueError: inference, or a moving average, without `mean` and `variance`.
+        ValueError: `mean` and `variance` are missing for inference or a moving average.
     """
     if (not is_training or exponential_avg_factor != 1.0) and (mean is None or variance is None):
         raise ValueError(
@@ -372,7 +372,7 @@ def fused_batch_norm(
     offset = convert_to_tensor(offset, name="offset")
     mean = constant([], scale.dtype.base_dtype, shape=[0]) if mean is None else mean
     variance = constant([], scale.dtype.base_dtype, shape=[0]) if variance is None else variance
-    # cuDNN's smallest epsilon; TensorFlow raises smaller ones on every device.
+    # cuDNN's smallest epsilon. TensorFlow raises smaller values to it on every device.
     if isinstance(epsilon, (int, float, np.number)):
         epsilon = max(float(epsilon), 1.001e-5)
     version = FUSED_BATCH_NORM if x.dtype.base_dtype is dtypes.float64 else FUSED_BATCH_NORM_V3

@@ -43,7 +43,7 @@ def bias_add_kernel(value: torch.Tensor, bias: torch.Tensor, *, data_format: str
 
 
 def _add(value: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
-    signed = SIGNED_TWIN.get(value.dtype)  # sums wrap around, so the sign of the representation does not matter
+    signed = SIGNED_TWIN.get(value.dtype)  # sums wrap around, so the sign does not matter
     if signed is not None:
         return torch.add(value.view(signed), bias.view(signed)).view(value.dtype)
     return torch.add(value, bias)
@@ -124,7 +124,7 @@ def bias_add_v1_gradient(op: Operation, g: Tensor) -> tuple[Tensor, Tensor]:
 
 @BIAS_ADD_GRAD.grad
 def bias_add_grad_gradient(op: Operation, g: Tensor) -> Tensor:
-    """The bias's gradient is a sum; its own gradient is repeated over what was summed."""
+    """The bias gradient is a sum, so its own gradient is broadcast."""
     x = op.inputs[0]
     if op.attr("data_format") == "NCHW":
         rank = x.static_shape.rank
@@ -148,10 +148,10 @@ def _bias_format(data_format: str | None) -> str:
 
 @export("nn.bias_add")
 def bias_add(value: Any, bias: Any, data_format: str | None = None, name: str | None = None) -> Tensor:
-    """`bias` (a vector) added along the channels of `value`.
+    """Adds the vector `bias` along the channels of `value`.
 
     Raises:
-        ValueError: a data format that is neither `N...C` nor `NC...`, or sizes that differ.
+        ValueError: the data format is neither `N...C` nor `NC...`, or the sizes differ.
     """
     with name_scope(name, "BiasAdd", [value, bias]) as scope:
         layout = _bias_format(data_format)
@@ -191,7 +191,7 @@ def _count_nonzero(value: Tensor) -> Tensor:
 
 @export("nn.zero_fraction", "math.zero_fraction")
 def zero_fraction(value: Any, name: str | None = None) -> Tensor:
-    """The share of zeros in `value`, float32; NaN for an empty tensor."""
+    """The fraction of zeros in `value` as float32; NaN for an empty tensor."""
     with name_scope(name, "zero_fraction", [value]):
         value = convert_to_tensor(value, name="value")
         count = casting.cast(ranges.size(value, out_type=dtypes.int64), dtypes.float32)

@@ -1,6 +1,6 @@
-"""Convolution ops: Conv2D, Conv3D, DepthwiseConv2dNative, and the ops that are their gradients.
+"""Convolution ops: Conv2D, Conv3D, DepthwiseConv2dNative, and their gradient ops.
 
-Each is linear in both of its data inputs, so the three ops of a family are each other's gradients.
+Each op is linear in both of its data inputs, so the three ops of a family are each other's gradients.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _ATTRS_3D_OLD: dict[str, Any] = {name: spec for name, spec in _ATTRS_3D.items() 
 
 
 def _linear_attrs(op: Operation) -> dict[str, Any]:
-    """The attributes that a convolution and its two gradients have in common."""
+    """The attributes that a convolution shares with its two gradients."""
     names = ("strides", "padding", "explicit_paddings", "use_cudnn_on_gpu", "data_format", "dilations")
     return {name: op.attr(name) for name in names if name in op.definition.attrs}
 
@@ -160,7 +160,7 @@ def conv2d_backprop_input_kernel(
 
 
 def whole_input_sizes(sizes: list[int], channels: int, batch: int, data_format: str) -> list[int]:
-    """`input_sizes` may give the spatial sizes alone; batch and channels then follow from the other inputs."""
+    """The full sizes of the input. `input_sizes` may hold only the spatial sizes; batch and channels then come from the other inputs."""
     if len(sizes) == len(data_format) - 2:
         return [batch, *sizes, channels] if channel_axis(data_format) != 1 else [batch, channels, *sizes]
     if len(sizes) != len(data_format):
@@ -220,7 +220,7 @@ CONV2D_BACKPROP_FILTER.shape(as_shapes=["filter_sizes"])(_filter_shape)
 
 
 def _register_gradients(forward: OpDefinition, to_input: OpDefinition, to_filter: OpDefinition) -> None:
-    """The gradients of a family in which input and filter gradients take the forgotten operand's sizes."""
+    """Registers the gradients of a family. The input and filter gradients take the sizes of the missing operand."""
 
     @forward.grad
     def forward_grad(op: Operation, g: Tensor) -> tuple[Tensor, Tensor]:
@@ -472,7 +472,7 @@ def conv3d_backprop_filter_kernel(
 
 CONV3D_BACKPROP_FILTER_V2.shape(as_shapes=["filter_sizes"])(_filter_shape)
 
-# The forms of old graphs, which take the operand itself where only its sizes matter.
+# Forms of old graphs, which take the operand itself although only its sizes matter.
 
 _OLD_FLOATS = (dtypes.float16, dtypes.float32, dtypes.float64)
 CONV3D_BACKPROP_INPUT = define(

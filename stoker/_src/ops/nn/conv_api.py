@@ -1,4 +1,4 @@
-"""tf.nn's convolution functions."""
+"""The convolution functions of `tf.nn`."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ _ONES = (1, 1, 1, 1)
 
 
 def _attrs_2d(strides: Any, padding: Any, data_format: str | None, dilations: Any) -> dict[str, Any]:
-    """Attributes of a convolution whose strides and dilations may be given for less than all dimensions."""
+    """Attributes of a convolution whose strides and dilations may omit dimensions."""
     axis = 1 if starts_with_channels(data_format) else 3
     strides = for_each_dimension(strides, 2, axis, "strides")
     return _whole_attrs(strides, padding, data_format, for_each_dimension(dilations, 2, axis, "dilations"))
 
 
 def _whole_attrs(strides: Any, padding: Any, data_format: str | None, dilations: Any) -> dict[str, Any]:
-    """Attributes of a convolution of images whose strides and dilations are given for all dimensions."""
+    """Attributes of a 2-D convolution whose strides and dilations are given for all dimensions."""
     word, explicit = split_padding(padding)
     if word is None:
         raise TypeError("Expected string for argument 'padding' not None.")
@@ -200,7 +200,7 @@ def conv2d_transpose_v2(
 
 @export("nn.atrous_conv2d")
 def atrous_conv2d(value: Any, filters: Any, rate: int, padding: str, name: str | None = None) -> Tensor:
-    """The 2-D convolution with filters whose elements lie `rate` apart."""
+    """The 2-D convolution with filters dilated by `rate`."""
     return _convolution(value, filters, None, padding, None, np.broadcast_to(rate, (2,)), name)
 
 
@@ -211,7 +211,7 @@ def atrous_conv2d_transpose(
     """The transpose (gradient) of `atrous_conv2d`.
 
     Raises:
-        ValueError: a rate below 1, or padding that is neither SAME nor VALID.
+        ValueError: the rate is below 1, or the padding is neither SAME nor VALID.
     """
     if rate < 1:
         raise ValueError(f"`rate` cannot be less than one. Received: rate={rate}")
@@ -249,14 +249,14 @@ def depthwise_conv2d(
         if isinstance(rate, (int, float)) or any(isinstance(each, float) for each in given):
             raise TypeError(f"Expected a list of integers for argument 'rate' not {rate!r}.")
         rates = [1, 1] if rate is None else _positive(list(rate), "dilation_rate")
-        if len(rates) == 1:  # of the first spatial dimension
+        if len(rates) == 1:  # the rate of the first spatial dimension
             rates = [*rates, 1]
         if len(rates) != 2:
             raise ValueError(f"`dilation_rate` must have 2 entries, one for each spatial dimension. Received: {rates}")
         first = starts_with_channels(data_format)
         attrs = _whole_attrs(strides, padding, data_format, [1, 1, *rates] if first else [1, *rates, 1])
         if isinstance(strides, (list, tuple)) and any(stride != 1 for stride in strides) and rates != [1, 1]:
-            # TensorFlow strides within each interleaved grid, which is not a strided dilated convolution.
+            # TensorFlow applies strides within each interleaved grid, which differs from a strided dilated convolution.
             attrs.pop("dilations")
             word = attrs.pop("padding")
 
@@ -615,10 +615,10 @@ def conv_transpose(
     dilations: Any = None,
     name: str | None = None,
 ) -> Tensor:
-    """The transpose of `convolution`; the length of `output_shape` tells the number of spatial dimensions.
+    """The transpose of `convolution`. The length of `output_shape` gives the number of spatial dimensions.
 
     Raises:
-        ValueError: `output_shape` of another length than 3, 4 or 5.
+        ValueError: `output_shape` does not have length 3, 4 or 5.
     """
     with name_scope(name, "conv_transpose", [input, filters, output_shape]) as scope:
         known = static_sizes(output_shape)
@@ -638,7 +638,7 @@ def conv_transpose(
 
 
 def _rates(rate: Any) -> list[int]:
-    """Dilations that are given as a vector, which may be a tensor whose value is known."""
+    """Dilations given as a vector, which may be a tensor with a static value."""
     vector = convert_to_tensor(rate, dtypes.int32, name="dilation_rate")
     if vector.static_shape.rank not in (1, None):
         raise ValueError(f"`dilation_rate.shape.rank` must be 1. Received: dilation_rate={vector}")
@@ -649,7 +649,7 @@ def _rates(rate: Any) -> list[int]:
 
 
 def _spatial(value: Any, count: int, label: str) -> list[Any]:
-    """An entry for each spatial dimension, where all have the same or each its own, or for every dimension."""
+    """One entry per spatial dimension, from a single entry, one per spatial dimension, or one per dimension."""
     if value is None:
         return [1] * count
     given = list(value) if hasattr(value, "__iter__") else [value]
@@ -672,7 +672,7 @@ def _positive(given: list[Any], label: str) -> list[int]:
 def _check_convolution(
     value: Tensor, filters: Tensor, count: int, padding: Any, data_format: str | None, rates: list[int]
 ) -> None:
-    """Raises ValueError for what can be seen not to fit."""
+    """Raises ValueError if the arguments are statically incompatible."""
     inputs, windows = value.static_shape, filters.static_shape
     if inputs.rank is not None and inputs.rank < count + 2:
         raise ValueError(
@@ -736,7 +736,7 @@ def convolution(
     """The convolution over as many spatial dimensions (1 to 3) as the filter has.
 
     Raises:
-        ValueError: strides and dilations both above 1, or ranks that are not known.
+        ValueError: strides and dilations are both above 1, or the ranks are unknown.
     """
     filter = either(filter, "filter", filters, "filters")
     rate = either(dilation_rate, "dilation_rate", dilations, "dilations")

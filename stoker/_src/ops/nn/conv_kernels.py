@@ -1,8 +1,8 @@
 """Convolutions on torch, for any number of spatial dimensions and both layouts.
 
-TensorFlow keeps filters as [spatial..., in / groups, out], torch as [out, in / groups, spatial...]; a channels-last
-tensor seen with its channels moved to the front is exactly what torch calls channels_last memory, so nothing is copied.
-The number of groups is not an attribute: it is how often the filter's input channels fit into the input's.
+TensorFlow stores filters as [spatial..., in / groups, out], torch as [out, in / groups, spatial...]. A channels-last
+tensor viewed with its channels first has exactly torch's channels_last memory format, so nothing is copied.
+The number of groups is not an attribute: it is the ratio of the input's channels to the filter's input channels.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ _TO_BACK = {3: (0, 2, 1), 4: (0, 2, 3, 1), 5: (0, 2, 3, 4, 1)}
 _FILTER_TO_TORCH = {4: (3, 2, 0, 1), 5: (4, 3, 0, 1, 2)}
 _FILTER_FROM_TORCH = {4: (2, 3, 1, 0), 5: (2, 3, 4, 1, 0)}
 _FORWARD = {4: torch.conv2d, 5: torch.conv3d}
-_FAR = 8  # windows are far apart when strides are that many times as long
+_FAR = 8  # windows count as far apart if the stride is this many times as long
 _BACKWARD = torch.ops.aten.convolution_backward
 
 
 def channels_first(x: torch.Tensor, data_format: str) -> torch.Tensor:
-    """`x` with its channels second, as torch wants it; a view."""
+    """`x` with its channels second, as torch requires; a view."""
     return x.permute(_TO_FRONT[x.dim()]) if is_channels_last(data_format) else x
 
 
 def from_channels_first(x: torch.Tensor, data_format: str) -> torch.Tensor:
-    """The inverse of `channels_first`; contiguous in TensorFlow's layout."""
+    """The inverse of `channels_first`, contiguous in TensorFlow's layout."""
     return (x.permute(_TO_BACK[x.dim()]) if is_channels_last(data_format) else x).contiguous()
 
 
@@ -78,7 +78,7 @@ def _geometry(
 
 
 def _empty_like_image(like: torch.Tensor, sizes: Sequence[int], data_format: str) -> torch.Tensor:
-    """Uninitialised memory in torch's order of dimensions: only its sizes and layout are used."""
+    """Uninitialized memory in torch's dimension order. Only its sizes and layout are used."""
     return channels_first(like.new_empty(tuple(sizes)), data_format)
 
 
@@ -100,14 +100,14 @@ def _check_gradient(
 
 
 def _exact(x: torch.Tensor) -> torch.Tensor:
-    """Integers as float64, in which products and sums of int32 stay exact up to 2**53."""
+    """Converts integers to float64, in which products and sums of int32 are exact up to 2**53."""
     return x if x.dtype.is_floating_point else x.to(torch.float64)
 
 
 def _back(result: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     if result.dtype == dtype:
         return result
-    return result.to(torch.int64).to(dtype)  # by way of int64, so that int32 wraps around
+    return result.to(torch.int64).to(dtype)  # through int64, so that int32 wraps around
 
 
 def conv_forward(
@@ -200,8 +200,8 @@ def _far_apart(
     rates: Sequence[int],
     groups: int,
 ) -> torch.Tensor:
-    """The gradient of the padded input where windows do not meet, with windows moved together for torch, whose
-    kernels take minutes for what lies between."""
+    """The gradient of the padded input if the windows do not overlap. The windows are moved together for torch, whose
+    kernels take minutes for large gaps."""
     near = [min(step, reach) for step, reach in zip(steps, reaches)]
     counts = g.shape[2:]
     sizes = [(count - 1) * step + reach for count, step, reach in zip(counts, near, reaches)]
@@ -209,7 +209,7 @@ def _far_apart(
     zeros = [0] * len(near)
     result = _BACKWARD(g, x, weight, None, near, zeros, rates, False, zeros, groups, [True, False, False])[0]
     for i, (count, step, reach) in enumerate(zip(counts, steps, reaches)):
-        if step > reach and count > 1:  # each window, then nothing until the next
+        if step > reach and count > 1:  # each window is followed by a gap
             windows = result.unflatten(2 + i, (count, reach))
             behind = [0, 0] * (len(near) - 1 - i) + [0, step - reach]
             result = F.pad(windows, behind).flatten(2 + i, 3 + i)

@@ -1,4 +1,4 @@
-"""Cross entropies of logits: dense, sparse, sigmoid, weighted, and the Poisson loss."""
+"""Cross entropies of logits: dense, sparse, sigmoid and weighted; and the Poisson loss."""
 
 from __future__ import annotations
 
@@ -59,12 +59,12 @@ def softmax_cross_entropy_shape(features: Shape, labels: Shape) -> tuple[Shape, 
 
 
 def _scaled(vector: Tensor, matrix: Tensor) -> Tensor:
-    """Each row of `matrix` times its number in `vector`."""
+    """Multiplies each row of `matrix` by its element of `vector`."""
     return arithmetic.multiply(shaping.EXPAND_DIMS(vector, -1), matrix)
 
 
 def _is_zero(g: Tensor) -> bool:
-    """Whether `g` is the zeros that stand for a gradient nobody asked for."""
+    """Whether `g` is a constant zero, which stands for an unused gradient."""
     maker = None if getattr(g, "is_eager", False) else g.op
     if maker is not None and maker.type == "ZerosLike":
         return True
@@ -75,7 +75,7 @@ def _is_zero(g: Tensor) -> bool:
 
 
 def _through_probabilities(g: Tensor, logits: Tensor) -> Tensor:
-    """The gradient of softmax(logits) with `g` on its output, for the second derivative."""
+    """The gradient of softmax(logits), given `g` for its output; for the second derivative."""
     probabilities = SOFTMAX(logits)
     total = reductions.reduce_sum(arithmetic.multiply(g, probabilities), 1, keepdims=True)
     return arithmetic.multiply(arithmetic.subtract(g, total), probabilities)
@@ -119,9 +119,7 @@ def sparse_softmax_cross_entropy_kernel(
         return _native_sparse(features, labels, classes)
     column = labels.to(torch.int64).unsqueeze(1)
     valid = None
-    if (
-        column.device.type != "cpu"
-    ):  # no check without waiting for the device: the loss is NaN, as TensorFlow's is there
+    if column.device.type != "cpu":  # a check would wait for the device; the loss is NaN, as in TensorFlow
         valid = (column >= 0) & (column < classes)
         column = column.clamp(0, classes - 1)
     logarithms = torch.log_softmax(features, 1)
@@ -139,7 +137,7 @@ def sparse_softmax_cross_entropy_kernel(
 
 
 def _native_sparse(features: torch.Tensor, labels: torch.Tensor, classes: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """In one pass: for the few classes of most models, calls through torch take many times as long."""
+    """Computes everything in one native pass. With few classes, separate torch calls take many times as long."""
     loss, backprop = features.new_empty(features.shape[0]), torch.empty(features.shape)
     given = (features.contiguous().numpy(), labels.to(torch.int64).contiguous().numpy())
     if _native.sparse(loss.numpy(), backprop.numpy(), *given, classes, torch.get_num_threads()) >= 0:
@@ -184,7 +182,7 @@ def _required(name: str, sentinel: Any, **arguments: Any) -> None:
 
 
 def _wide(logits: Tensor) -> Tensor:
-    """float16 and bfloat16 logits as float32, in which TensorFlow computes these losses."""
+    """Converts float16 and bfloat16 logits to float32, in which TensorFlow computes these losses."""
     return (
         casting.cast(logits, dtypes.float32) if logits.dtype.base_dtype in (dtypes.float16, dtypes.bfloat16) else logits
     )
@@ -216,7 +214,7 @@ def _dense(labels: Any, logits: Any, axis: int, name: str | None, default: str) 
             precise, labels = _class_last(precise, axis), _class_last(labels, axis)
         if rank == 2 and labels.static_shape.rank == 2:
             loss = SOFTMAX_CROSS_ENTROPY(precise, labels, name=scope).loss
-            # TensorFlow's result is a reshape of that name, which does nothing for matrices.
+            # TensorFlow's result is a Reshape of that name, which is a no-op for matrices.
             loss = shaping.identity(loss, name="Reshape_2")
         else:
             sizes = shaping.shape(precise)
@@ -247,14 +245,14 @@ def _one_less(x: Tensor) -> Any:
 def softmax_cross_entropy_with_logits_v2(
     labels: Any, logits: Any, axis: Any = None, name: str | None = None, dim: Any = None
 ) -> Tensor:
-    """The cross entropy of softmax(logits) against `labels` (distributions along `axis`), with gradients to both."""
+    """The cross entropy of softmax(logits) with `labels` (distributions along `axis`). Both have gradients."""
     axis = merged_axis(axis, dim)
     return _dense(labels, logits, -1 if axis is None else axis, name, "softmax_cross_entropy_with_logits")
 
 
 @export(v2="nn.softmax_cross_entropy_with_logits")
 def softmax_cross_entropy_with_logits_2x(labels: Any, logits: Any, axis: Any = -1, name: str | None = None) -> Tensor:
-    """The cross entropy of softmax(logits) against `labels` (distributions along `axis`), with gradients to both."""
+    """The cross entropy of softmax(logits) with `labels` (distributions along `axis`). Both have gradients."""
     return _dense(labels, logits, axis, name, "softmax_cross_entropy_with_logits")
 
 
@@ -267,7 +265,7 @@ def softmax_cross_entropy_with_logits(
     axis: Any = None,
     _sentinel: Any = None,
 ) -> Tensor:
-    """The cross entropy of softmax(logits) against `labels`; no gradient flows to the labels."""
+    """The cross entropy of softmax(logits) with `labels`. The labels have no gradient."""
     _required("softmax_cross_entropy_with_logits", _sentinel, labels=labels, logits=logits)
     with name_scope(name, "softmax_cross_entropy_with_logits_sg", [logits, labels]) as scope:
         labels = shaping.stop_gradient(labels, name="labels_stop_gradient")
@@ -312,10 +310,10 @@ def _sparse(labels: Any, logits: Any, name: str | None) -> Tensor:
 def sparse_softmax_cross_entropy_with_logits(
     labels: Any = None, logits: Any = None, name: str | None = None, _sentinel: Any = None
 ) -> Tensor:
-    """The cross entropy of softmax(logits) against class numbers `labels`, in the shape of the labels.
+    """The cross entropy of softmax(logits) with class indices `labels`, in the shape of the labels.
 
     Raises:
-        ValueError: shapes that do not fit.
+        ValueError: the shapes are incompatible.
     """
     _required("sparse_softmax_cross_entropy_with_logits", _sentinel, labels=labels, logits=logits)
     return _sparse(labels, logits, name)
@@ -323,7 +321,7 @@ def sparse_softmax_cross_entropy_with_logits(
 
 @export(v2="nn.sparse_softmax_cross_entropy_with_logits")
 def sparse_softmax_cross_entropy_with_logits_v2(labels: Any, logits: Any, name: str | None = None) -> Tensor:
-    """The cross entropy of softmax(logits) against class numbers `labels`, in the shape of the labels."""
+    """The cross entropy of softmax(logits) with class indices `labels`, in the shape of the labels."""
     return _sparse(labels, logits, name)
 
 
@@ -354,7 +352,7 @@ def sigmoid_cross_entropy_with_logits(
         _same_shape(x, z, "labels")
         zeros = shaping.zeros_like(x)
         positive = comparison.GREATER_EQUAL(x, zeros)
-        # Selects rather than max and abs: their gradients are right at 0 too.
+        # Uses selects rather than max and abs, whose gradients are wrong at 0.
         clipped = selection.SELECT(positive, x, zeros)
         below = selection.SELECT(positive, unary_functions.negative(x), x)
         return arithmetic.add(clipped - x * z, unary_functions.LOG1P(unary_functions.exp(below)), name=scope)
@@ -368,7 +366,7 @@ def sigmoid_cross_entropy_with_logits_v2(labels: Any = None, logits: Any = None,
 
 @export(v2="nn.weighted_cross_entropy_with_logits")
 def weighted_cross_entropy_with_logits_v2(labels: Any, logits: Any, pos_weight: Any, name: str | None = None) -> Tensor:
-    """The sigmoid cross entropy with the term of positive labels multiplied by `pos_weight`."""
+    """The sigmoid cross entropy in which the positive-label term is multiplied by `pos_weight`."""
     with name_scope(name, "logistic_loss", [logits, labels]) as scope:
         x = convert_to_tensor(logits, name="logits")
         z = convert_to_tensor(labels, name="labels")
@@ -384,7 +382,7 @@ def weighted_cross_entropy_with_logits_v2(labels: Any, logits: Any, pos_weight: 
 def weighted_cross_entropy_with_logits(
     labels: Any = None, logits: Any = None, pos_weight: Any = None, name: str | None = None, targets: Any = None
 ) -> Tensor:
-    """The sigmoid cross entropy with the term of positive labels multiplied by `pos_weight`."""
+    """The sigmoid cross entropy in which the positive-label term is multiplied by `pos_weight`."""
     if targets is not None:
         if labels is not None:
             raise ValueError("Cannot specify both 'labels' and 'targets'.")
@@ -394,7 +392,7 @@ def weighted_cross_entropy_with_logits(
 
 @export("nn.log_poisson_loss")
 def log_poisson_loss(targets: Any, log_input: Any, compute_full_loss: bool = False, name: str | None = None) -> Tensor:
-    """exp(log_input) - log_input * targets; with `compute_full_loss` Stirling's term for targets above 1 is added."""
+    """exp(log_input) - log_input * targets. `compute_full_loss` adds Stirling's approximation for targets above 1."""
     with name_scope(name, "log_poisson_loss", [log_input, targets]):
         c = convert_to_tensor(log_input, name="log_input")
         z = convert_to_tensor(targets, name="targets")

@@ -1,4 +1,4 @@
-"""CTC ops and tf.nn's functions around them."""
+"""CTC ops, and the `tf.nn` functions built on them."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def _register_loss(definition: OpDefinition, blank_is_first: bool) -> None:
 
     @definition.grad
     def ctc_loss_gradient(op: Operation, g_loss: Tensor, _: Any) -> tuple[Tensor | None, ...]:
-        # The gradient is an output already, and cannot be differentiated again.
+        # The gradient is already an output and cannot be differentiated again.
         kept = shaping.PREVENT_GRADIENT(
             op.outputs[1], message="The second derivative of ctc_loss is not defined: its gradient is computed with it."
         )
@@ -180,7 +180,7 @@ def ctc_loss(
     time_major: bool = True,
     logits: Any = None,
 ) -> Tensor:
-    """The CTC loss of each sequence: sparse int32 `labels` [batch, time], logits whose last class is the blank.
+    """The CTC loss of each sequence, for sparse int32 `labels` [batch, time]. The last class of the logits is the blank.
 
     Raises:
         TypeError: `labels` is not a SparseTensor.
@@ -206,7 +206,7 @@ def ctc_loss(
 
 
 def _blank_last(logits: Tensor, values: Tensor, blank: Any, classes: Any) -> tuple[Tensor, Tensor]:
-    """Logits with class `blank` moved to the end, and labels numbered accordingly."""
+    """Moves class `blank` of the logits to the end, and renumbers the labels."""
     order: Any
     if isinstance(classes, Tensor):
         blank = convert_to_tensor(blank)
@@ -236,14 +236,14 @@ def ctc_loss_v2(
 ) -> Tensor:
     """The CTC loss of each sequence, for dense labels [batch, time] with `label_length`, or sparse ones.
 
-    `unique` (from `ctc_unique_labels`) is accepted and not needed. The blank is class 0 for dense labels unless
-    `blank_index` says otherwise. Dense labels that need more time than there is have a loss of 706.9 and no gradient.
+    `unique` (from `ctc_unique_labels`) is accepted and ignored. For dense labels the blank is class 0 unless
+    `blank_index` is given. Dense labels that need more time steps than exist have a loss of 706.9 and no gradient.
 
     Raises:
-        ValueError: sparse labels without `blank_index`, or a blank that is no class.
+        ValueError: `blank_index` is missing for sparse labels, or is out of range.
     """
     is_sparse = isinstance(labels, SparseTensor)
-    # As in TensorFlow, whose sparse form is one op that no name is given to.
+    # As in TensorFlow, the sparse form is one op without the given name.
     with nullcontext() if is_sparse else name_scope(name, "ctc_loss_dense", [labels, logits]):
         logits = convert_to_tensor(logits, name="logits")
         kind = logits.dtype.base_dtype
@@ -275,11 +275,11 @@ def ctc_loss_v2(
         return shaping.identity(casting.cast(losses, kind), name="IdentityN")
 
 
-_IMPOSSIBLE = 706.8936  # -log(1e-307), what TensorFlow gives where no path fits
+_IMPOSSIBLE = 706.8936  # -log(1e-307), TensorFlow's loss if no path exists
 
 
 def _dense_loss(labels: Tensor, logits: Tensor, label_length: Any, logit_length: Any, blank: Any) -> Tensor:
-    """The losses of dense labels. Those without labels or time enough, which the op refuses, it computes for others."""
+    """The losses of dense labels. Rows that the op refuses (no labels, or too few time steps) are replaced before and corrected after."""
     width, time = _size(labels, 1), _size(logits, 0)
     zero, one = convert_to_tensor(0), convert_to_tensor(1)
     counts = _lengths(label_length, "label_length")
@@ -332,7 +332,7 @@ def _sparse_labels(labels: Any, label_length: Any) -> tuple[Tensor, Tensor]:
 def ctc_greedy_decoder(
     inputs: Any, sequence_length: Any, merge_repeated: bool = True, blank_index: int | None = None
 ) -> tuple[list[Any], Tensor]:
-    """([labels of the best path as a SparseTensor], minus the sum of its logits [batch, 1])."""
+    """Decodes the best path. Returns ([its labels as a SparseTensor], the negated sum of its logits [batch, 1])."""
     results = CTC_GREEDY_DECODER(
         inputs, sequence_length, merge_repeated=merge_repeated, blank_index=-1 if blank_index is None else blank_index
     )
@@ -344,7 +344,7 @@ def ctc_greedy_decoder(
 def ctc_beam_search_decoder(
     inputs: Any, sequence_length: Any, beam_width: int = 100, top_paths: int = 1, merge_repeated: bool = True
 ) -> tuple[list[Any], Tensor]:
-    """(the `top_paths` best labellings as SparseTensors, their log probabilities [batch, top_paths])."""
+    """Returns (the `top_paths` best labellings as SparseTensors, their log probabilities [batch, top_paths])."""
     results = CTC_BEAM_SEARCH_DECODER(
         inputs, sequence_length, beam_width=beam_width, top_paths=top_paths, merge_repeated=merge_repeated
     )
@@ -356,13 +356,13 @@ def ctc_beam_search_decoder(
 def ctc_beam_search_decoder_v2(
     inputs: Any, sequence_length: Any, beam_width: int = 100, top_paths: int = 1
 ) -> tuple[list[Any], Tensor]:
-    """(the `top_paths` best labellings as SparseTensors, their log probabilities [batch, top_paths])."""
+    """Returns (the `top_paths` best labellings as SparseTensors, their log probabilities [batch, top_paths])."""
     return ctc_beam_search_decoder(inputs, sequence_length, beam_width, top_paths, merge_repeated=False)
 
 
 @export("nn.collapse_repeated")
 def collapse_repeated(labels: Any, seq_length: Any, name: str | None = None) -> tuple[Tensor, Tensor]:
-    """(labels with runs of equal ones merged, moved to the left and padded with zeros; the new lengths)."""
+    """Merges runs of equal labels. Returns (labels shifted left and padded with zeros, the new lengths)."""
     with name_scope(name, "collapse_repeated_labels", [labels, seq_length]):
         labels = convert_to_tensor(labels, name="labels")
         lengths = convert_to_tensor(seq_length, dtype_hint=dtypes.int32, name="seq_length")
@@ -373,7 +373,7 @@ def collapse_repeated(labels: Any, seq_length: Any, name: str | None = None) -> 
         inside = comparison.LESS(casting.cast(position, lengths.dtype.base_dtype), shaping.EXPAND_DIMS(lengths, -1))
         kept = comparison.LOGICAL_AND(changes, inside)
         counts = reductions.SUM(casting.cast(kept, dtypes.int32), [1])
-        # Each kept label goes to the place that the kept labels before it leave free.
+        # The position of each kept label is the number of kept labels before it.
         places = scans.CUMSUM(casting.cast(kept, dtypes.int32), 1) - 1
         indices = selection.WHERE(kept)
         columns = gathering.GATHER_ND(places, indices)
@@ -387,7 +387,7 @@ def collapse_repeated(labels: Any, seq_length: Any, name: str | None = None) -> 
 
 @export("nn.ctc_unique_labels")
 def ctc_unique_labels(labels: Any, name: str | None = None) -> tuple[Tensor, Tensor]:
-    """(the different labels of each row in order of first appearance, padded with zeros; for each label its place)."""
+    """Returns (distinct labels of each row in order of first appearance, padded with zeros; the index of each label among them)."""
     with name_scope(name, "ctc_unique_labels", [labels]):
         labels = casting.cast(convert_to_tensor(labels, name="labels"), dtypes.int64)
 

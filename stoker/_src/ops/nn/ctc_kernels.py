@@ -1,7 +1,7 @@
-"""Connectionist temporal classification (Graves et al., 2006): the loss, and decoding by best path and by beam.
+"""Connectionist temporal classification (Graves et al., 2006): the loss, best-path decoding and beam search.
 
-A labelling stands for all paths that become it when repetitions are merged and blanks removed. The states of a path are
-the labels with blanks between, before and after them; alpha and beta add up the probabilities of beginnings and ends.
+A labelling stands for all paths that reduce to it when repetitions are merged and blanks removed. The states of a path are
+the labels with blanks between, before and after them. alpha and beta sum the probabilities of prefixes and suffixes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def label_rows(indices: torch.Tensor, values: torch.Tensor, batch: int) -> list[
     """The labels of a sparse matrix (indices, values), row by row.
 
     Raises:
-        InvalidArgumentError: a place outside the batch, twice or out of order, or not a value for each place.
+        InvalidArgumentError: an index is outside the batch, repeated or unordered, or the numbers of indices and values differ.
     """
     if len(indices) != len(values):
         raise InvalidArgumentError(
@@ -54,10 +54,10 @@ def label_rows(indices: torch.Tensor, values: torch.Tensor, batch: int) -> list[
 def checked_rows(
     rows: list[list[int]], lengths: list[int], classes: int, steps: int, collapse: bool, ignore_longer: bool, blank: int
 ) -> list[list[int] | None]:
-    """Labels ready for the loss; None for a row that is too long for its input and is to be left out.
+    """Labels prepared for the loss; None for a row that is too long and is to be ignored.
 
     Raises:
-        InvalidArgumentError: no labels, more than there are steps, or labels that are no classes.
+        InvalidArgumentError: there are no labels, more labels than steps, or labels out of range.
     """
     if len(lengths) != len(rows):
         raise InvalidArgumentError(None, None, f"len(sequence_length) != batch_size: {len(lengths)} vs {len(rows)}")
@@ -86,7 +86,7 @@ def checked_rows(
 
 
 def _until_blank(row: list[int], classes: int, at: int) -> list[int]:
-    """Labels up to the first that is no class (or the blank), after which none may follow."""
+    """The labels before the first one that is out of range or the blank. No valid label may follow it."""
     kept: list[int] = []
     ended = False
     for label in row:
@@ -137,7 +137,7 @@ def loss_and_gradient(
         )
     else:
         loss, gradient = _without_merging(logarithms, labels, target_lengths, lengths, blank)
-    # A labelling without any path: nothing can be gained, and the posterior is zero.
+    # A labelling without any path has a zero posterior.
     impossible = torch.isinf(loss)
     gradient = torch.where(impossible.reshape(1, -1, 1), torch.exp(logarithms), gradient)
     inside = torch.arange(steps).reshape(-1, 1) < torch.tensor(lengths).reshape(1, -1)
@@ -150,7 +150,7 @@ def loss_and_gradient(
 def _without_merging(
     logarithms: torch.Tensor, labels: torch.Tensor, target_lengths: list[int], lengths: list[int], blank: int
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """The loss when each label is emitted exactly once: repeated outputs are repeated labels."""
+    """The loss if each label is emitted exactly once, so that repeated outputs are repeated labels."""
     steps, batch, _ = logarithms.shape
     states = 2 * labels.shape[1] + 1
     emitted = torch.full((batch, states), blank, dtype=torch.int64, device=labels.device)
@@ -197,7 +197,7 @@ def checked_sizes(inputs: torch.Tensor) -> tuple[int, int, int]:
     """(steps, batch, classes).
 
     Raises:
-        InvalidArgumentError: another rank, or nothing to decode.
+        InvalidArgumentError: the rank is wrong, or the input is empty.
     """
     if inputs.dim() != 3:
         raise InvalidArgumentError(None, None, f"inputs is not a 3-Tensor: {list(inputs.shape)}")
@@ -210,7 +210,7 @@ def checked_sizes(inputs: torch.Tensor) -> tuple[int, int, int]:
 def check_lengths(lengths: list[int], batch: int, steps: int) -> None:
     """
     Raises:
-        FailedPreconditionError: a length for another number of sequences, or longer than the input.
+        FailedPreconditionError: the number of lengths differs from the batch size, or a length exceeds the input.
     """
     if not (batch and steps):
         raise InvalidArgumentError(None, None, f"inputs must not be empty: {steps} steps of {batch} sequences")
@@ -236,7 +236,7 @@ def sparse_rows(rows: list[list[int]]) -> tuple[torch.Tensor, torch.Tensor, torc
 def greedy_rows(
     inputs: torch.Tensor, lengths: list[int], merge_repeated: bool, blank: int
 ) -> tuple[list[list[int]], torch.Tensor]:
-    """(the labels of the best path of each sequence, minus the sum of its logits [batch, 1])."""
+    """Best-path decoding: (the labels of each sequence, the negated sum of the logits [batch, 1])."""
     best, chosen = inputs.max(2)
     inside = torch.arange(inputs.shape[0], device=inputs.device).reshape(-1, 1) < torch.tensor(
         lengths, device=inputs.device
@@ -254,9 +254,9 @@ def greedy_rows(
 
 
 def beam_rows(logits: np.ndarray, beam_width: int, top_paths: int) -> tuple[list[list[int]], list[float]]:
-    """The `top_paths` best labellings of one sequence [time, classes] (the last class is the blank), with their scores.
+    """Beam search: the `top_paths` best labellings of one sequence [time, classes] (the last class is the blank) and their scores.
 
-    Keeps the `beam_width` prefixes of highest probability, each with the probabilities of its paths that end in a blank
+    Keeps the `beam_width` most probable prefixes, each with the probability of its paths that end in a blank
     and of those that end in its last label.
     """
     classes = logits.shape[1]
@@ -296,12 +296,12 @@ def _advance(
     next_label = np.where(ends, in_label + scores[np.maximum(last, 0)], -np.inf)
     for i, prefix in enumerate(prefixes):
         parent = place.get(prefix[:-1]) if prefix else None
-        if parent is not None:  # the paths that reach this prefix from its parent, counted here and not as a new one
+        if parent is not None:  # paths that extend the parent to this prefix; counted here, not as a new prefix
             next_label[i] = np.logaddexp(next_label[i], grown[parent, last[i]])
             grown[parent, last[i]] = -np.inf
     candidates = np.concatenate([np.logaddexp(next_blank, next_label), grown.reshape(-1)])
     order = np.argsort(-candidates, kind="stable")[:beam_width]
-    order = order[candidates[order] != -np.inf]  # what is not a number stays
+    order = order[candidates[order] != -np.inf]  # NaN stays
     kept = len(prefixes)
     chosen, blanks, labels = [], [], []
     for at in order.tolist():

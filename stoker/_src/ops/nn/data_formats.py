@@ -1,4 +1,4 @@
-"""Axes and vectors that belong to one layout of images (NHWC, NCHW, ...) for another."""
+"""Conversion of axes and vectors between image layouts (NHWC, NCHW, ...)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DATA_FORMAT_VEC_PERMUTE = define(
 
 
 def _places(src: str, dst: str) -> list[int]:
-    """For each letter of `src` where it is in `dst`."""
+    """The position in `dst` of each letter of `src`."""
     for what, letters in (("Source", src), ("Destination", dst)):
         if len(letters) not in (4, 5):
             short = "src" if what == "Source" else "dst"
@@ -36,14 +36,14 @@ def _places(src: str, dst: str) -> list[int]:
 
 @DATA_FORMAT_DIM_MAP.kernel
 def data_format_dim_map_kernel(x: torch.Tensor, *, src_format: str, dst_format: str) -> torch.Tensor:
-    """Numbers of dimensions (negative ones count from the end) in the other layout."""
+    """Converts dimension numbers (negative ones count from the end) to the other layout."""
     places = torch.tensor(_places(src_format, dst_format), dtype=x.dtype, device=x.device)
     return places[torch.remainder(x, len(src_format)).to(torch.int64)]
 
 
 @DATA_FORMAT_VEC_PERMUTE.kernel
 def data_format_vec_permute_kernel(x: torch.Tensor, *, src_format: str, dst_format: str) -> torch.Tensor:
-    """One number (or pair) for each dimension, put in the other layout's order; or for the spatial ones alone."""
+    """Permutes one number (or pair) per dimension, or per spatial dimension, to the other layout."""
     _places(src_format, dst_format)
     if x.ndim not in (1, 2):
         raise InvalidArgumentError(None, None, f"input must be a vector or 2D tensor, but got shape {Shape(x.shape)}")

@@ -1,4 +1,4 @@
-"""Applying an op of plain windows to dilated ones: interleaved grids become batch entries (space to batch)."""
+"""Applies an op with plain windows to dilated ones: interleaved grids become batch entries (space to batch)."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def with_space_to_batch(
     spatial_dims: Any = None,
     data_format: str | None = None,
 ) -> Tensor:
-    """`op(input, number of spatial dimensions, padding)` with its windows dilated by `dilation_rate`.
+    """Applies `op(input, number of spatial dimensions, padding)` with windows dilated by `dilation_rate`.
 
-    With SAME padding `filter_shape` must tell the window's sizes: the input is padded here, and `op` gets VALID.
+    SAME padding requires `filter_shape`: the input is padded here, and `op` is called with VALID.
 
     Raises:
-        ValueError: spatial dimensions that are not positive and increasing, or SAME without `filter_shape`.
+        ValueError: the spatial dimensions are not positive and increasing, or `filter_shape` is missing for SAME.
     """
     value = convert_to_tensor(input, name="input")
     rates = _known_vector(dilation_rate, "dilation_rate")
@@ -85,7 +85,7 @@ def with_space_to_batch(
 
 
 def _to_multiple(value: Tensor, dim: int, added: int, rate: int) -> Any:
-    """What to add to a padded size so that `rate` divides it: a number, or a tensor when the size is not known."""
+    """The padding that makes a padded size divisible by `rate`; a tensor if the size is unknown."""
     size = value.static_shape[dim] if value.static_shape.rank is not None else None
     if size is not None:
         return -(size + added) % rate

@@ -53,7 +53,7 @@ def _candidates(
 ) -> tuple[torch.Tensor, Windows]:
     """input + filter for every offset of the window, offsets first: [offsets, batch, rows, columns, channels].
 
-    What lies outside the input is the lowest value, which never wins.
+    Positions outside the input have the lowest value, which is never selected.
     """
     check_window_attr("strides", strides, "NHWC", "Dilation2D")
     check_window_attr("rates", rates, "NHWC", "Dilation2D")
@@ -78,7 +78,7 @@ def _candidates(
                 left : left + (columns - 1) * strides[2] + 1 : strides[2],
             ]
             parts.append(shifted + filter[i, j])
-    if not parts:  # a window of nothing
+    if not parts:  # an empty window
         limits = torch.finfo if input.dtype.is_floating_point else torch.iinfo
         parts.append(wide.new_full((input.shape[0], rows, columns, input.shape[3]), limits(input.dtype).min))
     return torch.stack(parts), found
@@ -89,14 +89,14 @@ def dilation2d_kernel(
     input: torch.Tensor, filter: torch.Tensor, *, strides: tuple[int, ...], rates: tuple[int, ...], padding: str
 ) -> torch.Tensor:
     largest = _candidates(input, filter, strides, rates, padding)[0].amax(0).to(input.dtype)
-    # Where a window lies outside of the input, TensorFlow gives the least finite number.
+    # For a window outside the input, TensorFlow gives the lowest finite number.
     return largest.clamp(min=torch.finfo(input.dtype).min) if input.dtype.is_floating_point else largest
 
 
 def _flat_targets(
     input: torch.Tensor, filter: torch.Tensor, found: Windows, chosen: torch.Tensor, strides: Any, rates: Any
 ) -> torch.Tensor:
-    """For each output, the position of the winning element in the flattened input."""
+    """The flat position of the selected input element of each output."""
     batch, height, width, channels = input.shape
     rows, columns = found.outputs
     device = input.device
@@ -167,7 +167,7 @@ def dilation2d(
     filters: Any = None,
     dilations: Any = None,
 ) -> Tensor:
-    """max over the window of input + filter, for each channel; filters are [height, width, channels]."""
+    """The maximum over each window of input + filter, per channel. Filters are [height, width, channels]."""
     filter = either(filter, "filter", filters, "filters")
     rates = either(rates, "rates", dilations, "dilations")
     return DILATION2D(input, filter, strides=strides, rates=rates, padding=padding, name=name)
@@ -177,7 +177,7 @@ def dilation2d(
 def dilation2d_v2(
     input: Any, filters: Any, strides: Any, padding: str, data_format: str, dilations: Any, name: str | None = None
 ) -> Tensor:
-    """max over the window of input + filter, for each channel; filters are [height, width, channels]."""
+    """The maximum over each window of input + filter, per channel. Filters are [height, width, channels]."""
     if data_format != "NHWC":
         raise ValueError(
             f"`data_format` values other than 'NHWC' are not supported. Received: data_format={data_format}"
@@ -187,7 +187,7 @@ def dilation2d_v2(
 
 @export(v1="nn.erosion2d")
 def erosion2d(value: Any, kernel: Any, strides: Any, rates: Any, padding: str, name: str | None = None) -> Tensor:
-    """min over the window of value - kernel, for each channel: the dual of `dilation2d`."""
+    """The minimum over each window of value - kernel, per channel: the dual of `dilation2d`."""
     with name_scope(name, "erosion2d", [value, kernel]) as scope:
         mirrored = selection.REVERSE_V2(kernel, [0, 1])
         return unary_functions.negative(
@@ -201,7 +201,7 @@ def erosion2d(value: Any, kernel: Any, strides: Any, rates: Any, padding: str, n
 def erosion2d_v2(
     value: Any, filters: Any, strides: Any, padding: str, data_format: str, dilations: Any, name: str | None = None
 ) -> Tensor:
-    """min over the window of value - filters, for each channel: the dual of `dilation2d`."""
+    """The minimum over each window of value - filters, per channel: the dual of `dilation2d`."""
     if data_format != "NHWC":
         raise ValueError(
             f"`data_format` values other than 'NHWC' are not supported. Received: data_format={data_format}"

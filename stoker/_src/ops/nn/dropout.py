@@ -1,4 +1,4 @@
-"""Dropout (Srivastava et al., 2014): elements set to zero at random, the others scaled up to keep the expected sum."""
+"""Dropout (Srivastava et al., 2014): sets random elements to zero and scales the others to keep the expected sum."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from stoker._src.ops.support.dispatching import elementwise
 
 
 def _noise_shape(x: Tensor, noise_shape: Any) -> Any:
-    """The shape of the decisions: that of `x`, or the given one with None filled in from `x`."""
+    """The shape of the random mask: that of `x`, or the given one with None filled in from `x`."""
     if noise_shape is None:
         return shaping.shape(x)
     if isinstance(noise_shape, Tensor):
@@ -48,7 +48,7 @@ def _drop(x: Any, rate: Any, noise_shape: Any, sample: Any, name: str | None, de
                 f"`x.dtype` must be a floating point tensor as `x` will be scaled. Received: x_dtype={dtype!r}"
             )
         if number and rate == 0:
-            # A run of random numbers nobody needs is saved; the seed of later ops stays what it would be.
+            # No random numbers are drawn, but a seed is consumed, so that later ops have the same seeds.
             sample(None, dtype)
             return x
         if number:
@@ -86,12 +86,12 @@ def dropout(
     name: str | None = None,
     rate: Any = None,
 ) -> Tensor:
-    """Elements of `x` set to 0 with probability `rate` (or 1 - `keep_prob`), the others divided by 1 - rate.
+    """Sets elements of `x` to 0 with probability `rate` (or 1 - `keep_prob`), and divides the others by 1 - rate.
 
-    Dimensions that are 1 in `noise_shape` are kept or dropped as a whole.
+    Along dimensions of size 1 in `noise_shape`, all elements are kept or dropped together.
 
     Raises:
-        ValueError: both or neither probability given, one outside its range, or integers in `x`.
+        ValueError: both or neither probability is given, one is out of range, or `x` holds integers.
     """
     if keep_prob is not None:
         if rate is not None:
@@ -108,7 +108,7 @@ def dropout(
 @export(v2="nn.dropout")
 @elementwise
 def dropout_v2(x: Any, rate: Any, noise_shape: Any = None, seed: Any = None, name: str | None = None) -> Tensor:
-    """Elements of `x` set to 0 with probability `rate`, the others divided by 1 - rate."""
+    """Sets elements of `x` to 0 with probability `rate`, and divides the others by 1 - rate."""
 
     def sample(shape: Any, dtype: Any) -> Any:
         if shape is None and isinstance(seed, Tensor):
@@ -138,7 +138,7 @@ def general_dropout(
 def stateless_dropout(
     x: Any, rate: Any, seed: Any, rng_alg: Any = None, noise_shape: Any = None, name: str | None = None
 ) -> Tensor:
-    """Dropout that drops the same elements whenever `seed` (two integers) is the same."""
+    """Dropout that is a function of `seed` (two integers): equal seeds drop the same elements."""
 
     def sample(shape: Any, dtype: Any) -> Any:
         if shape is None:

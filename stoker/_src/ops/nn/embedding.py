@@ -1,4 +1,4 @@
-"""Embeddings: rows of one or several parameter tensors, looked up by id and combined."""
+"""Embeddings: lookup and combination of rows of one or several parameter tensors."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _parts(params: Any) -> list[Any]:
 
 
 def _clipped(rows: Tensor, ids: Tensor, max_norm: Any) -> Tensor:
-    """Rows no longer (in the Euclidean norm) than `max_norm`."""
+    """Scales rows down to a Euclidean norm of at most `max_norm`."""
     if max_norm is None:
         return rows
     id_rank, rank = ids.static_shape.rank, rows.static_shape.rank
@@ -79,8 +79,8 @@ def _lookup(params: Any, ids: Any, partition_strategy: str, name: str | None, ma
 
 
 def _divided(parts: list[Any], flat: Tensor, kind: Any) -> tuple[Tensor, Tensor]:
-    """The part of each id and its row there, when ids run through the parts one after the other, the first parts being
-    one larger when the total does not divide."""
+    """The part of each id, and its row there, if the ids are divided consecutively. The first parts are one larger if
+    the total is not divisible."""
     count = len(parts)
     sizes = [
         part.static_shape[0] if hasattr(part, "static_shape") else convert_to_tensor(part).static_shape[0]
@@ -113,21 +113,21 @@ def embedding_lookup(
     validate_indices: bool = True,
     max_norm: Any = None,
 ) -> Tensor:
-    """Rows of `params`, one for each id.
+    """Looks up rows of `params`, one for each id.
 
     Args:
-        params: a tensor or variable [rows, ...], or several among which the rows are divided.
+        params: a tensor or variable [rows, ...], or several that share the rows.
         ids: integers of any shape.
-        partition_strategy: how several tensors divide the rows: "mod" (row i is in tensor i % n) or "div" (in order).
+        partition_strategy: how several tensors share the rows: "mod" (row i is in tensor i % n) or "div" (consecutively).
         name: a name for the op.
-        validate_indices: has no effect: ids are always checked on the CPU.
-        max_norm: rows longer than this are scaled down to it.
+        validate_indices: has no effect; ids are always checked on the CPU.
+        max_norm: the maximum norm of a row. Longer rows are scaled down.
 
     Returns:
         [*ids.shape, *params.shape[1:]]
 
     Raises:
-        ValueError: no params, or another strategy.
+        ValueError: there are no params, or the strategy is unknown.
     """
     return _lookup(params, ids, partition_strategy, name, max_norm)
 
@@ -135,7 +135,7 @@ def embedding_lookup(
 @export(v2="nn.embedding_lookup")
 @dispatched
 def embedding_lookup_v2(params: Any, ids: Any, max_norm: Any = None, name: str | None = None) -> Tensor:
-    """Rows of `params`, one for each id; several tensors divide the rows in order."""
+    """Looks up rows of `params`, one for each id. Several tensors share the rows consecutively."""
     return _lookup(params, ids, "div", name, max_norm)
 
 
@@ -152,7 +152,7 @@ def _same_places(sp_ids: SparseTensor, sp_weights: SparseTensor) -> None:
 
 
 def _tall(column: Tensor, rows: Tensor) -> Tensor:
-    """A vector as a column of as many dimensions as `rows` has."""
+    """A vector as a column with the rank of `rows`."""
     rank = rows.static_shape.rank
     if rank is not None:
         return shaping.reshape(column, [-1, *[1] * (rank - 1)])
@@ -170,25 +170,25 @@ def embedding_lookup_sparse(
     max_norm: Any = None,
     allow_fast_lookup: bool = False,
 ) -> Tensor:
-    """For each row of ids the combination of their rows of `params`.
+    """Looks up the rows of sparse ids and combines them for each row of ids.
 
     Args:
         params: as for `embedding_lookup`.
         sp_ids: a SparseTensor [N, M] of integers.
-        sp_weights: a SparseTensor of the same places, or None for weights of one.
+        sp_weights: a SparseTensor with the same indices, or None for weights of one.
         partition_strategy: as for `embedding_lookup`.
         name: a name scope.
         combiner: "sum" of the weighted rows, "mean" (the default: divided by the sum of weights) or "sqrtn" (divided by
             the square root of the sum of squared weights).
         max_norm: rows longer than this are scaled down to it before they are combined.
-        allow_fast_lookup: lets TensorFlow skip removing duplicate ids; the result is the same.
+        allow_fast_lookup: has no effect. In TensorFlow it skips the removal of duplicate ids.
 
     Returns:
         [N, *params.shape[1:]]; rows without ids are zero.
 
     Raises:
-        TypeError: ids or weights that are not sparse.
-        ValueError: another combiner, or weights at other places.
+        TypeError: the ids or weights are not sparse.
+        ValueError: the combiner is unknown, or the weights have other indices.
     """
     combiner = "mean" if combiner is None else combiner
     if combiner not in ("mean", "sqrtn", "sum"):
@@ -239,7 +239,7 @@ def embedding_lookup_sparse_v2(
     name: str | None = None,
     allow_fast_lookup: bool = False,
 ) -> Tensor:
-    """For each row of ids the combination of their rows of `params`; see the 1.x form."""
+    """Looks up the rows of sparse ids and combines them for each row of ids. See the 1.x form."""
     return embedding_lookup_sparse(params, sp_ids, sp_weights, "div", name, combiner, max_norm, allow_fast_lookup)
 
 
@@ -255,13 +255,13 @@ def safe_embedding_lookup_sparse(
     max_norm: Any = None,
     allow_fast_lookup: bool = False,
 ) -> Tensor:
-    """`embedding_lookup_sparse` that passes over negative ids and, but for sums, weights that are not positive.
+    """`embedding_lookup_sparse` that ignores negative ids and, except for sums, weights that are not positive.
 
-    A row with nothing left gets the row of `default_id`, or zeros. `sparse_ids` may have any rank from 2 on; the last
+    An empty row gets the row of `default_id`, or zeros. `sparse_ids` may have any rank from 2 on. The last
     dimension is combined.
 
     Raises:
-        ValueError: no parameters, or of different dtypes.
+        ValueError: there are no parameters, or their dtypes differ.
     """
     parts = _parts(embedding_weights)
     ids = sparse_functions.as_sparse(sparse_ids)
@@ -297,9 +297,9 @@ def safe_embedding_lookup_sparse(
             allow_fast_lookup,
         )
         if default_id is None:
-            # Rows that were empty hold the row of id 0 so far.
+            # Empty rows contain the row of id 0 so far.
             result = selection.SELECT_V2(_tall(empty, result), shaping.zeros_like(result), result, name=scope)
-        # TensorFlow names its result after the reshapes before it: one for each tensor retained, some more around them.
+        # TensorFlow names its result after the preceding reshapes: one for each retained tensor, and a few around them.
         retained = 1 if weights is None else 2 if combiner == "sum" else 4
         last = f"Reshape_{retained + (default_id is None or weights is not None)}"
         if rank is None or rank > 2:
@@ -324,14 +324,14 @@ def safe_embedding_lookup_sparse_v2(
     name: str | None = None,
     allow_fast_lookup: bool = False,
 ) -> Tensor:
-    """`embedding_lookup_sparse` that passes over negative ids and weights that are not positive; see the 1.x form."""
+    """`embedding_lookup_sparse` that ignores negative ids and weights that are not positive. See the 1.x form."""
     return safe_embedding_lookup_sparse(
         embedding_weights, sparse_ids, sparse_weights, combiner, default_id, name, "div", max_norm, allow_fast_lookup
     )
 
 
 def _ragged_lookup(original: Any, arguments: dict[str, Any]) -> Any:
-    """The rows of ragged ids, cut as the ids are."""
+    """The rows of ragged ids, as a ragged tensor with the partitions of the ids."""
     ids = arguments["ids"]
     return ids.with_flat_values(original(**{**arguments, "ids": ids.flat_values}))
 

@@ -1,8 +1,8 @@
 """Fractional pooling (Graham, 2014): windows whose sizes differ by one, so that an image shrinks by a fraction.
 
-A pooling sequence 0 = s[0] < s[1] < ... = size cuts a dimension into windows [s[i], s[i + 1]); overlapping windows take
-the first element of the next one too. Sequences are random (increments in any order) or pseudo-random (as even as can be,
-with a random start); the op's seeds give TensorFlow's.
+A pooling sequence 0 = s[0] < s[1] < ... = size divides a dimension into windows [s[i], s[i + 1]). Overlapping windows also
+include the first element of the next one. Sequences are random (increments in any order) or pseudo-random (as even as
+possible, with a random start). The op's seeds give the same sequences as in TensorFlow.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def _sequence(state: PhiloxState, size: int, count: int, pseudo_random: bool) ->
     if ratio == least:
         return list(range(0, size + 1, least))
     if pseudo_random:
-        # ceil(ratio * (i + u)) - 1, with u small enough that the first and the last window are not longer than the others.
+        # ceil(ratio * (i + u)) - 1, with u small enough that the first and last windows are not longer than the others.
         most = min((least + 2) / ratio - 1, (size + 1 - least) / ratio - (count - 1))
         start = float(fills.uniform(state.reserve(1), 1, torch.float64)[0]) * most
         inner = [min(max(scalars.ceil(ratio * (i + start)) - 1, i * least), size) for i in range(1, count)]
@@ -103,7 +103,7 @@ def _areas(rows: Windows, columns: Windows, device: Any) -> torch.Tensor:
 
 
 def _quotient(size: int, ratio: float) -> int:
-    """In single precision, in which 6 / 1.2 is 5."""
+    """Divides in single precision, in which 6 / 1.2 is 5."""
     return int(np.float32(size) / np.float32(ratio))
 
 
@@ -144,7 +144,7 @@ def _register(forward: OpDefinition, largest: bool) -> None:
                 None, None, f"Both seed and seed2 should be 0 if deterministic is false, got {seed} and {seed2}"
             )
         if deterministic and ctx.state is None:
-            # One draw for the life of the node: every run uses the same windows.
+            # The sequence is drawn once per node: every run uses the same windows.
             ctx.state = (seed, seed2) if seed or seed2 else tuple(np.random.SeedSequence().generate_state(2).tolist())
         state = PhiloxState(*ctx.state) if deterministic else uniform_normal.generator(ctx, seed, seed2)
         height, width = value.shape[1], value.shape[2]
@@ -197,7 +197,7 @@ def fractional_max_pool_grad_kernel(
     rows = _windows(row_pooling_sequence, height, overlapping)
     columns = _windows(col_pooling_sequence, width, overlapping)
     _check_gradient(out_backprop, batch, rows, columns, channels)
-    # The winner among the columns of each row, then among the rows: of equal elements the first in row order wins.
+    # First the maximum of each row, then of the rows. Of equal elements, the first in row-major order wins.
     widest = _reduced(orig_input, 2, columns, torch.amax)
     at_column = _reduced(orig_input, 2, columns, torch.argmax) + _starts(columns, orig_input.device).reshape(
         1, 1, -1, 1
@@ -275,7 +275,7 @@ def _ratios(pooling_ratio: Any) -> list[float]:
 
 
 def _functions(definition: OpDefinition, name: str, what: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """`tf.nn.<name>`, in its 1.x and its 2.x form."""
+    """Makes `tf.nn.<name>` in its 1.x and its 2.x form."""
     parts = f"({what} of randomly cut windows, row boundaries, column boundaries)"
 
     @export(v1=f"nn.{name}")

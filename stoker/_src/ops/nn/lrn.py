@@ -1,4 +1,4 @@
-"""Local response normalization (Krizhevsky et al., 2012): each channel divided by the activity of its neighbours.
+"""Local response normalization (Krizhevsky et al., 2012): divides each channel by the activity of its neighbours.
 
 y[c] = x[c] * (bias + alpha * sum(x[c - depth_radius : c + depth_radius + 1] ** 2)) ** -beta
 """
@@ -17,7 +17,7 @@ from stoker._src.base.shapes import Shape
 from stoker._src.graph.definition import INT32, define, one_of
 from stoker._src.graph.tensor import Operation, Tensor
 
-# float64 is allowed beside TensorFlow's types: derivatives can then be checked by finite differences.
+# float64 is allowed in addition to TensorFlow's dtypes, so that gradients can be checked by finite differences.
 _DTYPES = one_of(dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64, default=dtypes.float32)
 _ATTRS: dict[str, Any] = {"depth_radius": INT32(5), "bias": 1.0, "alpha": 1.0, "beta": 0.5}
 LRN = define("LRN(input: rank=4 T) -> (output: T)", **_ATTRS, T=_DTYPES)
@@ -35,9 +35,9 @@ def lrn_grad_shape(input_grads: Shape, input_image: Shape, output_image: Shape) 
 
 
 def _neighbourhood(x: torch.Tensor, radius: int) -> torch.Tensor:
-    """The sum over each channel and the `radius` channels on both sides of it, by differences of running sums."""
+    """The sum over each channel and the `radius` channels on both sides, by differences of cumulative sums."""
     channels = x.shape[-1]
-    radius = min(radius, channels)  # nothing lies beyond
+    radius = min(radius, channels)  # there are no channels beyond
     sums = F.pad(torch.cumsum(x.to(torch.float64), -1), (radius + 1, radius), mode="constant")
     if radius:
         sums[..., channels + radius + 1 :] = sums[..., channels + radius : channels + radius + 1]

@@ -1,4 +1,4 @@
-"""Means and variances, and the normalizations that are built from them."""
+"""Means, variances, and the normalizations built on them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _keep(keepdims: Any, keep_dims: Any) -> bool:
 
 
 def _squeezed(value: Tensor, axes: Any) -> Tensor:
-    if axes is None:  # over all: each has size 1 here
+    if axes is None:  # over all dimensions, which have size 1 here
         return shaping.SQUEEZE(value)
     if isinstance(axes, (int, np.integer, np.ndarray)):
         axes = np.ravel(axes).tolist()
@@ -40,7 +40,7 @@ def _squeezed(value: Tensor, axes: Any) -> Tensor:
 def moments(
     x: Any, axes: Any, shift: Any = None, name: str | None = None, keep_dims: Any = None, keepdims: Any = None
 ) -> tuple[Tensor, Tensor]:
-    """(mean, variance) over `axes`. `shift` has no effect, as in TensorFlow since 1.0; half floats are summed as float32."""
+    """Returns (mean, variance) over `axes`. `shift` has no effect, as in TensorFlow since 1.0. Half floats are summed in float32."""
     keep = _keep(keepdims, keep_dims)
     with name_scope(name, "moments", [x, axes]):
         x = convert_to_tensor(x, name="x")
@@ -59,7 +59,7 @@ def moments(
 def moments_v2(
     x: Any, axes: Any, shift: Any = None, keepdims: bool = False, name: str | None = None
 ) -> tuple[Tensor, Tensor]:
-    """(mean, variance) over `axes`. `shift` has no effect."""
+    """Returns (mean, variance) over `axes`. `shift` has no effect."""
     return moments(x, axes, shift, name, keepdims=keepdims)
 
 
@@ -72,7 +72,7 @@ def weighted_moments(
     keep_dims: Any = None,
     keepdims: Any = None,
 ) -> tuple[Tensor, Tensor]:
-    """(mean, variance) over `axes`, each element counted as often as its weight says."""
+    """Returns (mean, variance) over `axes`, with each element weighted by its frequency."""
     keep = _keep(keepdims, keep_dims)
     with name_scope(name, "weighted_moments", [x, axes, frequency_weights]):
         x = convert_to_tensor(x, name="x")
@@ -83,7 +83,7 @@ def weighted_moments(
         weighted = reductions.reduce_sum(
             arithmetic.multiply(weights, wide), axes, keepdims=True, name="weighted_input_sum"
         )
-        # The weights take the shape of the data before they are summed.
+        # The weights are broadcast to the shape of the data before they are summed.
         total = reductions.reduce_sum(
             arithmetic.add(weights, shaping.zeros_like(wide)), axes, keepdims=True, name="sum_of_weights"
         )
@@ -106,7 +106,7 @@ def weighted_moments(
 def weighted_moments_v2(
     x: Any, axes: Any, frequency_weights: Any, keepdims: bool = False, name: str | None = None
 ) -> tuple[Tensor, Tensor]:
-    """(mean, variance) over `axes`, each element counted as often as its weight says."""
+    """Returns (mean, variance) over `axes`, with each element weighted by its frequency."""
     return weighted_moments(x, axes, frequency_weights, name, keepdims=keepdims)
 
 
@@ -114,7 +114,7 @@ def weighted_moments_v2(
 def sufficient_statistics(
     x: Any, axes: Any, shift: Any = None, keep_dims: Any = None, name: str | None = None, keepdims: Any = None
 ) -> tuple[Tensor, Tensor, Tensor, Any]:
-    """(count, sum, sum of squares, shift) over `axes`; the sums are of x - shift when there is one."""
+    """Returns (count, sum, sum of squares, shift) over `axes`. If there is a shift, the sums are of x - shift."""
     keep = _keep(keepdims, keep_dims)
     if isinstance(axes, Tensor):
         raise TypeError(f"The axes of sufficient statistics are a list of integers, not a tensor: {axes!r}")
@@ -145,7 +145,7 @@ def sufficient_statistics(
 def sufficient_statistics_v2(
     x: Any, axes: Any, shift: Any = None, keepdims: bool = False, name: str | None = None
 ) -> tuple[Tensor, Tensor, Tensor, Any]:
-    """(count, sum, sum of squares, shift) over `axes`; the sums are of x - shift when there is one."""
+    """Returns (count, sum, sum of squares, shift) over `axes`. If there is a shift, the sums are of x - shift."""
     return sufficient_statistics(x, axes, shift, None, name, keepdims)
 
 
@@ -153,7 +153,7 @@ def sufficient_statistics_v2(
 def normalize_moments(
     counts: Any, mean_ss: Any, variance_ss: Any, shift: Any, name: str | None = None
 ) -> tuple[Tensor, Tensor]:
-    """(mean, variance) from what `sufficient_statistics` gives."""
+    """Returns (mean, variance) from the results of `sufficient_statistics`."""
     with name_scope(name, "normalize", [counts, mean_ss, variance_ss, shift]):
         divisor = unary_functions.RECIPROCAL(convert_to_tensor(counts), name="divisor")
         if shift is not None:
@@ -171,7 +171,7 @@ def normalize_moments(
 def batch_normalization(
     x: Any, mean: Any, variance: Any, offset: Any, scale: Any, variance_epsilon: Any, name: str | None = None
 ) -> Tensor:
-    """scale * (x - mean) / sqrt(variance + variance_epsilon) + offset; `scale` and `offset` may be None."""
+    """scale * (x - mean) / sqrt(variance + variance_epsilon) + offset. `scale` and `offset` may be None."""
     with name_scope(name, "batchnorm", [x, mean, variance, scale, offset]):
         x = convert_to_tensor(x)
         dtype = x.dtype.base_dtype
@@ -194,7 +194,7 @@ def batch_norm_with_global_normalization_v2(
     scale_after_normalization: bool,
     name: str | None = None,
 ) -> Tensor:
-    """`batch_normalization`, scaled by `gamma` only if `scale_after_normalization`."""
+    """`batch_normalization`, scaled by `gamma` only if `scale_after_normalization` is set."""
     scale = gamma if scale_after_normalization else None
     return batch_normalization(input, mean, variance, beta, scale, variance_epsilon, name)
 
@@ -213,7 +213,7 @@ def batch_norm_with_global_normalization(
     mean: Any = None,
     variance: Any = None,
 ) -> Tensor:
-    """`batch_normalization`, scaled by `gamma` only if `scale_after_normalization`."""
+    """`batch_normalization`, scaled by `gamma` only if `scale_after_normalization` is set."""
     return batch_norm_with_global_normalization_v2(
         t if input is None else input,
         m if mean is None else mean,

@@ -1,4 +1,4 @@
-"""tf.nn's pooling functions."""
+"""The pooling functions of `tf.nn`."""
 
 from __future__ import annotations
 
@@ -95,9 +95,9 @@ def max_pool(
     name: str | None = None,
     input: Any = None,
 ) -> Tensor:
-    """The maximum of each window of an image.
+    """Max pooling of images.
 
-    `ksize` and `strides` are one number, one for height and one for width, or one for each of the four dimensions.
+    `ksize` and `strides` are one number, two numbers (height and width), or four numbers (one per dimension).
     """
     value = either(value, "value", input, "input")
     with name_scope(name, "MaxPool", [value]) as scope:
@@ -108,7 +108,7 @@ def max_pool(
 def max_pool_v2(
     input: Any, ksize: Any, strides: Any, padding: Any, data_format: str | None = None, name: str | None = None
 ) -> Tensor:
-    """The maximum of each window, over one, two or three spatial dimensions as the input has."""
+    """Max pooling over one, two or three spatial dimensions, depending on the input."""
     value = convert_to_tensor(input)
     count = _spatial_count(value, data_format)
     make = {1: max_pool1d, 2: max_pool2d, 3: max_pool3d}[count]
@@ -119,7 +119,7 @@ def _spatial_count(value: Tensor, data_format: str | None) -> int:
     """The number of spatial dimensions.
 
     Raises:
-        ValueError: it is not 1, 2 or 3, or neither the rank nor the layout tells it.
+        ValueError: it is not 1, 2 or 3, or is given by neither the rank nor the layout.
     """
     rank = value.static_shape.rank
     count = rank - 2 if rank is not None else (None if data_format is None else len(data_format) - 2)
@@ -136,7 +136,7 @@ def _spatial_count(value: Tensor, data_format: str | None) -> int:
 def max_pool1d(
     input: Any, ksize: Any, strides: Any, padding: Any, data_format: str = "NWC", name: str | None = None
 ) -> Tensor:
-    """The maximum of each window of a sequence."""
+    """Max pooling of sequences."""
     with name_scope(name, "MaxPool1d", [input]) as scope:
         return _pool_1d(input, ksize, strides, padding, data_format, scope, True)
 
@@ -145,7 +145,7 @@ def max_pool1d(
 def max_pool2d(
     input: Any, ksize: Any, strides: Any, padding: Any, data_format: str = "NHWC", name: str | None = None
 ) -> Tensor:
-    """The maximum of each window of an image."""
+    """Max pooling of images."""
     with name_scope(name, "MaxPool2d", [input]) as scope:
         return _max_pool_2d(input, ksize, strides, padding, data_format, scope)
 
@@ -154,7 +154,7 @@ def max_pool2d(
 def max_pool3d(
     input: Any, ksize: Any, strides: Any, padding: Any, data_format: str = "NDHWC", name: str | None = None
 ) -> Tensor:
-    """The maximum of each window of a volume."""
+    """Max pooling of volumes."""
     with name_scope(name, "MaxPool3D", [input]) as scope:
         return _pool_3d(input, ksize, strides, padding, data_format, scope, True)
 
@@ -171,7 +171,7 @@ def max_pool_with_argmax(
     output_dtype: Any = None,
     include_batch_in_index: bool = False,
 ) -> Any:
-    """(maxima, their positions in the flattened image, or in the flattened batch with `include_batch_in_index`)."""
+    """Returns (maxima, their positions in the flattened image, or in the flattened batch with `include_batch_in_index`)."""
     _only_channels_last(data_format)
     wanted = either(Targmax, "Targmax", output_dtype, "output_dtype")
     return MAX_POOL_WITH_ARGMAX(
@@ -203,7 +203,7 @@ def max_pool_with_argmax_v2(
     include_batch_in_index: bool = False,
     name: str | None = None,
 ) -> Any:
-    """(maxima, their positions in the flattened image, or in the flattened batch with `include_batch_in_index`)."""
+    """Returns (maxima, their positions in the flattened image, or in the flattened batch with `include_batch_in_index`)."""
     sizes, steps = for_each_dimension(ksize, 2, 3, "ksize"), for_each_dimension(strides, 2, 3, "strides")
     return max_pool_with_argmax(
         input, sizes, steps, padding, data_format, output_dtype, name, None, include_batch_in_index
@@ -223,7 +223,7 @@ def avg_pool(
     name: str | None = None,
     input: Any = None,
 ) -> Tensor:
-    """The average of each window of an image; padding does not count."""
+    """Average pooling of images. Padding is not counted."""
     value = either(value, "value", input, "input")
     with name_scope(name, "AvgPool", [value]) as scope:
         return _avg_pool_2d(value, ksize, strides, padding, data_format, scope)
@@ -233,7 +233,7 @@ def avg_pool(
 def avg_pool_v2(
     input: Any, ksize: Any, strides: Any, padding: Any, data_format: str | None = None, name: str | None = None
 ) -> Tensor:
-    """The average of each window, over one, two or three spatial dimensions as the input has."""
+    """Average pooling over one, two or three spatial dimensions, depending on the input."""
     value = convert_to_tensor(input)
     count = _spatial_count(value, data_format)
     make = {1: avg_pool1d, 2: avg_pool, 3: avg_pool3d}[count]
@@ -244,7 +244,7 @@ def avg_pool_v2(
 def avg_pool1d(
     input: Any, ksize: Any, strides: Any, padding: Any, data_format: str = "NWC", name: str | None = None
 ) -> Tensor:
-    """The average of each window of a sequence."""
+    """Average pooling of sequences."""
     with name_scope(name, "AvgPool1D", [input]) as scope:
         return _pool_1d(input, ksize, strides, padding, data_format, scope, False)
 
@@ -253,7 +253,7 @@ def avg_pool1d(
 def avg_pool2d(
     input: Any, ksize: Any, strides: Any, padding: Any, data_format: str = "NHWC", name: str | None = None
 ) -> Tensor:
-    """The average of each window of an image; padding does not count."""
+    """Average pooling of images. Padding is not counted."""
     with name_scope(name, "AvgPool2D", [input]) as scope:
         return avg_pool(input, ksize, strides, padding, data_format, scope)
 
@@ -262,7 +262,7 @@ def avg_pool2d(
 def avg_pool3d(
     input: Any, ksize: Any, strides: Any, padding: Any, data_format: str = "NDHWC", name: str | None = None
 ) -> Tensor:
-    """The average of each window of a volume."""
+    """Average pooling of volumes."""
     with name_scope(name, "AvgPool3D", [input]) as scope:
         return _pool_3d(input, ksize, strides, padding, data_format, scope, False)
 
@@ -285,7 +285,7 @@ def pool(
     """Pooling (`pooling_type` MAX or AVG) over windows of `window_shape`, which may be dilated.
 
     Raises:
-        ValueError: SAME padding or strides together with dilation, or another pooling type.
+        ValueError: SAME padding or strides are combined with dilation, or the pooling type is unknown.
     """
     rate = either(dilation_rate, "dilation_rate", dilations, "dilations")
     if pooling_type not in ("MAX", "AVG"):

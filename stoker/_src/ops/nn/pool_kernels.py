@@ -1,7 +1,7 @@
 """Max and average pooling on torch, over two or three spatial dimensions and in both layouts.
 
-Torch pads both ends alike. TensorFlow's SAME padding puts the odd element at the end: torch's `ceil_mode`, in which the
-last window may reach over the end, gives the same windows without a copy in most cases; the input is padded in the rest.
+torch pads both ends equally. TensorFlow's SAME padding puts the odd element at the end. In most cases, torch's `ceil_mode`, in which
+the last window may extend beyond the end, gives the same windows without a copy. Otherwise the input is padded first.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _AVG_BACKWARD = {2: torch.ops.aten.avg_pool2d_backward, 3: torch.ops.aten.avg_po
 
 
 class Plan(NamedTuple):
-    """How torch computes the windows: its padding and ceil_mode, after padding the input by `pad` where it cannot."""
+    """How torch computes the windows: its padding and ceil_mode, after the input is padded by `pad` if necessary."""
 
     outputs: tuple[int, ...]
     kernel: tuple[int, ...]
@@ -47,7 +47,7 @@ class Plan(NamedTuple):
 def _cut(
     sizes: tuple[int, ...], kernel: tuple[int, ...], strides: tuple[int, ...], found: Any
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """(padding before, kernel) of windows that cover the same elements without reaching far beyond the input."""
+    """(padding before, kernel) of windows that cover the same elements without extending far beyond the input."""
     before = tuple(min(b, (n - 1) * step) for b, n, step in zip(found.before, found.outputs, strides))
     ahead = (min(k - b, size) for k, b, size in zip(kernel, found.before, sizes))
     return before, tuple(b + a for b, a in zip(before, ahead))
@@ -70,11 +70,11 @@ def plan(
             return plan(sizes, kept, strides, "EXPLICIT", pairs)
     fits = all(2 * before <= size for before, size in zip(found.before, kernel))
     if len(sizes) == 3 and any(k > size for k, size in zip(kernel, sizes)):
-        fits = False  # torch wants volumes as large as the window, its own padding left out
+        fits = False  # torch requires volumes at least as large as the window, without its own padding
     if fits and found.pad is None:
         return Plan(found.outputs, kernel, strides, found.before, False, None, found.before, found.after)
     if fits:
-        # What ceil_mode gives: a window more when the last one would leave elements uncovered.
+        # The result of ceil_mode: one more window if the last one would leave elements uncovered.
         counts = [
             -(-(size + 2 * before - k) // stride) + 1
             for size, before, k, stride in zip(sizes, found.before, kernel, strides)
@@ -99,13 +99,13 @@ def plan_for(
     """The plan for an input of `sizes`.
 
     Raises:
-        InvalidArgumentError: a window size or stride below 1, or windows larger than the input.
-        UnimplementedError: windows over the batch, or over channels and space at once.
+        InvalidArgumentError: a window size or stride is below 1, or a window is larger than the input.
+        UnimplementedError: windows span the batch, or channels and space at once.
     """
     _check_window_sizes(ksize, strides, data_format)
     if ksize[0] != 1 or strides[0] != 1:
         raise UnimplementedError(None, None, "Pooling is not yet supported on the batch dimension.")
-    # As in TensorFlow, explicit paddings beside another rule are not looked at.
+    # As in TensorFlow, explicit paddings are ignored if another rule is given.
     explicit = explicit_pairs(explicit_paddings, padding, data_format) if padding == "EXPLICIT" else ()
     return plan(
         spatial(sizes, data_format), spatial(ksize, data_format), spatial(strides, data_format), padding, explicit
@@ -142,7 +142,7 @@ def _pools_channels(ksize: Sequence[int], strides: Sequence[int], data_format: s
 
 
 def _by_window(input: torch.Tensor, window: int, data_format: str) -> tuple[torch.Tensor, int]:
-    """The channels split into windows: (a view with the windows' elements last among two axes, that axis)."""
+    """Splits the channels into windows: (a view with the window's elements on one of the last two axes, that axis)."""
     axis = input.dim() - 1 if is_channels_last(data_format) else 1
     channels = input.shape[axis]
     if channels % window:
@@ -155,7 +155,7 @@ def _by_window(input: torch.Tensor, window: int, data_format: str) -> tuple[torc
 
 
 def _comparable(x: torch.Tensor) -> torch.Tensor:
-    """`x` in a dtype that torch can pool, with the same order and no loss."""
+    """`x` in a dtype that torch can pool, with the same order and without loss."""
     return x if x.dtype.is_floating_point or x.dtype == torch.int64 else x.to(torch.float64)
 
 
@@ -166,7 +166,7 @@ def _lowest(dtype: torch.dtype) -> float:
 def _max_with_indices(
     input: torch.Tensor, p: Plan, data_format: str
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """(torch's input, maxima, index of each maximum within the spatial plane); ties go to the first."""
+    """(torch's input, maxima, index of each maximum within the spatial plane). The first of equal elements wins."""
     x = _comparable(channels_first(input, data_format))
     if p.pad is not None:
         x = F.pad(x, p.pad, value=_lowest(x.dtype))
@@ -175,11 +175,11 @@ def _max_with_indices(
     return x, values, indices
 
 
-_LARGEST_WINDOW = 256  # elements: the native loops keep a place in the window in a byte
+_LARGEST_WINDOW = 256  # elements; the native loops store a position in the window in one byte
 
 
 def _is_native(input: torch.Tensor, p: Plan, data_format: str) -> bool:
-    """Whether there are native loops for these images. Windows that reach beyond both ends of an image are left to torch."""
+    """Whether the native loops support these images. Windows that extend beyond both ends of an image are left to torch."""
     return (
         native is not None
         and input.dtype is torch.float32
@@ -200,7 +200,7 @@ def _native_sizes(input: torch.Tensor, p: Plan) -> tuple[Any, ...]:
 
 
 def _native_max_pool(input: torch.Tensor, p: Plan) -> tuple[torch.Tensor, torch.Tensor]:
-    """(maxima, the place of each in its window)."""
+    """(maxima, the position of each in its window)."""
     result = input.new_empty((input.shape[0], *p.outputs, input.shape[3]))
     places = torch.empty(result.shape, dtype=torch.uint8)
     native.max_pool(result.numpy(), places.numpy(), input.numpy(), *_native_sizes(input, p))
@@ -230,8 +230,8 @@ def max_pool(
     return result
 
 
-# The gradient op is given input and output, not the positions of the maxima. They were found on the way to the output,
-# so the output carries them along; where it does not (a fed value, a copy) they are found again.
+# The gradient op receives input and output, but not the positions of the maxima. They are attached to the output;
+# if they are missing (a fed value, a copy), they are computed again.
 _MEMO = "stoker_max_pool"
 
 
@@ -322,7 +322,7 @@ def max_pool_3d_grad(
     padding: str,
     data_format: str,
 ) -> torch.Tensor:
-    """The gradient of volumes: unlike in images, each output's gradient goes to every element that equals it."""
+    """The gradient for volumes. Unlike for images, each output's gradient goes to every element that equals it."""
     p = plan_for(orig_input.shape, ksize, strides, padding, (), data_format)
     _check_output(orig_output, orig_input, p, data_format, "orig_output")
     _check_output(grad, orig_input, p, data_format, "grad")
@@ -355,7 +355,7 @@ def max_pool_grad_grad(
     explicit_paddings: tuple[int, ...],
     data_format: str,
 ) -> torch.Tensor:
-    """`grad`, in the input's shape, read at the first maximum of each window."""
+    """`grad`, in the input's shape, gathered at the first maximum of each window."""
     if _pools_channels(ksize, strides, data_format):
         split, axis = _by_window(orig_input, max(ksize), data_format)
         chosen = _comparable(split).argmax(axis, keepdim=True)
@@ -412,7 +412,7 @@ def flat_positions(argmax: torch.Tensor, input: torch.Tensor, include_batch: boo
     """`argmax` as positions in the whole flattened batch, checked.
 
     Raises:
-        InvalidArgumentError: a position outside the image (or batch).
+        InvalidArgumentError: a position is outside the image (or batch).
     """
     positions = argmax.to(torch.int64)
     if not include_batch and input.dim():
@@ -459,7 +459,7 @@ def avg_pool(
 
 
 def _averageable(x: torch.Tensor, rank: int) -> torch.Tensor:
-    """`x` in a dtype that torch averages: over three dimensions it has no half precision on the CPU."""
+    """`x` in a dtype that torch can average. torch has no 3-D half precision kernel on the CPU."""
     return x.to(torch.float32) if rank == 3 and x.dtype in (torch.float16, torch.bfloat16) else x
 
 
@@ -497,7 +497,7 @@ def avg_pool_grad(
     if p.pad is None:
         x = channels_first(g.new_empty(tuple(orig_input_shape)), data_format)
         if g.is_cuda and any(p.fold):
-            # Of padded windows over channels last, torch's CUDA kernel gives wrong gradients (seen in 2.11).
+            # torch's CUDA kernel gives wrong gradients for padded channels-last windows (seen in 2.11).
             g, x = g.contiguous(), x.contiguous()
         result = _AVG_BACKWARD[rank](g, x, p.kernel, p.strides, p.fold, p.ceil, False, None)
         return from_channels_first(result.to(grad.dtype), data_format)

@@ -1,4 +1,4 @@
-"""Pooling ops: MaxPool, AvgPool, their three-dimensional forms, MaxPoolWithArgmax, and the ops that are their gradients."""
+"""Pooling ops: MaxPool, AvgPool, their 3-D forms, MaxPoolWithArgmax, and their gradient ops."""
 
 from __future__ import annotations
 
@@ -152,9 +152,9 @@ def max_pool_shape(
 
 @RELU_GRAD.exchange(MAX_POOL_GRAD)
 def zeroed_before_it_is_spread(op: Operation, spread: Operation) -> tuple[int, int] | None:
-    """A window's gradient goes to the place of its maximum, so it is zeroed with that place if it is zeroed with the maximum.
+    """Zeroes a window's gradient before it is scattered: it is zeroed at the position of the maximum if it is zeroed with the maximum.
 
-    There are far fewer maxima than pixels, which saves a pass over the image.
+    There are far fewer maxima than pixels, so this saves a pass over the image.
     """
     image, maxima = spread.inputs[:2]
     pool = maxima.op
@@ -260,7 +260,7 @@ def max_pool_v2_kernel(
 
 
 def _window_inputs(ksize: Any, strides: Any, data_format: str) -> tuple[list[int], list[int]]:
-    """Window sizes and strides of any shape as vectors. Without a window over channels their stride does not matter."""
+    """Window sizes and strides as vectors. Without a window over channels, their stride does not matter."""
     sizes, steps = np.ravel(ksize).tolist(), np.ravel(strides).tolist()
     axis = channel_axis(data_format)
     if len(sizes) == len(steps) == len(data_format) and sizes[axis] == 1:
@@ -435,7 +435,7 @@ def max_pool_with_argmax_gradient(op: Operation, g: Tensor, _: Any) -> Tensor:
 
 _POOL_3D: dict[str, Any] = {**_WINDOW_3D, "padding": _SAME_VALID, "data_format": _FORMAT_3D}
 _FLOATS_3D = (dtypes.float16, dtypes.bfloat16, dtypes.float32)
-# TensorFlow allows three floating point types here; float64 is taken too, which costs nothing.
+# TensorFlow allows three floating point types here. float64 is supported as well.
 _WIDE_3D = (*_FLOATS_3D, dtypes.float64)
 MAX_POOL_3D = define("MaxPool3D(input: rank=5 T) -> (output: T)", T=_WIDE_3D, **_POOL_3D)
 MAX_POOL_3D_GRAD = define(
@@ -522,7 +522,7 @@ AVG_POOL_3D_GRAD = define("AvgPool3DGrad(orig_input_shape: host int32, grad: T) 
 
 
 def _register_average(forward: OpDefinition, backward: OpDefinition) -> None:
-    """Averages are linear: each of the two ops is the other's gradient."""
+    """Average pooling is linear, so each of the two ops is the other's gradient."""
 
     @forward.kernel
     def avg_pool_kernel(

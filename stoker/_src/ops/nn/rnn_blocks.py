@@ -1,4 +1,4 @@
-"""Recurrent cells in one op: LSTMBlockCell, BlockLSTM (a whole sequence) and GRUBlockCell, as imported graphs have them.
+"""Fused recurrent cells: LSTMBlockCell, BlockLSTM (a whole sequence) and GRUBlockCell, for imported graphs.
 
 LSTM (Hochreiter and Schmidhuber, 1997; peepholes as in Gers and Schmidhuber, 2000), for [x, h] w + b split into gates:
 
@@ -26,7 +26,7 @@ _RANKED_STATE = (
     "cs_prev: matrix T, h_prev: matrix T, w: matrix T, wci: vector T, wcf: vector T, wco: vector T, b: vector T"
 )
 _CELL_OUT = "(i: T, cs: T, f: T, o: T, ci: T, co: T, h: T)"
-_ICFO, _IFCO = (0, 1, 2, 3), (0, 2, 1, 3)  # where i, ci, f, o lie among the columns of w
+_ICFO, _IFCO = (0, 1, 2, 3), (0, 2, 1, 3)  # positions of i, ci, f, o among the columns of w
 Tensors = tuple[torch.Tensor, ...]
 
 
@@ -39,7 +39,7 @@ def _check_sizes(
     peepholes: tuple[torch.Tensor, torch.Tensor, torch.Tensor] | None,
     b: torch.Tensor,
 ) -> None:
-    """Raises InvalidArgumentError unless all fit `batch` rows of `width` numbers and the size of the state."""
+    """Raises InvalidArgumentError unless all shapes match `batch` rows of `width` numbers and the size of the state."""
     if cs_prev.ndim != 2:
         raise InvalidArgumentError(None, None, f"cs_prev must be 2D but is of shape {Shape(cs_prev.shape)}")
     size = cs_prev.shape[1]
@@ -68,7 +68,7 @@ def _check_sequence(x: torch.Tensor, cs_prev: torch.Tensor, *rest: Any) -> None:
 
 
 def _check_steps(shape: tuple[int, ...], names: str, *values: torch.Tensor) -> None:
-    """Raises InvalidArgumentError unless each has the shape, or more steps along the first of three dimensions."""
+    """Raises InvalidArgumentError unless each has the shape, or more steps in the first of three dimensions."""
     for name, value in zip(names.split(), values):
         if value.ndim != len(shape) or value.shape[-2:] != shape[-2:] or value.shape[0] < shape[0]:
             raise InvalidArgumentError(
@@ -115,7 +115,7 @@ def _gate_gradients(
     h_grad: torch.Tensor,
     order: tuple[int, ...],
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
-    """(gradient of cs_prev, of all gates in w's order, and of i, f and o alone) of one step."""
+    """The gradients of one step: (cs_prev, all gates in w's order, and i, f and o separately)."""
     do = o * (1 - o) * h_grad * co
     dcs = (1 - co * co) * h_grad * o + cs_grad
     if peepholes is not None:
@@ -251,7 +251,7 @@ def _sequence(
     cell_clip: float,
     order: tuple[int, ...],
 ) -> Tensors:
-    """All steps; what lies beyond `steps` is zero."""
+    """Runs all steps. Outputs beyond `steps` are zero."""
     results = [x.new_zeros((x.shape[0], *cs.shape)) for _ in range(7)]
     for t in range(min(steps, x.shape[0])):
         found = _gates(x[t], cs, h, w, peepholes, b, forget_bias, cell_clip, order)

@@ -1,4 +1,4 @@
-"""Losses over many classes estimated from a few sampled ones: candidate samplers, NCE and sampled softmax."""
+"""Losses over many classes, estimated from a few sampled ones: candidate samplers, NCE and sampled softmax."""
 
 from __future__ import annotations
 
@@ -71,12 +71,12 @@ def _sampled_logits(
 
 
 def _without_hits(labels: Tensor, sampled: Tensor, logits: Tensor, num_sampled: int, num_true: int) -> Tensor:
-    """`logits` of the sampled classes, with those that are true classes of their row made so low that they vanish."""
+    """`logits` of the sampled classes. Those that are true classes of their row are made so low that they vanish."""
     rows, places, lowest = compute_accidental_hits(labels, sampled, num_true)
     target = joining.PACK([casting.cast(rows, dtypes.int64), places], axis=1)
     batch = casting.cast(slicing.SLICE(shaping.shape(labels), [0], [1]), dtypes.int64)
     shape = joining.concat([batch, convert_to_tensor([num_sampled], dtypes.int64)], 0)
-    # A class that is true twice in a row is hit twice, and yet made low once: twice would be minus infinity.
+    # A class that is true twice in a row is lowered only once: twice would give minus infinity.
     penalty = sparse_ops.SPARSE_TO_DENSE(
         target,
         shape,

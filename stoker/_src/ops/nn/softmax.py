@@ -60,10 +60,10 @@ def log_softmax_gradient(op: Operation, g: Tensor) -> Tensor:
 
 
 def merged_axis(axis: Any, dim: Any) -> Any:
-    """`axis`, also under its older name `dim`.
+    """`axis`, which may be given under its older name `dim`.
 
     Raises:
-        ValueError: both were given.
+        ValueError: both are given.
     """
     if dim is not None:
         if axis is not None:
@@ -73,10 +73,10 @@ def merged_axis(axis: Any, dim: Any) -> Any:
 
 
 def along(logits: Tensor, definition: OpDefinition, axis: Any, name: str | None) -> Tensor:
-    """`definition`, which works on the last dimension, applied along `axis`.
+    """Applies `definition`, which operates on the last dimension, along `axis`.
 
     Raises:
-        InvalidArgumentError: there is no such dimension.
+        InvalidArgumentError: the axis is out of range.
     """
     if isinstance(axis, Tensor):
         known = constant_value(axis)

@@ -1,9 +1,9 @@
-"""Where the windows of convolutions and pooling lie: data layouts, padding rules, output sizes.
+"""The windows of convolutions and pooling: data layouts, padding rules, output sizes.
 
 A window of effective size k (k = (kernel - 1) * dilation + 1) moves by `stride` over an input of size n:
 
     VALID      ceil((n - k + 1) / stride) windows, no padding
-    SAME       ceil(n / stride) windows; what is missing is padded, the odd element at the end
+    SAME       ceil(n / stride) windows; the input is padded as needed, the odd element at the end
     EXPLICIT   the given padding, then as VALID
 """
 
@@ -17,7 +17,7 @@ from stoker._src.base.errors import InvalidArgumentError, UnimplementedError
 from stoker._src.base.shapes import Dim, Shape
 
 _LARGEST = 2**31 - 1
-# Ops whose kernels say that windows across batch or channels are not implemented, where others call them invalid.
+# Ops that report windows across batch or channels as unimplemented. Other ops report them as invalid.
 _UNIMPLEMENTED = ("Conv2D", "Conv2DBackpropInput", "Dilation2D")
 
 
@@ -35,8 +35,8 @@ def channel_axis(data_format: str) -> int:
 
 
 class Windows(NamedTuple):
-    """Windows over known sizes. `fold` is the padding a torch kernel takes when both ends are padded alike;
-    where they are not, `fold` is zero and `pad` is what `torch.nn.functional.pad` takes."""
+    """Windows over known sizes. `fold` is the padding for a torch kernel if both ends are padded equally. Otherwise
+    `fold` is zero, and `pad` is the argument of `torch.nn.functional.pad`."""
 
     outputs: tuple[int, ...]
     before: tuple[int, ...]
@@ -87,7 +87,7 @@ def windows(
     ]
     outputs, before, after = (tuple(part[i] for part in parts) for i in range(3))
     padded = [size + one + other for size, one, other in zip(sizes, before, after)]
-    if any(size >= _LARGEST for size in padded):  # torch's kernels count in 32 bits, and do not look
+    if any(size >= _LARGEST for size in padded):  # torch's kernels count in 32 bits without a check
         raise InvalidArgumentError(None, None, f"The padded sizes {padded} must be below 2**31 - 1")
     if before == after:
         return Windows(outputs, before, after, before, None)
@@ -99,7 +99,7 @@ def explicit_pairs(explicit_paddings: Sequence[int], padding: str, data_format: 
     """The attribute `explicit_paddings` (two numbers for each dimension) as pairs for the spatial dimensions.
 
     Raises:
-        InvalidArgumentError: a list of the wrong length, negative, or padding of batch or channels.
+        InvalidArgumentError: the list has the wrong length, is negative, or pads batch or channels.
     """
     if padding != "EXPLICIT":
         if explicit_paddings:
@@ -129,10 +129,10 @@ def explicit_pairs(explicit_paddings: Sequence[int], padding: str, data_format: 
 
 
 def check_window_attr(label: str, values: Sequence[int], data_format: str, op: str) -> None:
-    """`values` has one positive entry for each dimension, 1 for batch and channels.
+    """Checks that `values` has one positive entry for each dimension, and 1 for batch and channels.
 
     Raises:
-        InvalidArgumentError: a wrong length, a value below 1, or (UnimplementedError for some ops) windows that span
+        InvalidArgumentError: the length is wrong, a value is below 1, or (UnimplementedError for some ops) windows span
             the batch or the channels.
     """
     if len(values) == len(data_format) and (values[0] != 1 or values[channel_axis(data_format)] != 1):
@@ -142,7 +142,7 @@ def check_window_attr(label: str, values: Sequence[int], data_format: str, op: s
 
 
 def check_window_sizes(label: str, values: Sequence[int], data_format: str, op: str) -> None:
-    """`check_window_attr`, as far as TensorFlow does it while a graph is built."""
+    """`check_window_attr`, limited to what TensorFlow checks at graph construction."""
     if len(values) != len(data_format):
         raise InvalidArgumentError(
             None,
@@ -155,7 +155,7 @@ def check_window_sizes(label: str, values: Sequence[int], data_format: str, op: 
 
 
 def window_dim(size: Dim, kernel: Dim, stride: int, dilation: int, padding: str, explicit: tuple[int, int]) -> Dim:
-    """The number of windows along a dimension of static size, None where it is not known."""
+    """The number of windows along a dimension; None if the size is not static."""
     if size is None or (kernel is None and padding != "SAME"):
         return None
     effective = ((kernel or 1) - 1) * dilation + 1
@@ -180,7 +180,7 @@ def window_shape(
     data_format: str,
     channels: Dim,
 ) -> Shape:
-    """The static output shape of windows over `input`; all sequences cover the spatial dimensions."""
+    """The static output shape of windows over `input`. All sequences cover the spatial dimensions."""
     input = input.of_rank(len(data_format))
     sizes = spatial(input.dims or (), data_format)
     outputs = [
@@ -197,5 +197,5 @@ def image_shape(batch: Dim, sizes: Sequence[Dim], channels: Dim, data_format: st
 
 
 def known_or_rank(shape: Shape, data_format: str) -> Shape:
-    """A shape given by a vector of sizes: as many unknown sizes as there are dimensions when nothing is known."""
+    """A shape given by a vector of sizes. If the sizes are unknown, the rank may still be known."""
     return Shape((None,) * len(data_format)) if shape.dims is None else shape

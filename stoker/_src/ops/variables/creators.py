@@ -1,4 +1,4 @@
-"""How variables of several devices behave, and the creator functions that may intervene when one is made."""
+"""Synchronization modes of variables, and creator functions that intercept the creation of a variable."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from stoker._src.base.export import export
 
 @export("VariableSynchronization")
 class VariableSynchronization(enum.Enum):
-    """When copies of a variable on several devices agree."""
+    """When copies of a variable on several devices are synchronized."""
 
     AUTO = 0
     NONE = 1
@@ -22,7 +22,7 @@ class VariableSynchronization(enum.Enum):
 
 @export("VariableAggregation")
 class VariableAggregation(enum.Enum):
-    """How updates of a variable's copies are combined."""
+    """How updates of a variable's copies are aggregated."""
 
     NONE = 0
     SUM = 1
@@ -40,7 +40,7 @@ class _Creators:
 @export("variable_creator_scope")
 @contextmanager
 def variable_creator_scope(variable_creator: Callable[..., Any]) -> Iterator[None]:
-    """Variables made inside are made by `variable_creator(next_creator, **kwargs)`."""
+    """Variables created inside this context are created by `variable_creator(next_creator, **kwargs)`."""
     _Creators.stack.append(variable_creator)
     try:
         yield
@@ -49,16 +49,16 @@ def variable_creator_scope(variable_creator: Callable[..., Any]) -> Iterator[Non
 
 
 def create(make: Callable[..., Any], arguments: dict[str, Any], fixed: dict[str, Any], given: dict[str, Any]) -> Any:
-    """Makes a variable by `make`, through the creator functions in force.
+    """Creates a variable with `make`, through the active creator functions.
 
     Args:
-        make: called with `arguments` as the creators leave them (what is no argument is dropped) and `fixed`.
-        arguments: the constructor's arguments with their defaults, all of which creators see.
-        fixed: further arguments, which they do not.
-        given: what the program said.
+        make: called with `arguments` as the creators leave them (unknown ones are dropped) and `fixed`.
+        arguments: the constructor's arguments with their defaults. Creators see all of them.
+        fixed: further arguments, which creators do not see.
+        given: the arguments that the user passed.
 
     Raises:
-        TypeError: an argument that is not one of the constructor's.
+        TypeError: an argument is not one of the constructor's.
     """
     for key in given:
         if key not in arguments:

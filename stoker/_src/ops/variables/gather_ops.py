@@ -1,4 +1,4 @@
-"""Lookups in variables: ResourceGather and ResourceGatherNd, which read only the rows they need."""
+"""Lookups in variables: ResourceGather and ResourceGatherNd, which read only the rows that they need."""
 
 from __future__ import annotations
 

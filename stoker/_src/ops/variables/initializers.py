@@ -1,4 +1,4 @@
-"""Initial values of variables: the initializers of 1.x and 2.x."""
+"""Initializers of variables (1.x)."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from stoker._src.ops.random import uniform_normal
 
 
 class Initializer:
-    """Makes initial values: called with a shape, a dtype and (for slices of variables) a `partition_info`."""
+    """The base of initializers, called with a shape, a dtype and (for slices of variables) a `partition_info`."""
 
     def __call__(self, shape: Any, dtype: Any = None, partition_info: Any = None) -> Any:
         raise NotImplementedError
 
     def get_config(self) -> dict[str, Any]:
-        """The arguments to make an equal initializer."""
+        """The arguments to create an equal initializer."""
         return {}
 
     @classmethod
@@ -50,7 +50,7 @@ def _sizes(shape: Any) -> list[int]:
 
 @export(v1=("zeros_initializer", "initializers.zeros"))
 class Zeros(Initializer):
-    """Zeros (False, empty strings)."""
+    """Zeros (False, or empty strings)."""
 
     def __init__(self, dtype: Any = dtypes.float32) -> None:
         self.dtype = as_dtype(dtype)
@@ -78,7 +78,7 @@ class Ones(Initializer):
 
 @export(v1=("constant_initializer", "initializers.constant"))
 class Constant(Initializer):
-    """A given value: a number for every element, or a list whose last element repeats when it is too short."""
+    """A constant: one number for every element, or a list. If the list is too short, its last element is repeated."""
 
     def __init__(self, value: Any = 0, dtype: Any = dtypes.float32, verify_shape: bool = False) -> None:
         if not (np.isscalar(value) or isinstance(value, (list, tuple, np.ndarray))):
@@ -101,7 +101,7 @@ class Constant(Initializer):
 
 @export(v1=("random_uniform_initializer", "initializers.random_uniform"))
 class RandomUniform(Initializer):
-    """Numbers spread evenly over [minval, maxval)."""
+    """Uniform random numbers in [minval, maxval)."""
 
     def __init__(
         self, minval: Any = 0.0, maxval: Any = None, seed: int | None = None, dtype: Any = dtypes.float32
@@ -118,7 +118,7 @@ class RandomUniform(Initializer):
 
 @export(v1=("random_normal_initializer", "initializers.random_normal"))
 class RandomNormal(Initializer):
-    """Numbers from a normal distribution."""
+    """Normal random numbers."""
 
     def __init__(
         self, mean: Any = 0.0, stddev: Any = 1.0, seed: int | None = None, dtype: Any = dtypes.float32
@@ -136,7 +136,7 @@ class RandomNormal(Initializer):
 
 @export(v1=("truncated_normal_initializer", "initializers.truncated_normal"))
 class TruncatedNormal(Initializer):
-    """Numbers from a normal distribution within two deviations of the mean."""
+    """Normal random numbers within two standard deviations of the mean."""
 
     def __init__(
         self, mean: Any = 0.0, stddev: Any = 1.0, seed: int | None = None, dtype: Any = dtypes.float32
@@ -154,7 +154,7 @@ class TruncatedNormal(Initializer):
 
 @export(v1=("uniform_unit_scaling_initializer", "initializers.uniform_unit_scaling"))
 class UniformUnitScaling(Initializer):
-    """Numbers spread evenly over ±sqrt(3 / inputs) * factor, which keeps the scale of a layer's input."""
+    """Uniform random numbers in ±sqrt(3 / inputs) * factor, which preserves the scale of a layer's input."""
 
     def __init__(self, factor: float = 1.0, seed: int | None = None, dtype: Any = dtypes.float32) -> None:
         self.factor, self.seed, self.dtype = factor, seed, _float_dtype(dtype)
@@ -172,7 +172,7 @@ class UniformUnitScaling(Initializer):
 
 
 def fans(shape: Any) -> tuple[float, float]:
-    """Numbers of inputs and outputs of a layer with weights of that shape (the last two sizes, times the others)."""
+    """The numbers of inputs and outputs of a layer with weights of that shape (the last two sizes, times the others)."""
     sizes = _sizes(shape)
     if not sizes:
         return 1.0, 1.0
@@ -184,7 +184,7 @@ def fans(shape: Any) -> tuple[float, float]:
 
 @export(v1=("variance_scaling_initializer", "initializers.variance_scaling"))
 class VarianceScaling(Initializer):
-    """Numbers of variance scale / n, where n is the number of inputs, of outputs, or their mean."""
+    """Random numbers with variance scale / n, where n is the number of inputs, of outputs, or their mean."""
 
     def __init__(
         self,
@@ -217,7 +217,7 @@ class VarianceScaling(Initializer):
         count = {"fan_in": inputs, "fan_out": outputs, "fan_avg": (inputs + outputs) / 2.0}[self.mode]
         variance = self.scale / max(1.0, count)
         if self.distribution in ("normal", "truncated_normal"):
-            # Cutting at two deviations shrinks the variance: this factor is the deviation of what is left.
+            # Truncation at two standard deviations reduces the variance. This factor is the standard deviation that remains.
             return uniform_normal.truncated_normal(
                 shape, 0.0, math.sqrt(variance) / 0.87962566103423978, kind, seed=self.seed
             )
@@ -287,16 +287,16 @@ def he_uniform(seed: int | None = None) -> VarianceScaling:
 
 
 def orthogonal_columns(drawn: Tensor) -> Tensor:
-    """An orthogonal basis of the columns of a tall matrix, spread evenly over all bases when the matrix is normal."""
+    """An orthonormal basis of the columns of a tall matrix. It is uniformly distributed if the matrix is normal."""
     q, r = decompositions.QR(drawn, full_matrices=False)
     return arithmetic.multiply(q, unary_functions.sign(diagonals.DIAG_PART(r)))
 
 
 def _flat_shape(shape: Any) -> tuple[list[int], tuple[int, int]]:
-    """The shape, and that of the matrix with its last dimension as columns.
+    """The shape, and the shape of the matrix with its last dimension as columns.
 
     Raises:
-        ValueError: fewer than two dimensions.
+        ValueError: the shape has fewer than two dimensions.
     """
     sizes = _sizes(shape)
     if len(sizes) < 2:
@@ -308,7 +308,7 @@ def _flat_shape(shape: Any) -> tuple[list[int], tuple[int, int]]:
 
 @export(v1=("orthogonal_initializer", "initializers.orthogonal", "keras.initializers.Orthogonal"))
 class Orthogonal(Initializer):
-    """A matrix with orthogonal rows or columns (Saxe et al., 2013), times `gain`; more dimensions fold into rows."""
+    """A matrix with orthogonal rows or columns (Saxe et al., 2013), times `gain`. Leading dimensions are merged into rows."""
 
     def __init__(self, gain: float = 1.0, seed: int | None = None, dtype: Any = dtypes.float32) -> None:
         self.gain, self.seed, self.dtype = gain, seed, _float_dtype(dtype)
@@ -316,7 +316,7 @@ class Orthogonal(Initializer):
     def __call__(self, shape: Any, dtype: Any = None, partition_info: Any = None) -> Tensor:
         kind = self.dtype if dtype is None else as_dtype(dtype)
         sizes, (rows, columns) = _flat_shape(shape)
-        # The decomposition wants a tall matrix.
+        # The decomposition needs a tall matrix.
         drawn = uniform_normal.random_normal([max(rows, columns), min(rows, columns)], dtype=kind, seed=self.seed)
         basis = orthogonal_columns(drawn)
         if rows < columns:
@@ -329,7 +329,7 @@ class Orthogonal(Initializer):
 
 @export(v1="contrib.framework.convolutional_delta_orthogonal")
 class ConvolutionDeltaOrthogonal(Initializer):
-    """A convolution kernel that is an orthogonal matrix at its centre and zero elsewhere (Xiao et al., 2018)."""
+    """A convolution kernel with an orthogonal matrix at its centre and zeros elsewhere (Xiao et al., 2018)."""
 
     def __init__(self, gain: float = 1.0, seed: int | None = None, dtype: Any = dtypes.float32) -> None:
         self.gain, self.seed, self.dtype = gain, seed, _float_dtype(dtype)

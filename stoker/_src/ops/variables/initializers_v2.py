@@ -1,4 +1,4 @@
-"""The initializers of 2.x: called with a shape and a dtype, and the same numbers at every call when they have a seed."""
+"""The initializers of 2.x, called with a shape and a dtype. With a seed they return the same numbers at every call."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from stoker._src.ops.variables.initializers import Initializer, fans, orthogonal
 
 
 class InitializerV2(Initializer):
-    """Makes initial values: called with a shape and a dtype; `partition_shape` and `partition_offset` name a slice."""
+    """The base of initializers, called with a shape and a dtype. `partition_shape` and `partition_offset` select a slice."""
 
     def __call__(self, shape: Any, dtype: Any = None, **kwargs: Any) -> Any:
         raise NotImplementedError
 
     @staticmethod
     def _slice(shape: Any, kwargs: dict[str, Any]) -> Any:
-        """The shape to make: that of the slice, where one is asked for.
+        """The shape to create: that of the slice, if one is requested.
 
         Raises:
-            TypeError: unknown keyword arguments.
+            TypeError: there are unknown keyword arguments.
         """
         unknown = set(kwargs) - {"partition_shape", "partition_offset", "layout"}
         if unknown:
@@ -78,7 +78,7 @@ class OnesV2(InitializerV2):
 
 @export(v2=("constant_initializer", *_names("Constant", "constant")))
 class ConstantV2(InitializerV2):
-    """A given value: a number for every element, or as many numbers as there are elements."""
+    """A constant: one number for every element, or one number per element."""
 
     def __init__(self, value: Any = 0, support_partition: bool = False) -> None:
         if not (np.isscalar(value) or isinstance(value, (list, tuple, np.ndarray))):
@@ -100,7 +100,7 @@ class ConstantV2(InitializerV2):
 
 
 class _Seeded(InitializerV2):
-    """With a seed, the numbers are stateless ones of the seed (seed, 0), the same at every call."""
+    """With a seed, the numbers are stateless random numbers of the seed (seed, 0), the same at every call."""
 
     seed: int | None
 
@@ -122,7 +122,7 @@ class _Seeded(InitializerV2):
 
 @export(v2=("random_uniform_initializer", *_names("RandomUniform", "random_uniform")))
 class RandomUniformV2(_Seeded):
-    """Numbers spread evenly over [minval, maxval)."""
+    """Uniform random numbers in [minval, maxval)."""
 
     def __init__(self, minval: Any = -0.05, maxval: Any = 0.05, seed: int | None = None) -> None:
         self.minval, self.maxval, self.seed = minval, maxval, seed
@@ -139,7 +139,7 @@ class RandomUniformV2(_Seeded):
 
 @export(v2=("random_normal_initializer", *_names("RandomNormal", "random_normal")))
 class RandomNormalV2(_Seeded):
-    """Numbers from a normal distribution."""
+    """Normal random numbers."""
 
     def __init__(self, mean: Any = 0.0, stddev: Any = 0.05, seed: int | None = None) -> None:
         self.mean, self.stddev, self.seed = mean, stddev, seed
@@ -153,7 +153,7 @@ class RandomNormalV2(_Seeded):
 
 @export(v2=_names("TruncatedNormal", "truncated_normal"))
 class TruncatedNormalV2(RandomNormalV2):
-    """Numbers from a normal distribution within two deviations of the mean."""
+    """Normal random numbers within two standard deviations of the mean."""
 
     def __call__(self, shape: Any, dtype: Any = dtypes.float32, **kwargs: Any) -> Tensor:
         return self._truncated(self._slice(shape, kwargs), self.mean, self.stddev, _floating(dtype))
@@ -161,7 +161,7 @@ class TruncatedNormalV2(RandomNormalV2):
 
 @export(v2=_names("VarianceScaling", "variance_scaling"))
 class VarianceScalingV2(_Seeded):
-    """Numbers of variance scale / n, where n is the number of inputs, of outputs, or their mean."""
+    """Random numbers with variance scale / n, where n is the number of inputs, of outputs, or their mean."""
 
     def __init__(
         self,
@@ -188,7 +188,7 @@ class VarianceScalingV2(_Seeded):
         variance = self.scale / max(1.0, count)
         made = self._slice(shape, kwargs)
         if self.distribution == "truncated_normal":
-            # Cutting at two deviations shrinks the variance: this factor is the deviation of what is left.
+            # Truncation at two standard deviations reduces the variance. This factor is the standard deviation that remains.
             return self._truncated(made, 0.0, math.sqrt(variance) / 0.87962566103423978, kind)
         if self.distribution == "untruncated_normal":
             return self._normal(made, 0.0, math.sqrt(variance), kind)
@@ -200,7 +200,7 @@ class VarianceScalingV2(_Seeded):
 
 
 class _Named(VarianceScalingV2):
-    """A setting of VarianceScaling with a name: only the seed is free."""
+    """A named preset of VarianceScaling. Only the seed is configurable."""
 
     setting: tuple[float, str, str]
 
@@ -255,7 +255,7 @@ class LecunUniformV2(_Named):
 
 @export(v2=_names("Orthogonal", "orthogonal"))
 class OrthogonalV2(_Seeded):
-    """A matrix with orthogonal rows or columns (Saxe et al., 2013), times `gain`; more dimensions fold into rows."""
+    """A matrix with orthogonal rows or columns (Saxe et al., 2013), times `gain`. Leading dimensions are merged into rows."""
 
     def __init__(self, gain: float = 1.0, seed: int | None = None) -> None:
         self.gain, self.seed = gain, seed

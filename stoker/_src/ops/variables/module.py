@@ -1,4 +1,4 @@
-"""`tf.Module`: a named holder of variables and of other modules."""
+"""`tf.Module`: a named container of variables and other modules."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ def _snake_case(name: str) -> str:
 
 @export("Module")
 class Module(AutoTrackable):
-    """Collects the variables that its attributes hold: themselves, in lists, tuples and dictionaries, and in other modules.
+    """Collects the variables in its attributes: direct ones, those in lists, tuples and dictionaries, and those of other modules.
 
     Args:
         name: a Python identifier; by default the class's name in snake case.
 
     Raises:
-        ValueError: another name.
+        ValueError: the name is not an identifier.
     """
 
     def __init__(self, name: str | None = None) -> None:
@@ -51,12 +51,12 @@ class Module(AutoTrackable):
 
     @property
     def name_scope(self) -> NameScopeV2:
-        """The module's scope, to be entered with `with`."""
+        """The module's name scope, a context manager."""
         return NameScopeV2(self._scope_name)
 
     @property
     def variables(self) -> tuple[Any, ...]:
-        """The variables of this module, by the names of its attributes, then those of the modules in it."""
+        """The variables of this module, sorted by attribute name, then those of its submodules."""
         return tuple(self._flatten(lambda leaf: isinstance(leaf, variables.Variable)))
 
     @property
@@ -69,11 +69,11 @@ class Module(AutoTrackable):
 
     @property
     def submodules(self) -> tuple[Any, ...]:
-        """The modules in this one, and those in them."""
+        """All nested modules."""
         return tuple(self._flatten(lambda leaf: isinstance(leaf, Module)))
 
     def _flatten(self, wanted: Callable[[Any], bool], seen: set[int] | None = None) -> Iterator[Any]:
-        """What is wanted among the attributes, each thing once; modules are entered after the rest."""
+        """The wanted objects among the attributes, each once. Modules are visited last."""
         seen = {id(self)} if seen is None else seen
         inner = []
         for value in (vars(self)[key] for key in sorted(vars(self).keys() - _OWN)):
@@ -91,7 +91,7 @@ class Module(AutoTrackable):
 
     @classmethod
     def with_name_scope(cls, method: Callable[..., Any]) -> Callable[..., Any]:
-        """Makes a method enter the module's name scope."""
+        """Decorates a method to enter the module's name scope."""
 
         @functools.wraps(method)
         def scoped(self: Module, *args: Any, **kwargs: Any) -> Any:

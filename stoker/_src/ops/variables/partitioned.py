@@ -1,4 +1,4 @@
-"""Variables cut into pieces: `PartitionedVariable`, its slices' place in the whole, and the partitioners."""
+"""Partitioned variables: `PartitionedVariable`, the position of its slices, and the partitioners."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from stoker._src.ops.array import joining, shaping
 
 
 class PartitionInfo:
-    """Where a slice lies in the variable it belongs to; passed to initializers that ask for it."""
+    """The position of a slice in its variable, for initializers that ask for it."""
 
     def __init__(self, full_shape: list[int], var_offset: list[int]) -> None:
         self.full_shape = full_shape
@@ -37,7 +37,7 @@ class PartitionInfo:
 
 
 class SaveSliceInfo:
-    """How a slice is written to a checkpoint: under the whole variable's name, with its extent."""
+    """How a slice is written to a checkpoint: under the name of the whole variable, with its extent."""
 
     def __init__(self, full_name: str, full_shape: list[int], var_offset: list[int], var_shape: list[int]) -> None:
         self.full_name = full_name
@@ -52,7 +52,7 @@ class SaveSliceInfo:
         return " ".join([*map(str, self.full_shape), extents])
 
     def to_proto(self, export_scope: str | None = None) -> Any:
-        """The place as a SaveSliceInfoDef, with the name relative to `export_scope`."""
+        """The slice as a SaveSliceInfoDef, with the name relative to `export_scope`."""
         name = self.full_name
         if export_scope:
             name = name.removeprefix(export_scope + "/")
@@ -67,10 +67,10 @@ class SaveSliceInfo:
 
 
 def partition_offsets(shape: list[int], partitions: list[int], name: str) -> Iterator[tuple[list[int], list[int]]]:
-    """(offset, shape) of each slice, in order; the first slices are one longer where the size does not divide.
+    """(offset, shape) of each slice, in order. If the size is not divisible, the first slices are one longer.
 
     Raises:
-        ValueError: more than one axis is cut, or the counts make no sense.
+        ValueError: more than one axis is partitioned, or the counts are invalid.
     """
     if len(partitions) != len(shape) or any(count < 1 for count in partitions):
         raise ValueError(
@@ -94,7 +94,7 @@ def partition_offsets(shape: list[int], partitions: list[int], name: str) -> Ite
 
 
 class PartitionedVariable:
-    """A variable whose slices are variables of their own; as a tensor it is their concatenation."""
+    """A variable whose slices are separate variables. As a tensor it is their concatenation."""
 
     is_tensor_like = True
 
@@ -152,7 +152,7 @@ class PartitionedVariable:
         return len(self._variables)
 
     def as_tensor(self) -> Tensor:
-        """The slices joined."""
+        """The concatenated slices."""
         with name_scope(self._name + "/ConcatPartitions/"):
             joined = joining.concat([variable.value() for variable in self._variables], self._partition_axes()[0])
         with name_scope(None):
@@ -172,7 +172,7 @@ class PartitionedVariable:
         return self._each("assign_sub", value, use_locking, name, read_value)
 
     def _each(self, method: str, value: Any, use_locking: bool, name: str | None, read_value: bool) -> list[Any]:
-        """Applies `method` to each slice, with its part of a whole value or with its entry of a list."""
+        """Applies `method` to each slice, with its part of a whole value or its entry of a list."""
         parts: Any = value
         if isinstance(value, (list, tuple)) and len(value) == len(self._variables):
             parts = value
@@ -211,7 +211,7 @@ def _known_sizes(shape: Any) -> list[int]:
 
 @export(v1="fixed_size_partitioner")
 def fixed_size_partitioner(num_shards: int, axis: int = 0) -> Partitioner:
-    """Cuts `axis` into `num_shards` parts (fewer when it is smaller)."""
+    """A partitioner that splits `axis` into `num_shards` parts (fewer if the axis is smaller)."""
 
     def partition(shape: Any, **unused: Any) -> list[int]:
         counts = [1] * len(shape)
@@ -225,10 +225,10 @@ def fixed_size_partitioner(num_shards: int, axis: int = 0) -> Partitioner:
 def variable_axis_size_partitioner(
     max_shard_bytes: int, axis: int = 0, bytes_per_string_element: int = 16, max_shards: int | None = None
 ) -> Partitioner:
-    """Cuts `axis` so that no part is larger than `max_shard_bytes`, into at most `max_shards` parts.
+    """A partitioner that splits `axis` into at most `max_shards` parts of at most `max_shard_bytes` each.
 
     Raises:
-        ValueError: a limit that is not positive.
+        ValueError: a limit is not positive.
     """
     if max_shard_bytes < 1 or bytes_per_string_element < 1:
         raise ValueError("Both max_shard_bytes and bytes_per_string_element must be positive.")
@@ -255,7 +255,7 @@ def variable_axis_size_partitioner(
 def min_max_variable_partitioner(
     max_partitions: int = 1, axis: int = 0, min_slice_size: int = 256 << 10, bytes_per_string_element: int = 16
 ) -> Partitioner:
-    """Cuts `axis` into at most `max_partitions` parts of at least `min_slice_size` bytes."""
+    """A partitioner that splits `axis` into at most `max_partitions` parts of at least `min_slice_size` bytes."""
 
     def partition(shape: Any, dtype: Any) -> list[int]:
         sizes = _known_sizes(shape)

@@ -37,7 +37,7 @@ _ANY_INT = one_of(*INTS, default=dtypes.int64)
 
 
 def _draw(variable: VariableState, algorithm: int, blocks: int) -> Stream:
-    """The stream at the generator's position, which moves on by `blocks`."""
+    """The stream at the generator's position, which advances by `blocks`."""
     value = variable.read()
     if value.dtype != torch.int64:
         raise InvalidArgumentError(None, None, f"dtype of RNG state variable must be int64, not {value.dtype}")
@@ -168,10 +168,10 @@ def non_deterministic_ints_kernel(shape: list[int], *, dtype: DType) -> torch.Te
 
 @export("random.create_rng_state", "random.experimental.create_rng_state")
 def create_rng_state(seed: Any, alg: Any) -> Tensor:
-    """The state of a generator that starts from `seed`: a number, or words, of which the first three count.
+    """The state of a generator that starts from `seed`: a number, or a list of words, of which the first three are used.
 
     Raises:
-        UnimplementedError: ThreeFry, whose numbers TensorFlow has under XLA only.
+        UnimplementedError: the algorithm is ThreeFry, which TensorFlow supports only under XLA.
     """
     if algorithm_number(alg) == stateless_random.Algorithm.THREEFRY.value:
         raise UnimplementedError(None, None, "There is no ThreeFry outside of XLA: use 'philox' or 'auto_select'.")
@@ -179,7 +179,7 @@ def create_rng_state(seed: Any, alg: Any) -> Tensor:
         return constants.constant(stateless.generator_state(seed), dtypes.int64)
     if isinstance(seed, (list, tuple)):
         flat = np.asarray(seed, dtype=object).ravel().tolist()
-        if all(isinstance(each, (int, np.integer)) for each in flat):  # of any size
+        if all(isinstance(each, (int, np.integer)) for each in flat):  # Python integers of any size
             return constants.constant(stateless.generator_state(flat), dtypes.int64)
     words = shaping.reshape(casting.cast(convert_to_tensor(seed), dtypes.int64), [-1])[:3]
     missing = arithmetic.subtract(3, ranges.size(words))
@@ -188,7 +188,7 @@ def create_rng_state(seed: Any, alg: Any) -> Tensor:
 
 @export("random.Generator", "random.experimental.Generator")
 class Generator(AutoTrackable):
-    """A source of random numbers with a state of its own, kept in a variable.
+    """A random number generator whose state is kept in a variable.
 
     Args:
         copy_from: a generator to copy.
@@ -196,8 +196,8 @@ class Generator(AutoTrackable):
         alg: an `Algorithm`, its name or number.
 
     Raises:
-        ValueError: a state of another shape, or an unknown algorithm.
-        TypeError: neither a generator to copy nor a state with its algorithm.
+        ValueError: the state has another shape, or the algorithm is unknown.
+        TypeError: neither a generator to copy nor a state and an algorithm is given.
     """
 
     def __init__(self, copy_from: Generator | None = None, state: Any = None, alg: Any = None) -> None:
@@ -217,24 +217,24 @@ class Generator(AutoTrackable):
 
     @classmethod
     def from_seed(cls, seed: Any, alg: Any = None) -> Generator:
-        """A generator that starts from a number, or from up to three words."""
+        """Creates a generator from a number or from up to three words."""
         alg = stateless_random.Algorithm.AUTO_SELECT if alg is None else alg
         return cls(state=create_rng_state(seed, alg), alg=_settled(alg))
 
     @classmethod
     def from_non_deterministic_state(cls, alg: Any = None) -> Generator:
-        """A generator that starts somewhere else every time."""
+        """Creates a generator with a random state."""
         alg = stateless_random.Algorithm.AUTO_SELECT if alg is None else alg
         return cls(state=NON_DETERMINISTIC_INTS([_STATE_SIZE], dtype=dtypes.int64), alg=_settled(alg))
 
     @classmethod
     def from_state(cls, state: Any, alg: Any) -> Generator:
-        """A generator with that state."""
+        """Creates a generator with the given state."""
         return cls(state=state, alg=alg)
 
     @classmethod
     def from_key_counter(cls, key: Any, counter: Any, alg: Any) -> Generator:
-        """A generator of that key, at that counter (low word, high word)."""
+        """Creates a generator with the given key and counter (low word, high word)."""
         return cls(state=_key_counter_state(key, counter), alg=alg)
 
     @property
@@ -254,19 +254,19 @@ class Generator(AutoTrackable):
         return self._state_var.assign(convert_to_tensor(state, dtypes.int64))
 
     def reset_from_seed(self, seed: Any) -> Any:
-        """Starts again from a seed."""
+        """Resets the state from a seed."""
         return self._state_var.assign(create_rng_state(seed, self._alg))
 
     def reset_from_key_counter(self, key: Any, counter: Any) -> Any:
-        """Starts again from a key and a counter."""
+        """Resets the state from a key and a counter."""
         return self._state_var.assign(_key_counter_state(key, counter))
 
     def skip(self, delta: Any) -> Tensor:
-        """Moves on as if `delta` numbers had been drawn; returns the state before."""
+        """Advances the state as if `delta` numbers had been drawn. Returns the previous state."""
         return RNG_READ_AND_SKIP(self._state_var.handle, self._alg, casting.cast(delta, dtypes.uint64))
 
     def _position(self, shape: Tensor) -> tuple[Tensor, Tensor, int]:
-        """Key and counter for a draw of `shape`, which the state moves past."""
+        """The key and counter for a draw of `shape`. The state advances past it."""
         count = casting.cast(reductions.reduce_prod(shape), dtypes.uint64)
         state = RNG_READ_AND_SKIP(self._state_var.handle, self._alg, count)
         words = casting.bitcast(state, dtypes.uint64)
@@ -284,22 +284,22 @@ class Generator(AutoTrackable):
     def normal(
         self, shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = dtypes.float32, name: str | None = None
     ) -> Tensor:
-        """Numbers from a normal distribution."""
+        """Draws normal random numbers."""
         return self._scaled(stateless_random.NORMAL_V2, "stateful_normal", shape, mean, stddev, dtype, name)
 
     def truncated_normal(
         self, shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = dtypes.float32, name: str | None = None
     ) -> Tensor:
-        """Numbers from a normal distribution within two deviations of the mean."""
+        """Draws normal random numbers within two standard deviations of the mean."""
         return self._scaled(stateless_random.TRUNCATED_V2, "truncated_normal", shape, mean, stddev, dtype, name)
 
     def uniform(
         self, shape: Any, minval: Any = 0, maxval: Any = None, dtype: Any = dtypes.float32, name: str | None = None
     ) -> Tensor:
-        """Numbers spread evenly over [minval, maxval); over all integers of the dtype when both are None.
+        """Draws uniform random numbers in [minval, maxval), or all integers of the dtype if both are None.
 
         Raises:
-            ValueError: only one bound for integers.
+            ValueError: only one bound is given for integers.
         """
         kind = as_dtype(dtype)
         if kind.is_integer:
@@ -321,7 +321,7 @@ class Generator(AutoTrackable):
             return arithmetic.ADD_V2(arithmetic.multiply(drawn, arithmetic.subtract(high, low)), low, name=scope)
 
     def uniform_full_int(self, shape: Any, dtype: Any = dtypes.uint64, name: str | None = None) -> Tensor:
-        """Numbers spread evenly over all integers of the dtype."""
+        """Draws uniform random integers over the whole range of the dtype."""
         with name_scope(name, "stateful_uniform_full_int", [shape]) as scope:
             sizes = shape_tensor(shape)
             return stateless_random.FULL_INT_V2(sizes, *self._position(sizes), dtype=as_dtype(dtype), name=scope)
@@ -329,7 +329,7 @@ class Generator(AutoTrackable):
     def binomial(
         self, shape: Any, counts: Any, probs: Any, dtype: Any = dtypes.int32, name: str | None = None
     ) -> Tensor:
-        """Numbers of successes in `counts` trials of probability `probs`; [*shape] ends in their broadcast shape."""
+        """Draws binomial random numbers: successes in `counts` trials with probability `probs`. `shape` ends in their broadcast shape."""
         with name_scope(name, "binomial", [shape, counts, probs]) as scope:
             counts = convert_to_tensor(counts, name="counts")
             probs = convert_to_tensor(probs, name="probs")
@@ -344,10 +344,10 @@ class Generator(AutoTrackable):
         return joining.stack([keys, shaping.zeros_like(keys)])
 
     def split(self, count: int = 1) -> list[Generator]:
-        """`count` generators, unrelated to this one and to each other.
+        """Creates `count` generators that are independent of this one and of each other.
 
         Raises:
-            ValueError: more of them than a program can hold.
+            ValueError: `count` is too large.
         """
         if count > 2**20:
             raise ValueError(f"Number of outputs is too big: {count}")
@@ -360,7 +360,7 @@ class Generator(AutoTrackable):
 
 
 def _settled(alg: Any) -> Any:
-    """What "auto select" comes to here."""
+    """The algorithm that "auto select" stands for here."""
     number = algorithm_number(alg)
     return stateless.PHILOX if number == stateless_random.Algorithm.AUTO_SELECT.value else number
 
@@ -377,7 +377,7 @@ class _Global:
 
 @export("random.get_global_generator", "random.experimental.get_global_generator")
 def get_global_generator() -> Generator:
-    """The program's generator, made on first use; different every time unless `set_global_generator` was called."""
+    """The global generator. It is created on first use, with a random state unless `set_global_generator` was called."""
     if _Global.generator is None:
         _Global.generator = Generator.from_non_deterministic_state()
     return _Global.generator
@@ -385,5 +385,5 @@ def get_global_generator() -> Generator:
 
 @export("random.set_global_generator", "random.experimental.set_global_generator")
 def set_global_generator(generator: Any) -> None:
-    """Replaces the program's generator: a Generator, or a seed for one."""
+    """Replaces the global generator by a Generator, or by one created from a seed."""
     _Global.generator = generator if isinstance(generator, Generator) else Generator.from_seed(generator)

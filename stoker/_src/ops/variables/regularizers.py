@@ -1,4 +1,4 @@
-"""Penalties on variables: those of `tf.contrib.layers` and of `tf.keras.regularizers`; and contrib's initializers."""
+"""Regularizers of `tf.contrib.layers` and `tf.keras.regularizers`, and the initializers of contrib."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ def _nothing(_: Any) -> None:
 
 @export(v1="contrib.layers.l1_regularizer")
 def l1_regularizer(scale: Any, scope: str | None = None) -> Regularizer:
-    """`scale` times the sum of absolute values; a function that returns None when `scale` is 0.
+    """A regularizer: `scale` times the sum of absolute values. If `scale` is 0, it returns None.
 
     Raises:
-        ValueError: an integer or negative scale.
+        ValueError: the scale is an integer or negative.
     """
     if _checked(scale) == 0.0:
         return _nothing
@@ -58,10 +58,10 @@ def l1_regularizer(scale: Any, scope: str | None = None) -> Regularizer:
 
 @export(v1="contrib.layers.l2_regularizer")
 def l2_regularizer(scale: Any, scope: str | None = None) -> Regularizer:
-    """`scale` times half the sum of squares; a function that returns None when `scale` is 0.
+    """A regularizer: `scale` times half the sum of squares. If `scale` is 0, it returns None.
 
     Raises:
-        ValueError: an integer or negative scale.
+        ValueError: the scale is an integer or negative.
     """
     if _checked(scale) == 0.0:
         return _nothing
@@ -77,7 +77,7 @@ def l2_regularizer(scale: Any, scope: str | None = None) -> Regularizer:
 
 @export(v1="contrib.layers.l1_l2_regularizer")
 def l1_l2_regularizer(scale_l1: Any = 1.0, scale_l2: Any = 1.0, scope: str | None = None) -> Regularizer:
-    """The sum of both penalties."""
+    """The sum of an L1 and an L2 regularizer."""
     for scale in (scale_l1, scale_l2):
         if isinstance(scale, numbers.Integral):
             raise ValueError(f"scale cannot be an integer: {scale}")
@@ -90,7 +90,7 @@ def l1_l2_regularizer(scale_l1: Any = 1.0, scale_l2: Any = 1.0, scope: str | Non
 
 @export(v1="contrib.layers.sum_regularizer")
 def sum_regularizer(regularizer_list: Any, scope: str | None = None) -> Any:
-    """The sum of several penalties; None when there are none."""
+    """The sum of several regularizers; None if there are none."""
     chosen = [each for each in regularizer_list if each is not None]
     if not chosen:
         return None
@@ -105,10 +105,10 @@ def sum_regularizer(regularizer_list: Any, scope: str | None = None) -> Any:
 
 @export(v1="contrib.layers.apply_regularization")
 def apply_regularization(regularizer: Regularizer, weights_list: Any = None) -> Tensor:
-    """The sum of the penalties of `weights_list` (by default the collection WEIGHTS), each of which is collected.
+    """Sums the penalties of `weights_list` (by default the collection WEIGHTS), and adds each to a collection.
 
     Raises:
-        ValueError: a regularizer that does not return a scalar.
+        ValueError: the regularizer does not return a scalar.
     """
     graph = context.get_default_graph()
     chosen = graph.get_collection(GraphKeys.WEIGHTS) if weights_list is None else weights_list
@@ -128,7 +128,7 @@ def apply_regularization(regularizer: Regularizer, weights_list: Any = None) -> 
 
 @export("keras.regularizers.Regularizer")
 class KerasRegularizer:
-    """A penalty: called with a variable, gives a scalar."""
+    """The base of regularizers. Calling one with a variable returns a scalar penalty."""
 
     def __call__(self, x: Any) -> Any:
         raise NotImplementedError
@@ -138,7 +138,7 @@ class KerasRegularizer:
         return cls(**config)
 
     def get_config(self) -> dict[str, Any]:
-        """The arguments to make an equal penalty."""
+        """The arguments to create an equal regularizer."""
         return {}
 
 
@@ -150,7 +150,7 @@ class L1L2(KerasRegularizer):
         self.l1, self.l2 = float(l1 or 0.0), float(l2 or 0.0)
 
     def __call__(self, x: Any) -> Any:
-        # From zero on, as TensorFlow adds them up: the names of nodes depend on it.
+        # The sum starts at zero, as in TensorFlow, because node names depend on it.
         total = constants.constant(0.0, convert_to_tensor(x).dtype.base_dtype)
         if self.l1:
             total = total + self.l1 * reductions.reduce_sum(unary_functions.abs(x))
@@ -178,7 +178,7 @@ class L1(KerasRegularizer):
 
 @export("keras.regularizers.l2", "keras.regularizers.L2")
 class L2(KerasRegularizer):
-    """l2 * sum(x * x): twice what `tf.contrib.layers.l2_regularizer` gives."""
+    """l2 * sum(x * x), which is twice the penalty of `tf.contrib.layers.l2_regularizer`."""
 
     def __init__(self, l2: float = 0.01) -> None:
         self.l2 = float(l2)
@@ -207,13 +207,13 @@ def variance_scaling_initializer(
     seed: int | None = None,
     dtype: Any = dtypes.float32,
 ) -> Callable[..., Tensor]:
-    """A function of (shape, dtype, partition_info) whose numbers have variance factor / n.
+    """An initializer, a function of (shape, dtype, partition_info), with variance factor / n.
 
-    n is the number of inputs, of outputs, or their mean. Normal numbers are cut at two deviations, for which their
-    variance is raised by the factor 1.3.
+    n is the number of inputs, of outputs, or their mean. Normal numbers are truncated at two standard deviations,
+    and their variance is multiplied by 1.3 to compensate.
 
     Raises:
-        TypeError: a dtype that is not floating point, or an unknown mode.
+        TypeError: the dtype is not floating point, or the mode is unknown.
     """
     if not as_dtype(dtype).is_floating:
         raise TypeError("Cannot create initializer for non-floating point type.")
@@ -241,5 +241,5 @@ def variance_scaling_initializer(
 def xavier_initializer(
     uniform: bool = True, seed: int | None = None, dtype: Any = dtypes.float32
 ) -> Callable[..., Tensor]:
-    """Numbers of variance 1 / mean(inputs, outputs) (Glorot and Bengio, 2010)."""
+    """An initializer with variance 1 / mean(inputs, outputs) (Glorot and Bengio, 2010)."""
     return variance_scaling_initializer(1.0, "FAN_AVG", uniform, seed, dtype)

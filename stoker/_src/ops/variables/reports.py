@@ -1,4 +1,4 @@
-"""Which variables are initialized, as ops."""
+"""Ops that report which variables are initialized."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from stoker._src.ops.variables import state_ops, variable_functions, variables
 
 @export(v1="is_variable_initialized")
 def is_variable_initialized(variable: Any) -> Tensor:
-    """Whether a variable has a value."""
+    """Returns whether a variable is initialized."""
     return _is_initialized(variable)
 
 
@@ -27,7 +27,7 @@ def _is_initialized(variable: Any, name: str | None = None) -> Tensor:
 
 
 def _all_variables(var_list: Any) -> list[Any]:
-    """`var_list`, or by default all global and local variables, else whatever ops of variables the graph has."""
+    """`var_list`, or by default all global and local variables, or else all variable ops of the graph."""
     if var_list is not None:
         return list(var_list)
     found = variable_functions.global_variables() + variable_functions.local_variables()
@@ -39,7 +39,7 @@ def _all_variables(var_list: Any) -> list[Any]:
 
 @export(v1="report_uninitialized_variables")
 def report_uninitialized_variables(var_list: Any = None, name: str = "report_uninitialized_variables") -> Tensor:
-    """The names of the variables (by default global and local ones) that have no value, as a vector of strings."""
+    """The names of uninitialized variables (by default global and local ones), as a vector of strings."""
     chosen = _all_variables(var_list)
     with name_scope(name), device("/cpu:0"):
         if not chosen:
@@ -52,7 +52,7 @@ def report_uninitialized_variables(var_list: Any = None, name: str = "report_uni
 
 @export(v1="assert_variables_initialized")
 def assert_variables_initialized(var_list: Any = None) -> Any:
-    """An op that fails with FailedPreconditionError when one of the variables has no value; None if there are none."""
+    """Returns an op that raises FailedPreconditionError if a variable is uninitialized; None if there are no variables."""
     chosen = _all_variables(var_list)
     if not chosen:
         return None

@@ -1,4 +1,4 @@
-"""How variables are saved and restored, by checkpoints of names and of objects alike."""
+"""Saving and restoring of variables, for name-based and object-based checkpoints."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from stoker._src.ops.variables import state_ops
 
 
 class ReferenceVariableSaveable(SaveableObject):
-    """A 1.x variable (by its reference), or a slice of a partitioned one (by its value)."""
+    """A 1.x variable (saved by its reference), or a slice of a partitioned one (saved by its value)."""
 
     def __init__(self, reference: Tensor, value: Tensor, slice_spec: str, name: str) -> None:
         self._reference = reference
@@ -29,7 +29,7 @@ class ReferenceVariableSaveable(SaveableObject):
 
 
 class ResourceVariableSaveable(SaveableObject):
-    """A variable behind a handle, or a slice of a partitioned one."""
+    """A resource variable, or a slice of a partitioned one."""
 
     def __init__(self, handle: Tensor, value: Any, slice_spec: str, name: str, dtype: Any) -> None:
         self._handle = handle
@@ -51,7 +51,7 @@ class ResourceVariableSaveable(SaveableObject):
 
 
 def resource_saveable(variable: Any, slice_spec: str, name: str) -> SaveableObject:
-    """How a resource variable, or one that is a slice of a partitioned one, is saved."""
+    """The saveable of a resource variable, which may be a slice of a partitioned one."""
 
     def read_on_host() -> Tensor:
         value = variable.read_value()
@@ -66,6 +66,6 @@ def resource_saveable(variable: Any, slice_spec: str, name: str) -> SaveableObje
 
 
 def reference_saveable(variable: Any, slice_spec: str, name: str) -> SaveableObject:
-    """How a reference variable, or one that is a slice of a partitioned one, is saved."""
+    """The saveable of a reference variable, which may be a slice of a partitioned one."""
     reference = variable._as_graph_element()
     return ReferenceVariableSaveable(reference, variable.value() if slice_spec else reference, slice_spec, name)

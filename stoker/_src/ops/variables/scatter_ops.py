@@ -1,6 +1,6 @@
-"""Changing rows of variables: Scatter*, ScatterNd* and their resource forms.
+"""Row updates of variables: Scatter*, ScatterNd* and their resource forms.
 
-Every op here costs time in the rows it touches, never in the size of the variable.
+The cost of every op depends on the rows that it updates, never on the size of the variable.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from stoker._src.ops.support.movement import POLICY
 from stoker._src.ops.variables import state_ops
 from stoker._src.ops.variables.state_ops import VariableState
 
-# torch has no arithmetic for these; their bits added, subtracted and multiplied as signed numbers are the same.
+# torch has no arithmetic for these. Sums, differences and products of the signed bits are the same.
 _SIGNED = {torch.uint16: torch.int16, torch.uint32: torch.int32, torch.uint64: torch.int64}
 _WIDER = {torch.uint16: torch.int32, torch.uint32: torch.int64}
 
@@ -41,7 +41,7 @@ def checked_rows(indices: torch.Tensor, size: int) -> torch.Tensor:
     """`indices` as a flat int64 vector.
 
     Raises:
-        InvalidArgumentError: one of them is outside of [0, size).
+        InvalidArgumentError: an index is outside [0, size).
     """
     flat = indices.reshape(-1).long()
     if flat.numel():
@@ -56,10 +56,10 @@ def checked_rows(indices: torch.Tensor, size: int) -> torch.Tensor:
 
 
 def _row_updates(name: str, target: Any, indices: torch.Tensor, updates: Any) -> Any:
-    """`updates` with one entry for each index; a single number serves all.
+    """`updates` with one entry for each index. A single number is broadcast.
 
     Raises:
-        InvalidArgumentError: another shape.
+        InvalidArgumentError: the shape does not match.
     """
     wanted = (*indices.shape, *target.shape[1:])
     if tuple(updates.shape) != wanted and updates.shape != ():
@@ -83,7 +83,7 @@ def _assign(target: Any, rows: torch.Tensor, updates: Any) -> None:
         target[rows.numpy()] = updates
         return
     if target.is_cuda and rows.numel():
-        # The device writes in any order: every row that is named twice is given its last value both times.
+        # The device writes in any order, so every repeated row is given its last value each time.
         places = torch.arange(rows.shape[0], device=rows.device)
         last = rows.new_zeros(target.shape[0]).scatter_reduce_(0, rows, places, "amax")
         updates = updates.index_select(0, last.index_select(0, rows))
@@ -101,12 +101,12 @@ def _add(target: torch.Tensor, rows: torch.Tensor, updates: torch.Tensor) -> Non
 
 
 def _subtract(target: torch.Tensor, rows: torch.Tensor, updates: torch.Tensor) -> None:
-    # With alpha=-1 torch goes row by row, a hundred times slower.
+    # With alpha=-1 torch updates row by row, a hundred times slower.
     _plain(target).index_add_(0, rows, -_plain(updates))
 
 
 def _one_by_one(combine: Callable[[torch.Tensor, torch.Tensor], torch.Tensor]) -> Update:
-    """An update through `combine`, which meets each row once in every round: repeated rows come in later rounds."""
+    """An update with `combine`, in rounds in which each row occurs once. Repeated rows come in later rounds."""
 
     def update(target: torch.Tensor, rows: torch.Tensor, updates: torch.Tensor) -> None:
         order = torch.argsort(rows, stable=True)
@@ -125,12 +125,12 @@ def _one_by_one(combine: Callable[[torch.Tensor, torch.Tensor], torch.Tensor]) -
 
 
 def _widened(combine: Callable[[torch.Tensor, torch.Tensor], torch.Tensor]) -> Update:
-    """`_one_by_one` where the order of unsigned numbers matters: they are compared and divided in a wider dtype."""
+    """`_one_by_one` for unsigned numbers, which are compared and divided in a wider dtype."""
 
     def update(target: torch.Tensor, rows: torch.Tensor, updates: torch.Tensor) -> None:
         kind = target.dtype
         if kind == torch.uint64:
-            # Flipping the top bit makes signed order that of unsigned numbers.
+            # Flipping the top bit maps unsigned order to signed order.
             top = torch.iinfo(torch.int64).min
             return _one_by_one(lambda old, new: combine(old ^ top, new ^ top) ^ top)(target, rows, updates)
         wide = _WIDER.get(kind)
@@ -214,7 +214,7 @@ def _rows_rule(ref: Shape, indices: Shape, updates: Shape) -> Shape:
 
 
 def _of_handle(rule: Callable[..., Shape]) -> Callable[..., tuple[()]]:
-    """`rule` for the variable behind a handle, whose dtype is that of the updates."""
+    """Applies `rule` to the variable behind a handle, whose dtype is that of the updates."""
 
     def by_handle(handle: Shape, indices: Shape, updates: Shape, *, op: Operation) -> tuple[()]:
         found, given = handles.handle_dtype(op._inputs[0]), op._inputs[2].dtype
@@ -264,7 +264,7 @@ def _scatter_positions(change: Update) -> Callable[..., None]:
     def kernel(ref: VariableState, indices: torch.Tensor, updates: Any, *, bad_indices_policy: str) -> None:
         target = ref.read()
         positions, rows, count, width = scattering.places(list(target.shape), indices, updates, bad_indices_policy)
-        # A variable's value is contiguous, so this is a view of it.
+        # A variable's value is contiguous, so this is a view.
         change(target.reshape(count, width), positions, rows)
 
     return kernel
@@ -344,65 +344,65 @@ def _positions(kind: str, ref: Any, indices: Any, updates: Any, use_locking: boo
 
 @export(v1="scatter_update")
 def scatter_update(ref: Any, indices: Any, updates: Any, use_locking: bool = True, name: str | None = None) -> Any:
-    """Sets rows of a variable; returns the variable's new value.
+    """Sets rows of a variable. Returns the variable's updated value.
 
     Raises:
-        InvalidArgumentError: an index outside of the variable, or updates of another shape.
+        InvalidArgumentError: an index is out of range, or the updates have another shape.
     """
     return _rows("Update", ref, indices, updates, use_locking, name)
 
 
 @export(v1="scatter_add")
 def scatter_add(ref: Any, indices: Any, updates: Any, use_locking: bool = False, name: str | None = None) -> Any:
-    """Adds to rows of a variable (repeated rows add up); returns the variable's new value."""
+    """Adds to rows of a variable. Repeated rows accumulate. Returns the variable's updated value."""
     return _rows("Add", ref, indices, updates, use_locking, name)
 
 
 @export(v1="scatter_sub")
 def scatter_sub(ref: Any, indices: Any, updates: Any, use_locking: bool = False, name: str | None = None) -> Any:
-    """Subtracts from rows of a variable; returns the variable's new value."""
+    """Subtracts from rows of a variable. Returns the variable's updated value."""
     return _rows("Sub", ref, indices, updates, use_locking, name)
 
 
 @export(v1="scatter_mul")
 def scatter_mul(ref: Any, indices: Any, updates: Any, use_locking: bool = False, name: str | None = None) -> Any:
-    """Multiplies rows of a variable; returns the variable's new value."""
+    """Multiplies rows of a variable. Returns the variable's updated value."""
     return _rows("Mul", ref, indices, updates, use_locking, name)
 
 
 @export(v1="scatter_div")
 def scatter_div(ref: Any, indices: Any, updates: Any, use_locking: bool = False, name: str | None = None) -> Any:
-    """Divides rows of a variable; returns the variable's new value."""
+    """Divides rows of a variable. Returns the variable's updated value."""
     return _rows("Div", ref, indices, updates, use_locking, name)
 
 
 @export(v1="scatter_min")
 def scatter_min(ref: Any, indices: Any, updates: Any, use_locking: bool = False, name: str | None = None) -> Any:
-    """Lowers rows of a variable to `updates` where those are less; returns the variable's new value."""
+    """Sets rows of a variable to the minimum of their value and `updates`. Returns the variable's updated value."""
     return _rows("Min", ref, indices, updates, use_locking, name)
 
 
 @export(v1="scatter_max")
 def scatter_max(ref: Any, indices: Any, updates: Any, use_locking: bool = False, name: str | None = None) -> Any:
-    """Raises rows of a variable to `updates` where those are greater; returns the variable's new value."""
+    """Sets rows of a variable to the maximum of their value and `updates`. Returns the variable's updated value."""
     return _rows("Max", ref, indices, updates, use_locking, name)
 
 
 @export(v1="scatter_nd_update")
 def scatter_nd_update(ref: Any, indices: Any, updates: Any, use_locking: bool = True, name: str | None = None) -> Any:
-    """Sets elements or slices of a variable at coordinates; returns the variable's new value."""
+    """Sets elements or slices of a variable at coordinates. Returns the variable's updated value."""
     return _positions("Update", ref, indices, updates, use_locking, name)
 
 
 @export(v1="scatter_nd_add")
 def scatter_nd_add(ref: Any, indices: Any, updates: Any, use_locking: bool = False, name: str | None = None) -> Any:
-    """Adds to elements or slices of a variable at coordinates; returns the variable's new value."""
+    """Adds to elements or slices of a variable at coordinates. Returns the variable's updated value."""
     return _positions("Add", ref, indices, updates, use_locking, name)
 
 
 @export(v1="scatter_nd_sub")
 def scatter_nd_sub(ref: Any, indices: Any, updates: Any, use_locking: bool = False, name: str | None = None) -> Any:
-    """Subtracts from elements or slices of a variable at coordinates; returns the variable's new value."""
+    """Subtracts from elements or slices of a variable at coordinates. Returns the variable's updated value."""
     return _positions("Sub", ref, indices, updates, use_locking, name)
 
 
@@ -410,7 +410,7 @@ def scatter_nd_sub(ref: Any, indices: Any, updates: Any, use_locking: bool = Fal
 def batch_scatter_update(
     ref: Any, indices: Any, updates: Any, use_locking: bool = True, name: str | None = None
 ) -> Any:
-    """Sets `ref[b..., indices[b..., i]]` to `updates[b..., i]` for every batch b; returns the variable's new value."""
+    """Sets `ref[b..., indices[b..., i]]` to `updates[b..., i]` for every batch b. Returns the variable's updated value."""
     indices = convert_to_tensor(indices, name="indices")
     sizes = shaping.shape(indices)
     rank = indices.static_shape.rank
@@ -434,10 +434,10 @@ def batch_scatter_update(
 
 @export(v1="count_up_to")
 def count_up_to(ref: Any, limit: int, name: str | None = None) -> Tensor:
-    """Adds one to an integer variable; returns what it was before.
+    """Increments an integer variable. Returns its previous value.
 
     Raises:
-        OutOfRangeError: when run, once the variable has reached `limit`.
+        OutOfRangeError: (at run time) the variable has reached `limit`.
     """
     if _is_reference(ref):
         return state_ops.COUNT_UP_TO(ref, limit=limit, name=name)

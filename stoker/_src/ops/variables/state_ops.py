@@ -1,7 +1,7 @@
-"""Variables as ops: reference variables of 1.x and resource variables.
+"""Variable ops: reference variables of 1.x and resource variables.
 
-Both kinds hold their value in a `VariableState`, which a session (or eager mode) owns. Kernels that write do so in place:
-the planner has made sure that nobody still needs the old value.
+Both kinds hold their value in a `VariableState`, which a session (or eager mode) owns. Kernels write in place. The planner
+guarantees that the old value is no longer needed.
 """
 
 from __future__ import annotations
@@ -42,15 +42,15 @@ class VariableState:
     __slots__ = ("block", "device", "dtype", "name", "shape", "value")
 
     def __init__(self, name: str, dtype: DType, shape: Shape, device: Any = None) -> None:
-        self.device = device  # where the value lives; None for wherever the first one comes from
+        self.device = device  # the device of the value; None to use that of the first value
         self.name = name
         self.dtype = dtype
         self.shape = shape
         self.value: Any = None
-        self.block: Any = None  # the block of memory it shares with variables that are updated together (training.py)
+        self.block: Any = None  # a memory block shared with variables that are updated together (training.py)
 
     def read(self) -> Any:
-        """The value, which the caller must not change.
+        """The value. The caller must not change it.
 
         Raises:
             FailedPreconditionError: the variable is not initialized.
@@ -66,7 +66,7 @@ class VariableState:
         return value
 
     def assign(self, value: Any, *, validate_shape: bool = True) -> None:
-        """Takes over a copy of `value`, in place where the shape allows."""
+        """Assigns a copy of `value`, in place if the shape allows it."""
         old = self.value
         if isinstance(value, np.ndarray):
             self._check(value.shape, validate_shape)
@@ -91,7 +91,7 @@ class VariableState:
         return f"<variable {self.name} {self.dtype.name}{self.shape}>"
 
 
-# A variable of this shared name belongs to whoever holds its handle: eager mode's variables, as in TensorFlow.
+# A variable with this shared name belongs to the holder of its handle (eager variables, as in TensorFlow).
 ANONYMOUS = "cd2c89b7-88b7-44c8-ad83-06c2a9158347"
 
 
@@ -111,7 +111,7 @@ VARIABLE_V2 = define(
 
 @VARIABLE_V2.kernel
 def variable_kernel(*, shape: Shape, dtype: DType, container: str, shared_name: str, ctx: Any) -> VariableState:
-    # A scalar shape in a graph of old TensorFlow also means "unknown"; the first assignment settles it.
+    # In graphs of old TensorFlow versions a scalar shape may also mean "unknown". The first assignment decides.
     return _variable(ctx, "variable", container, shared_name, dtype, shape)
 
 
@@ -136,7 +136,7 @@ def old_variable_shape(*, shape: Shape) -> Shape:
 
 
 def _old_shape(shape: Shape) -> Shape:
-    """This op wrote an unknown shape as that of a scalar, so a scalar's may be anything."""
+    """This op wrote an unknown shape as a scalar shape, so a scalar shape is treated as unknown."""
     return UNKNOWN_SHAPE if shape.rank == 0 else shape
 
 
@@ -263,7 +263,7 @@ READ_VARIABLE_OP = define("ReadVariableOp(resource: resource) -> (value: dtype)"
 
 @READ_VARIABLE_OP.kernel
 def read_variable_kernel(resource: VariableState, *, dtype: DType) -> Any:
-    """For eager mode: graphs know the variable's dtype when they are built, and read without asking."""
+    """For eager mode. Graphs know the variable's dtype statically and read it directly."""
     if resource.dtype is not dtype:
         raise _wrong_dtype("read", dtype, resource.dtype)
     return resource.read()
@@ -360,13 +360,13 @@ def destroy_resource_kernel(resource: Any, *, ignore_lookup_error: bool) -> None
             raise NotFoundError(None, None, f"Resource {resource.name} does not exist.")
         resource.value = None
         return
-    # Other resources (queues, tables) are closed; their handles stay valid and empty.
+    # Other resources (queues, tables) are closed. Their handles stay valid.
     if hasattr(resource, "close"):
         resource.close(cancel_pending=True)
 
 
 DISABLE_COPY_ON_READ = define("DisableCopyOnRead(resource: resource) -> ()", STATEFUL)
-DISABLE_COPY_ON_READ.kernel(lambda resource: None)  # reads copy only where the planner finds a need
+DISABLE_COPY_ON_READ.kernel(lambda resource: None)  # reads copy only if the planner requires it
 
 # ---- CountUpTo --------------------------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""`tf.make_template`: a function that makes its variables at the first call and shares them from then on."""
+"""`tf.make_template`: a function that creates its variables on the first call and reuses them afterwards."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ def make_template(
     custom_getter_: Any = None,
     **kwargs: Any,
 ) -> Template:
-    """Wraps `func_` so that the variables it gets with `tf.get_variable` are made once and shared by all calls.
+    """Wraps `func_` so that its `tf.get_variable` variables are created once and shared by all calls.
 
     Args:
-        name_: the variable scope; made unique.
-        func_: the function. It must get its variables with `tf.get_variable` (or make local ones).
-        create_scope_now_: whether the scope is made here instead of at the first call.
-        unique_name_: the scope's exact name; two templates may share it.
-        custom_getter_: a getter for the variables.
-        **kwargs: keyword arguments that every call gets.
+        name_: the name of the variable scope, which is made unique.
+        func_: the function. It must create its variables with `tf.get_variable` (or create local ones).
+        create_scope_now_: whether to create the scope now instead of on the first call.
+        unique_name_: the exact name of the scope. Two templates may share it.
+        custom_getter_: a custom getter for the variables.
+        **kwargs: keyword arguments for every call.
 
     Raises:
-        ValueError: a unique name in eager mode.
+        ValueError: a unique name is given in eager mode.
     """
     if kwargs:
         func_ = functools.partial(func_, **kwargs)
@@ -45,7 +45,7 @@ def make_template(
 
 
 class Template(Trackable):
-    """A function and the variable scope that its calls share. Made by `make_template`."""
+    """A function and the variable scope that its calls share. Created by `make_template`."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class Template(Trackable):
         self._variables_created = False
         self._first = threading.RLock()
         if create_scope_now:
-            # The name scope is the first call's.
+            # The name scope is that of the first call.
             with self._new_scope(auxiliary_name_scope=False) as self._scope:
                 pass
 
@@ -79,7 +79,7 @@ class Template(Trackable):
         with self._first:
             if not self._variables_created:
                 return self._first_call(args, kwargs)
-        # A template inside of a template that is being shared must share too, hence True and not AUTO_REUSE.
+        # A template nested in a shared template must share too, so this is True and not AUTO_REUSE.
         with variable_scope(self._scope, reuse=not context.executing_eagerly() or None):
             return self._call(args, kwargs)
 
@@ -111,7 +111,7 @@ class Template(Trackable):
 
     @property
     def func(self) -> Callable[..., Any]:
-        """The function that is wrapped."""
+        """The wrapped function."""
         return self._func
 
     @property
@@ -123,7 +123,7 @@ class Template(Trackable):
 
     @property
     def variable_scope_name(self) -> str | None:
-        """The name of the scope with a slash, or None before the first call."""
+        """The name of the scope with a trailing slash, or None before the first call."""
         name = None if self._scope is None else self._scope.name
         return name if not name or name.endswith("/") else name + "/"
 
@@ -139,21 +139,21 @@ class Template(Trackable):
 
     @property
     def variables(self) -> list[Any]:
-        """Global and local variables made by this template."""
+        """Global and local variables created by this template."""
         return self.global_variables + self.local_variables
 
     weights = variables
 
     @property
     def trainable_variables(self) -> list[Any]:
-        """Trainable variables made by this template."""
+        """Trainable variables created by this template."""
         return self._collected(GraphKeys.TRAINABLE_VARIABLES)
 
     trainable_weights = trainable_variables
 
     @property
     def non_trainable_variables(self) -> list[Any]:
-        """Variables made by this template that are not trainable."""
+        """Non-trainable variables created by this template."""
         trainable = {id(variable) for variable in self.trainable_variables}
         return [variable for variable in self.variables if id(variable) not in trainable]
 
@@ -161,12 +161,12 @@ class Template(Trackable):
 
     @property
     def global_variables(self) -> list[Any]:
-        """Global variables made by this template."""
+        """Global variables created by this template."""
         return self._collected(GraphKeys.GLOBAL_VARIABLES)
 
     @property
     def local_variables(self) -> list[Any]:
-        """Local variables made by this template."""
+        """Local variables created by this template."""
         return self._collected(GraphKeys.LOCAL_VARIABLES)
 
 

@@ -1,4 +1,4 @@
-"""Functions over variables: the collections they are in, the ops that initialize them, the assign family."""
+"""Functions on variables: collections, initializer ops, and the assign family."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ def _collection(key: str, scope: str | None) -> list[Any]:
 
 @export(v1=("global_variables", "all_variables"))
 def global_variables(scope: str | None = None) -> list[Any]:
-    """The variables shared by all machines: the collection GLOBAL_VARIABLES."""
+    """Global variables, which are shared by all machines: the collection GLOBAL_VARIABLES."""
     return _collection(GraphKeys.GLOBAL_VARIABLES, scope)
 
 
 @export(v1="local_variables")
 def local_variables(scope: str | None = None) -> list[Any]:
-    """Variables of this process, which are not saved: the collection LOCAL_VARIABLES."""
+    """Local variables, which belong to this process and are not saved: the collection LOCAL_VARIABLES."""
     return _collection(GraphKeys.LOCAL_VARIABLES, scope)
 
 
@@ -37,7 +37,7 @@ def model_variables(scope: str | None = None) -> list[Any]:
 
 @export(v1="trainable_variables")
 def trainable_variables(scope: str | None = None) -> list[Any]:
-    """What optimizers change by default: the collection TRAINABLE_VARIABLES."""
+    """Trainable variables, which optimizers update by default: the collection TRAINABLE_VARIABLES."""
     return _collection(GraphKeys.TRAINABLE_VARIABLES, scope)
 
 
@@ -49,7 +49,7 @@ def moving_average_variables(scope: str | None = None) -> list[Any]:
 
 @export(v1=("variables_initializer", "initialize_variables", "initializers.variables"))
 def variables_initializer(var_list: Any, name: str = "init") -> Any:
-    """One op that initializes all of `var_list`."""
+    """Returns an op that initializes all of `var_list`."""
     if var_list and not context.executing_eagerly():
         return grouping.group(*[variable.initializer for variable in var_list], name=name)
     return grouping.group(name=name)
@@ -57,7 +57,7 @@ def variables_initializer(var_list: Any, name: str = "init") -> Any:
 
 @export(v1=("global_variables_initializer", "initialize_all_variables", "initializers.global_variables"))
 def global_variables_initializer() -> Any:
-    """One op that initializes all global variables."""
+    """Returns an op that initializes all global variables."""
     if context.executing_eagerly():
         return grouping.no_op(name="global_variables_initializer")
     return variables_initializer(global_variables())
@@ -65,7 +65,7 @@ def global_variables_initializer() -> Any:
 
 @export(v1=("local_variables_initializer", "initialize_local_variables", "initializers.local_variables"))
 def local_variables_initializer() -> Any:
-    """One op that initializes all local variables."""
+    """Returns an op that initializes all local variables."""
     if context.executing_eagerly():
         return grouping.no_op(name="local_variables_initializer")
     return variables_initializer(local_variables())
@@ -75,7 +75,7 @@ def local_variables_initializer() -> Any:
 def assign(
     ref: Any, value: Any, validate_shape: bool | None = None, use_locking: bool | None = None, name: str | None = None
 ) -> Any:
-    """Sets a variable; returns its new value."""
+    """Assigns to a variable. Returns its updated value."""
     if not ref.dtype._is_ref_dtype:
         return ref.assign(value, name=name)
     return state_ops.ASSIGN(ref, value, validate_shape=validate_shape, use_locking=use_locking, name=name)
@@ -83,7 +83,7 @@ def assign(
 
 @export(v1="assign_add")
 def assign_add(ref: Any, value: Any, use_locking: bool | None = None, name: str | None = None) -> Any:
-    """Adds to a variable; returns its new value."""
+    """Adds to a variable. Returns its updated value."""
     if not ref.dtype._is_ref_dtype:
         return ref.assign_add(value, name=name)
     return state_ops.ASSIGN_ADD(ref, value, use_locking=use_locking, name=name)
@@ -91,13 +91,13 @@ def assign_add(ref: Any, value: Any, use_locking: bool | None = None, name: str 
 
 @export(v1="assign_sub")
 def assign_sub(ref: Any, value: Any, use_locking: bool | None = None, name: str | None = None) -> Any:
-    """Subtracts from a variable; returns its new value."""
+    """Subtracts from a variable. Returns its updated value."""
     if not ref.dtype._is_ref_dtype:
         return ref.assign_sub(value, name=name)
     return state_ops.ASSIGN_SUB(ref, value, use_locking=use_locking, name=name)
 
 
-# In a meta graph, variables stand as messages that name their parts.
+# A meta graph stores variables as messages that name their nodes.
 for _key in (
     GraphKeys.GLOBAL_VARIABLES,
     GraphKeys.LOCAL_VARIABLES,

@@ -1,4 +1,4 @@
-"""`get_variable` and `variable_scope`: variables by name, shared on request."""
+"""`get_variable` and `variable_scope`: variables by name, with optional sharing."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class VariableStore:
                 self.scope_counts[known] = 0
 
     def unique_scope(self, prefix: str) -> str:
-        """`prefix` with a suffix that no open or past scope of the current one has."""
+        """`prefix` with a suffix that makes it unique within the current scope."""
         name = f"{self.current.name}/{prefix}" if self.current.name else prefix
         if not self.scope_counts.get(name):
             return prefix
@@ -63,7 +63,7 @@ class VariableStore:
 
 
 def variable_store() -> VariableStore:
-    """The variables that `get_variable` made in the current graph."""
+    """The variables that `get_variable` created in the current graph."""
     graph = program_graph()
     store = getattr(graph, "variable_store", None)
     if store is None:
@@ -72,7 +72,7 @@ def variable_store() -> VariableStore:
 
 
 def program_graph() -> Any:
-    """The graph that variables made now belong to: bodies of functions and loops share that of the program around them."""
+    """The graph that owns new variables. Bodies of functions and loops share the graph around them."""
     graph = context.get_default_graph()
     while graph.building_function and hasattr(graph.outer, "get_operations"):
         graph = graph.outer
@@ -81,7 +81,7 @@ def program_graph() -> Any:
 
 @export(v1="VariableScope")
 class VariableScope:
-    """Defaults for `get_variable`: a name prefix, reuse, initializer, regularizer, partitioner and the like."""
+    """Defaults for `get_variable`: name prefix, reuse, initializer, regularizer, partitioner and so on."""
 
     def __init__(
         self,
@@ -215,7 +215,7 @@ class VariableScope:
         synchronization: Any = None,
         aggregation: Any = None,
     ) -> Any:
-        """`tf.get_variable` in this scope: what is not given comes from the scope."""
+        """`tf.get_variable` in this scope. Arguments that are not given come from the scope."""
         kwargs: dict[str, Any] = {
             "name": f"{self._name}/{name}" if self._name else name,
             "shape": shape,
@@ -252,14 +252,14 @@ def _has_dtype(initializer: Any) -> bool:
 
 
 def _get(store: VariableStore, name: str, partitioner: Any = None, **kwargs: Any) -> Any:
-    """The variable of that full name: found or made, as `reuse` says. What custom getters call."""
+    """Finds or creates the variable with that full name, as `reuse` says. Custom getters call this."""
     if partitioner is not None:
         if not callable(partitioner):
             raise ValueError(f"Partitioner must be callable, but received: {partitioner}")
         if context.executing_eagerly():
             raise ValueError("Partitioned variables are not yet supported when eager execution is enabled.")
         shape = kwargs.get("shape")
-        if shape is None or as_shape(shape).rank != 0:  # a scalar has nothing to cut
+        if shape is None or as_shape(shape).rank != 0:  # a scalar cannot be partitioned
             return _get_partitioned(store, name, partitioner, **kwargs)
     if name in store.partitioned:
         raise ValueError(
@@ -335,7 +335,7 @@ def _initial_value(
         return initializer
     if shape is None or not shape.known:
         if shape is None and not _takes_shape(initializer):
-            return initializer  # a function of no arguments
+            return initializer  # a function without arguments
         if validate_shape or shape is None:
             raise ValueError(
                 f"Shape of a new variable ({name}) must be fully defined, but instead was {'<unknown>' if shape is None else TensorShape(shape)}."
@@ -399,7 +399,7 @@ def _beside(variable: Any) -> Any:
 
 
 def _regularize(variable: Any, name: str, regularizer: Any) -> None:
-    # The loss of a variable made in a branch or a loop is, like the variable, the program's.
+    # A regularization loss of a variable created in a branch or loop belongs to the outer graph, like the variable.
     lifted = not context.executing_eagerly() and context.get_default_graph() is not program_graph()
     with init_scope() if lifted else nullcontext(), _beside(variable), name_scope(name + "/Regularizer/"):
         loss = regularizer(variable)
@@ -420,7 +420,7 @@ def _get_partitioned(
     initial_is_tensor = initializer is not None and not callable(initializer)
     full = None if shape is None else as_shape(shape)
     if initial_is_tensor:
-        own = isinstance(initializer, Tensor)  # whose dtype counts more than the one that is asked for
+        own = isinstance(initializer, Tensor)  # an initial value's own dtype takes precedence over the requested one
         initializer = convert_to_tensor(initializer, None if own or dtype is None else as_dtype(dtype).base_dtype)
         dtype = initializer.dtype
         if full is None or not full.known:
@@ -473,7 +473,7 @@ def _get_partitioned(
 
 
 def _partitions(partitioner: Any, shape: TensorShape, dtype: Any, name: str) -> list[int]:
-    """How many parts each dimension of a variable is cut into."""
+    """The number of partitions along each dimension."""
     partitions = partitioner(shape=shape, dtype=dtype)
     if not isinstance(partitions, (list, tuple)):
         raise ValueError(
@@ -518,19 +518,19 @@ def get_variable(
     synchronization: Any = creators.VariableSynchronization.AUTO,
     aggregation: Any = creators.VariableAggregation.NONE,
 ) -> Any:
-    """The variable called `name` in the current variable scope: a new one, or the one that is there when reusing.
+    """Returns the variable `name` of the current variable scope: a new one, or the existing one when reusing.
 
     Args:
-        name: its name, under the scope's.
-        shape: its shape; not needed when the initializer is a value.
+        name: its name, relative to the scope.
+        shape: its shape; not needed if the initializer is a value.
         dtype: its dtype (float32 by default).
-        initializer: an initializer, a function of (shape, dtype), or a value; by default Glorot's uniform for floating
+        initializer: an initializer, a function of (shape, dtype), or a value; by default Glorot uniform for floating
             point numbers and zeros for integers.
-        regularizer: a function of the variable whose result joins REGULARIZATION_LOSSES.
-        trainable, collections, caching_device, validate_shape, use_resource, constraint, synchronization, aggregation: as
-            for `tf.Variable`.
-        partitioner: a function of (shape, dtype) that says how to cut the variable.
-        custom_getter: a function called as `custom_getter(getter, name, ...)` in place of making the variable.
+        regularizer: a function of the variable. Its result is added to REGULARIZATION_LOSSES.
+        trainable, collections, caching_device, validate_shape, use_resource, constraint, synchronization, aggregation: see
+            `tf.Variable`.
+        partitioner: a function of (shape, dtype) that returns the number of partitions along each dimension.
+        custom_getter: a function called as `custom_getter(getter, name, ...)` instead of creating the variable.
 
     Raises:
         ValueError: it exists and reuse is off, does not exist and reuse is on, or has another shape or dtype.
@@ -543,7 +543,7 @@ def get_variable(
 
 @export(v1="get_local_variable")
 def get_local_variable(name: str, *args: Any, **kwargs: Any) -> Any:
-    """`get_variable` for a local, untrained variable."""
+    """`get_variable` for a local variable that is not trainable."""
     kwargs["trainable"] = False
     kwargs["collections"] = [*(kwargs.get("collections") or ()), GraphKeys.LOCAL_VARIABLES]
     return get_variable(name, *args, **kwargs)
@@ -551,18 +551,18 @@ def get_local_variable(name: str, *args: Any, **kwargs: Any) -> Any:
 
 @export(v1="variable_scope")
 class variable_scope:
-    """A context that prefixes variables made by `get_variable` and gives them defaults.
+    """A context that prefixes the names of `get_variable` variables and provides defaults for them.
 
     Args:
-        name_or_scope: a name under the current scope, or a VariableScope to enter again.
-        default_name: the name when `name_or_scope` is None; made unique.
-        values: tensors whose graph to use.
+        name_or_scope: a name relative to the current scope, or a VariableScope to re-enter.
+        default_name: the name if `name_or_scope` is None. It is made unique.
+        values: tensors that determine the graph.
         initializer, regularizer, caching_device, partitioner, custom_getter, dtype, use_resource, constraint: defaults.
-        reuse: True to share variables, `tf.AUTO_REUSE` to share or make them, None to inherit.
-        auxiliary_name_scope: whether to open a name scope too.
+        reuse: True to reuse variables, `tf.AUTO_REUSE` to reuse or create them, None to inherit.
+        auxiliary_name_scope: whether to open a name scope as well.
 
     Raises:
-        TypeError, ValueError: a missing or malformed name.
+        TypeError, ValueError: the name is missing or malformed.
     """
 
     def __init__(
@@ -629,9 +629,9 @@ class variable_scope:
         else:
             part = given if given is not None else store.unique_scope(self._default_name or "")
             name, base, original = f"{outer.name}/{part}" if outer.name else part, outer, None
-            # The name scope is made unique by itself: the two need not get the same number.
+            # The name scope is made unique separately, so the two may get different numbers.
             aux = given if given is not None else self._default_name or ""
-            # What an outer scope shares, an inner one cannot stop sharing.
+            # If an outer scope reuses variables, an inner scope cannot turn that off.
             reuse = self._reuse or outer.reuse
             if given is None and self._reuse:
                 raise ValueError("reuse=True cannot be used without a name_or_scope")
@@ -668,7 +668,7 @@ class variable_scope:
 
 
 def _nested_getter(inner: Any, outer: Any) -> Any:
-    """A scope's getter runs inside of the outer scope's: the inner one is asked first, and asks the outer one."""
+    """Combines the getters of nested scopes: the inner one is called first and calls the outer one."""
     if inner is None or outer is None or inner is outer:
         return inner or outer
     return lambda getter, *args, **kwargs: inner(partial(outer, getter), *args, **kwargs)
@@ -693,19 +693,19 @@ def create_partitioned_variables(
     name: str | None = None,
     reuse: Reuse = None,
 ) -> list[Any]:
-    """The slices of a variable that is cut into pieces, in order. Deprecated: `get_variable` takes a partitioner.
+    """Creates the slices of a partitioned variable, in order. Deprecated: use `get_variable` with a partitioner.
 
     Args:
-        shape: of the whole.
-        slicing: how many slices along each dimension; only one of them may be cut.
-        initializer: a function of (shape, dtype) or the whole's value.
-        dtype: of the slices.
-        trainable, collections: as for `get_variable`.
+        shape: the shape of the whole variable.
+        slicing: the number of slices along each dimension. Only one dimension may be partitioned.
+        initializer: a function of (shape, dtype), or the value of the whole variable.
+        dtype: the dtype of the slices.
+        trainable, collections: see `get_variable`.
         name: the variable's name ("PartitionedVariable", made unique, by default).
-        reuse: whether the slices exist already.
+        reuse: whether to reuse existing slices.
 
     Raises:
-        ValueError: `shape` and `slicing` differ in length, or more than one dimension is cut.
+        ValueError: `shape` and `slicing` differ in length, or more than one dimension is partitioned.
     """
     if len(shape) != len(slicing):
         raise ValueError(
@@ -729,5 +729,5 @@ def create_partitioned_variables(
 
 @export(v1="no_regularizer")
 def no_regularizer(_: Any) -> None:
-    """A regularizer that adds nothing, to switch one off in an inner scope."""
+    """A regularizer without effect, to disable one in an inner scope."""
     return

@@ -1,4 +1,4 @@
-"""`VariableSpec`: the type of variables, which structures do not open."""
+"""`VariableSpec`: the type of variables, which structures treat as leaves."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from stoker._src.ops.variables.variables import Variable
 
 @describes(plain=(Variable,))
 class VariableSpec(TensorSpec):
-    """Describes variables. (TensorFlow keeps this one under `tf.types`' internals too.)"""
+    """Describes variables."""
 
     __slots__ = ("alias_id", "trainable")
 
@@ -34,7 +34,7 @@ class VariableSpec(TensorSpec):
         return self.shape, self._dtype, self.trainable, self.alias_id
 
     def is_compatible_with(self, spec_or_tensor: Any) -> bool:
-        """Whether a variable or spec has this dtype, shape and `trainable`."""
+        """Whether a variable or spec has this dtype, shape and `trainable` flag."""
         other = spec_or_tensor
         if isinstance(other, Variable):
             other = VariableSpec._of(other)

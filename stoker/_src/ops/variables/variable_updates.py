@@ -1,4 +1,4 @@
-"""Methods that change a variable, or change or read part of it; `Variable` inherits them."""
+"""Methods of `Variable` that update it, or update or read a part of it."""
 
 from __future__ import annotations
 
@@ -11,33 +11,33 @@ from stoker._src.ops.variables import scatter_ops
 
 
 class PartialUpdates:
-    """Assigning to a variable and scattering into it. Both kinds of variables say how it is done.
+    """Assignment and scatter methods. Each kind of variable implements the assignments.
 
-    All updates return the variable's new value, and raise TypeError for a `sparse_delta` that is no IndexedSlices.
+    All updates return the variable's updated value, and raise TypeError if `sparse_delta` is not an IndexedSlices.
     """
 
     def assign(self, value: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True) -> Any:
-        """Sets the value; returns it (the op, with `read_value` False)."""
+        """Assigns `value`. Returns the updated value, or the op if `read_value` is False."""
         raise NotImplementedError
 
     def assign_add(
         self, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True
     ) -> Any:
-        """Adds `delta`; returns the new value (the op, with `read_value` False)."""
+        """Adds `delta`. Returns the updated value, or the op if `read_value` is False."""
         raise NotImplementedError
 
     def assign_sub(
         self, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True
     ) -> Any:
-        """Subtracts `delta`; returns the new value (the op, with `read_value` False)."""
+        """Subtracts `delta`. Returns the updated value, or the op if `read_value` is False."""
         raise NotImplementedError
 
     def sparse_read(self, indices: Any, name: str | None = None) -> Tensor:
-        """Rows of the variable."""
+        """Gathers rows of the variable."""
         return gathering.GATHER_V2(self, indices, 0, name=name)
 
     def gather_nd(self, indices: Any, name: str | None = None) -> Tensor:
-        """Elements or slices of the variable at coordinates."""
+        """Gathers elements or slices of the variable at coordinates."""
         return gathering.GATHER_ND(self, indices, name=name)
 
     def _scatter(self, kind: str, indices: Any, updates: Any, name: str | None, use_locking: bool = False) -> Any:
@@ -68,11 +68,11 @@ class PartialUpdates:
         return self._scatter_slices("Div", sparse_delta, use_locking, name)
 
     def scatter_min(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Any:
-        """Takes the lesser of rows and IndexedSlices."""
+        """Sets rows to the minimum of their value and IndexedSlices."""
         return self._scatter_slices("Min", sparse_delta, use_locking, name)
 
     def scatter_max(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Any:
-        """Takes the greater of rows and IndexedSlices."""
+        """Sets rows to the maximum of their value and IndexedSlices."""
         return self._scatter_slices("Max", sparse_delta, use_locking, name)
 
     def scatter_update(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Any:
@@ -98,13 +98,13 @@ class PartialUpdates:
         return self._scatter_nd("Update", indices, updates, name)
 
     def scatter_nd_min(self, indices: Any, updates: Any, name: str | None = None) -> Any:
-        """Takes the lesser of elements at coordinates and `updates`."""
+        """Sets elements at coordinates to the minimum of their value and `updates`."""
         return self._scatter_nd("Min", indices, updates, name)
 
     def scatter_nd_max(self, indices: Any, updates: Any, name: str | None = None) -> Any:
-        """Takes the greater of elements at coordinates and `updates`."""
+        """Sets elements at coordinates to the maximum of their value and `updates`."""
         return self._scatter_nd("Max", indices, updates, name)
 
     def count_up_to(self, limit: int) -> Tensor:
-        """Adds one and returns what the variable was; raises OutOfRangeError when run at `limit`."""
+        """Increments the variable and returns its previous value. Raises OutOfRangeError at run time if it has reached `limit`."""
         return scatter_ops.count_up_to(self, limit)

@@ -1,7 +1,7 @@
-"""`tf.Variable`: reference variables (1.x) and resource variables, graph and eager.
+"""`tf.Variable`: reference variables (1.x) and resource variables, in graphs and eager mode.
 
-`Variable` is what programs see. Calling it makes a `RefVariable` or a `ResourceVariable`, as `use_resource`, the variable scope
-or the process's behaviour ask; creator functions (`variable_creator_scope`) may intervene.
+`Variable(...)` creates a `RefVariable` or a `ResourceVariable`, depending on `use_resource`, the variable scope and the
+process-wide behaviour. Creator functions (`variable_creator_scope`) may intervene.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from stoker._src.ops.variables.variable_updates import PartialUpdates
 
 
 class _VariableType(type):
-    """Makes `Variable(...)` build the right kind, through the creator functions in force."""
+    """Makes `Variable(...)` create the right class, through the active creator functions."""
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         if cls is Variable:
@@ -71,7 +71,7 @@ _V2_ARGUMENTS = {
 }
 
 
-# Set by variable_scope: what the current scope says about resource variables (None when nothing).
+# Set by variable_scope: whether the current scope uses resource variables (None if it does not say).
 scope_use_resource: Callable[[], bool | None] = lambda: None  # noqa: E731
 
 
@@ -90,10 +90,10 @@ def _make(**kwargs: Any) -> Any:
 
 
 def _lifted(use_resource: bool, kwargs: dict[str, Any]) -> Any:
-    """A variable asked for inside of a function: it belongs to the program around it.
+    """Creates a variable that was requested inside a function. It belongs to the graph (or eager mode) around the function.
 
     Raises:
-        ValueError: its initial value is a tensor of the function, and the program around is a graph.
+        ValueError: its initial value is a tensor of the function, and the function is traced in a graph.
     """
     initial = kwargs.get("initial_value")
     if isinstance(initial, Tensor) and not getattr(initial, "is_eager", False) and initial.graph.building_function:
@@ -108,14 +108,14 @@ def _lifted(use_resource: bool, kwargs: dict[str, Any]) -> Any:
 
 
 class _Later:
-    """Stands for an initial value that a function computes when it is called."""
+    """A placeholder for an initial value that a function computes when it is called."""
 
     def __init__(self, value: Tensor) -> None:
         self.value = value
 
 
 def _initialized_by_function(kwargs: dict[str, Any]) -> ResourceVariable:
-    """A variable of eager mode whose initial value is a tensor of the function being traced: its first call assigns it."""
+    """An eager variable whose initial value is a tensor of the function being traced. The function's first call assigns it."""
     dtype = kwargs.get("dtype")
     initial = convert_to_tensor(kwargs["initial_value"], None if dtype is None else as_dtype(dtype).base_dtype)
     with init_scope():
@@ -131,25 +131,25 @@ def _initialized_by_function(kwargs: dict[str, Any]) -> ResourceVariable:
 
 
 class Variable(PartialUpdates, Trackable, metaclass=_VariableType):
-    """A tensor that outlives a run and can be assigned to.
+    """A tensor that persists between runs and can be assigned.
 
     Args (1.x form):
         initial_value: a tensor, a value, or a function returning one (called with no control dependencies).
-        trainable: whether optimizers change it by default (it joins TRAINABLE_VARIABLES).
-        collections: graph collections to join; GLOBAL_VARIABLES by default.
-        validate_shape: False lets assignments change the shape.
+        trainable: whether optimizers update it by default (it is added to TRAINABLE_VARIABLES).
+        collections: the graph collections to add it to; GLOBAL_VARIABLES by default.
+        validate_shape: if False, assignments may change the shape.
         caching_device: where to cache reads.
-        name: the variable's name; made unique.
+        name: the variable's name, which is made unique.
         variable_def: a VariableDef to recreate the variable from, with `import_scope`.
-        dtype: converts the initial value.
+        dtype: the dtype to convert the initial value to.
         expected_shape: deprecated and unused, as in TensorFlow.
         constraint: a function that optimizers apply to the value after updating it.
-        use_resource: whether to make a resource variable.
+        use_resource: whether to create a resource variable.
         synchronization, aggregation: how copies on several devices behave.
-        shape: the static shape, when the initial value's is more specific than wanted.
+        shape: the static shape, if it is less specific than that of the initial value.
 
     Raises:
-        ValueError: no initial value, or one without a static shape while `validate_shape`.
+        ValueError: there is no initial value, or it has no static shape although `validate_shape` is set.
     """
 
     is_tensor_like = True
@@ -160,7 +160,7 @@ class Variable(PartialUpdates, Trackable, metaclass=_VariableType):
     _static: Shape
     _name: str
     _element: Any  # the reference or handle
-    _snapshot: Any  # the value read when the variable was made
+    _snapshot: Any  # the value that was read when the variable was created
     _initial_value: Any
     _initializer_op: Any
 
@@ -247,7 +247,7 @@ class Variable(PartialUpdates, Trackable, metaclass=_VariableType):
     experimental_ref = ref
 
     def _settle(self, kwargs: dict[str, Any]) -> None:
-        """The arguments that both kinds treat alike."""
+        """Stores the arguments that both kinds treat alike."""
         trainable = kwargs.get("trainable")
         synchronization = kwargs.get("synchronization") or VariableSynchronization.AUTO
         if trainable is None:
@@ -291,7 +291,7 @@ class Variable(PartialUpdates, Trackable, metaclass=_VariableType):
         return self._element if as_ref else self.value()
 
     def initialized_value(self) -> Tensor:
-        """The value once it is initialized, else the initial value: for initializing one variable from another."""
+        """The value if it is initialized, else the initial value. Use it to initialize one variable from another."""
         with control_dependencies(None):
             return branches_and_loops.cond(self.is_initialized(), self.read_value, lambda: self._initial_value)
 
@@ -308,7 +308,7 @@ class Variable(PartialUpdates, Trackable, metaclass=_VariableType):
             raise RuntimeError("This operation is not supported when eager execution is enabled.")
 
     def load(self, value: Any, session: Any = None) -> None:
-        """Assigns a value from outside of the graph, without adding to it."""
+        """Assigns a value from outside the graph, without adding nodes."""
         if getattr(self._element, "is_eager", False):
             self.assign(value)
             return
@@ -341,14 +341,14 @@ class Variable(PartialUpdates, Trackable, metaclass=_VariableType):
         self._save_slice_info = save_slice_info
 
     def _saveable(self, name: str) -> Any:
-        """How the variable is saved under a name."""
+        """The saveable of the variable under a name."""
         raise NotImplementedError
 
     def _gather_saveables_for_checkpoint(self) -> dict[str, Callable[..., Any]]:
         return {VARIABLE_VALUE_KEY: lambda name="": self._saveable(name or self._shared_name)}
 
     def to_proto(self, export_scope: str | None = None) -> Any:
-        """The variable as a VariableDef, with names relative to `export_scope`; None when it lies outside of it."""
+        """The variable as a VariableDef, with names relative to `export_scope`; None if it is outside that scope."""
         self._need_graph()
         if export_scope is not None and not self._name.startswith(export_scope):
             return None
@@ -374,12 +374,12 @@ class Variable(PartialUpdates, Trackable, metaclass=_VariableType):
 
     @staticmethod
     def from_proto(variable_def: Any, import_scope: str | None = None) -> Variable:
-        """The variable that `variable_def` describes, whose ops are in the graph already."""
+        """Recreates the variable that `variable_def` describes. Its ops must be in the graph already."""
         kind = ResourceVariable if variable_def.is_resource else RefVariable
         return kind(variable_def=variable_def, import_scope=import_scope)
 
     def _settle_proto(self, variable_def: Any, import_scope: str | None) -> None:
-        """What both kinds read from a VariableDef beside their ops."""
+        """Reads the fields of a VariableDef that both kinds share."""
         self._caching_device = None
         self._settle(
             {
@@ -426,11 +426,11 @@ export(v1="Variable")(Variable)
 
 @export(v2="Variable")
 class VariableV2Form(Variable):
-    """The 2.x constructor of `Variable`: always a resource variable. All variables are instances of it."""
+    """The 2.x constructor of `Variable`: it always creates a resource variable. All variables are instances of it."""
 
 
 def _initial_tensor(initial_value: Any, dtype: Any, in_scope: bool) -> Any:
-    """The initial value as a tensor, in the scope TensorFlow makes it in."""
+    """The initial value as a tensor, in the same scope as in TensorFlow."""
     wanted = None if dtype is None else as_dtype(dtype).base_dtype
     if callable(initial_value) and not isinstance(initial_value, (Tensor, Variable)):
         with name_scope("Initializer"), device(None):
@@ -440,7 +440,7 @@ def _initial_tensor(initial_value: Any, dtype: Any, in_scope: bool) -> Any:
 
 
 class MadeVariable(Variable):
-    """How both kinds come to be: from an initial value, or from a VariableDef that names their parts."""
+    """Construction of both kinds: from an initial value, or from a VariableDef."""
 
     def __init__(
         self,
@@ -489,15 +489,15 @@ class MadeVariable(Variable):
             with graph._attr_scope({"_class": (f"loc:@{self._name}",)}):
                 initial = _initial_tensor(initial_value, dtype, isinstance(self, ResourceVariable))
             self._initial_value = initial
-            # A handle keeps the shape of its initial value; assignments may still change it.
+            # A handle keeps the shape of its initial value, although assignments may change it.
             known = initial.static_shape if validate_shape or isinstance(self, ResourceVariable) else Shape(None)
             self._static = known if shape is None else as_shape(shape)
             self._build(graph, initial, scope)
-            self._name = self._element.op.name  # a name of no letters gives way to the op's
+            self._name = self._element.op.name  # an empty name is replaced by the op's
         self._join_collections(collections)
 
     def _build(self, graph: Any, initial: Tensor, scope: str) -> None:
-        """Adds the variable's own op, its initializer and its first read."""
+        """Adds the variable's op, its initializer and its first read."""
         raise NotImplementedError
 
     def _make_eager(self, initial_value: Any, dtype: Any, name: str | None, shape: Any) -> None:
@@ -520,18 +520,18 @@ class MadeVariable(Variable):
         self._settle_proto(variable_def, import_scope)
 
     def _adopt(self) -> None:
-        """Takes dtype and shape from the op that a VariableDef named."""
+        """Takes dtype and shape from the op that a VariableDef names."""
         raise NotImplementedError
 
 
 def _slice_spec(variable: Variable) -> str:
-    """Which part of a partitioned variable one is, as save ops spell it."""
+    """The part of a partitioned variable in the notation of save ops."""
     info = variable._get_save_slice_info()
     return "" if info is None else info.spec
 
 
 class RefVariable(MadeVariable):
-    """A 1.x variable: an op whose output is a reference that others update."""
+    """A 1.x variable: an op whose output is a mutable reference."""
 
     def _build(self, graph: Any, initial: Tensor, scope: str) -> None:
         if self._validate_shape and not initial.static_shape.known:
@@ -558,10 +558,10 @@ class RefVariable(MadeVariable):
         return self._element
 
     def set_shape(self, shape: Any) -> None:
-        """Merges what is known of the shape.
+        """Refines the static shape.
 
         Raises:
-            ValueError: `shape` contradicts what is known.
+            ValueError: `shape` contradicts the static shape.
         """
         self._element.set_shape(shape)
         self._snapshot.set_shape(shape)
@@ -571,21 +571,21 @@ class RefVariable(MadeVariable):
         return state_ops.IS_VARIABLE_INITIALIZED(self._element, name=name)
 
     def assign(self, value: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True) -> Any:
-        """Sets the value; returns it (the op, with `read_value` False)."""
+        """Assigns `value`. Returns the updated value, or the op if `read_value` is False."""
         result = state_ops.ASSIGN(self._element, value, use_locking=use_locking, name=name)
         return result if read_value else result.op
 
     def assign_add(
         self, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True
     ) -> Any:
-        """Adds `delta`; returns the new value (the op, with `read_value` False)."""
+        """Adds `delta`. Returns the updated value, or the op if `read_value` is False."""
         result = state_ops.ASSIGN_ADD(self._element, delta, use_locking=use_locking, name=name)
         return result if read_value else result.op
 
     def assign_sub(
         self, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True
     ) -> Any:
-        """Subtracts `delta`; returns the new value (the op, with `read_value` False)."""
+        """Subtracts `delta`. Returns the updated value, or the op if `read_value` is False."""
         result = state_ops.ASSIGN_SUB(self._element, delta, use_locking=use_locking, name=name)
         return result if read_value else result.op
 
@@ -602,10 +602,10 @@ class RefVariable(MadeVariable):
 
 
 class ResourceVariable(MadeVariable):
-    """A variable behind a handle: reads are explicit and see whole values."""
+    """A resource variable: it has a handle, and reads are explicit and atomic."""
 
-    _cached: Tensor | None = None  # the value on the caching device, which stands for all later reads
-    initialized_by_function = False  # the first call of the function that made it assigns its initial value
+    _cached: Tensor | None = None  # the value on the caching device, used for all later reads
+    initialized_by_function = False  # the first call of the function that created it assigns its initial value
 
     def _build(self, graph: Any, initial: Tensor, scope: str) -> None:
         self._dtype = initial.dtype.base_dtype
@@ -673,7 +673,7 @@ class ResourceVariable(MadeVariable):
         return complex(self.value())  # type: ignore[arg-type]
 
     def __deepcopy__(self, memo: Any) -> ResourceVariable:
-        """A new variable with the same value (eager mode).
+        """Creates a variable with the same value (eager mode).
 
         Raises:
             NotImplementedError: in graph mode.
@@ -708,7 +708,7 @@ class ResourceVariable(MadeVariable):
         return value
 
     def _after(self, update: Any, read_value: bool) -> Any:
-        """What an assignment returns: the op, or (as TensorFlow does) something to read the new value from."""
+        """The result of an assignment: the op or, as in TensorFlow, an object that reads the updated value."""
         if context.executing_eagerly():
             return self if read_value else None
         if not read_value:
@@ -716,7 +716,7 @@ class ResourceVariable(MadeVariable):
         return UnreadVariable(self, update)
 
     def assign(self, value: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True) -> Any:
-        """Sets the value; returns it (the op, with `read_value` False)."""
+        """Assigns `value`. Returns the updated value, or the op if `read_value` is False."""
         update = state_ops.ASSIGN_VARIABLE_OP(
             self._element, self._checked(value), validate_shape=self._validate_shape, name=name
         )
@@ -725,14 +725,14 @@ class ResourceVariable(MadeVariable):
     def assign_add(
         self, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True
     ) -> Any:
-        """Adds `delta`; returns the new value (the op, with `read_value` False)."""
+        """Adds `delta`. Returns the updated value, or the op if `read_value` is False."""
         delta = convert_to_tensor(delta, self._dtype)
         return self._after(state_ops.ASSIGN_ADD_VARIABLE_OP(self._element, delta, name=name), read_value)
 
     def assign_sub(
         self, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True
     ) -> Any:
-        """Subtracts `delta`; returns the new value (the op, with `read_value` False)."""
+        """Subtracts `delta`. Returns the updated value, or the op if `read_value` is False."""
         delta = convert_to_tensor(delta, self._dtype)
         return self._after(state_ops.ASSIGN_SUB_VARIABLE_OP(self._element, delta, name=name), read_value)
 
@@ -757,12 +757,12 @@ class ResourceVariable(MadeVariable):
         return self._after(by_handle(self._element, indices, updates, name=name), True)
 
     def sparse_read(self, indices: Any, name: str | None = None) -> Tensor:
-        """Rows of the variable, without reading the others."""
+        """Gathers rows of the variable without reading the others."""
         with name_scope("Gather" if name is None else name) as scope:
             return gather_ops.RESOURCE_GATHER(self._element, indices, dtype=self._dtype, name=scope)
 
     def gather_nd(self, indices: Any, name: str | None = None) -> Tensor:
-        """Elements or slices of the variable at coordinates."""
+        """Gathers elements or slices of the variable at coordinates."""
         with name_scope("GatherNd" if name is None else name) as scope:
             value = gather_ops.RESOURCE_GATHER_ND(self._element, indices, dtype=self._dtype, name=scope)
         return shaping.identity(value)

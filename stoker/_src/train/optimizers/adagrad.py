@@ -1,4 +1,4 @@
-"""Adagrad and its relatives: a learning rate for each element, from the gradients it has seen."""
+"""Adagrad and related optimizers: each element has its own learning rate, which depends on its past gradients."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from stoker._src.train.optimizers.rule_optimizer import Number, RuleOptimizer
 
 
 def constant_slot(optimizer: Optimizer, var: Any, number: float, slot_name: str, op_name: str) -> None:
-    """Makes a slot of `var` that starts at `number` everywhere, from a constant beside the variable."""
+    """Creates a slot of `var` that is initialized to `number`, from a constant on the variable's device."""
     with beside(var):
         initial = constants.constant(number, var.dtype.base_dtype, shape=var.static_shape)
     optimizer._get_or_make_slot(var, initial, slot_name, op_name)
@@ -34,7 +34,7 @@ class AdagradOptimizer(RuleOptimizer):
 
     Args:
         learning_rate: a number, a tensor, or a function that returns one.
-        initial_accumulator_value: what the accumulator starts at.
+        initial_accumulator_value: the initial value of the accumulator.
         use_locking: see `Optimizer`.
         name: the name of the training op and of the slots.
 
@@ -84,8 +84,8 @@ class ProximalAdagradOptimizer(RuleOptimizer):
 
     Args:
         learning_rate: a number or a tensor.
-        initial_accumulator_value: what the accumulator starts at.
-        l1_regularization_strength, l2_regularization_strength: l1 and l2, not negative.
+        initial_accumulator_value: the initial value of the accumulator.
+        l1_regularization_strength, l2_regularization_strength: l1 and l2, at least zero.
         use_locking: see `Optimizer`.
         name: the name of the training op and of the slots.
 
@@ -128,20 +128,20 @@ class ProximalAdagradOptimizer(RuleOptimizer):
 
 @export(v1="train.AdagradDAOptimizer")
 class AdagradDAOptimizer(RuleOptimizer):
-    """Adagrad in its dual averaging form (Duchi, Hazan and Singer, 2011), which gives sparse linear models.
+    """Adagrad with dual averaging (Duchi, Hazan and Singer, 2011), which gives sparse linear models.
 
     G += g;  H += g^2;  t = global_step + 1
     var = -learning_rate * sign(G) * max(|G| - l1 * t, 0) / (l2 * t * learning_rate + sqrt(H))
 
-    A row that was not named for some steps is, when it is next, what it had been if it had been updated all along. Slots, as
+    A row that is missing in some sparse gradients is later as if it had been updated in every step. Slots, as
     named in checkpoints: `<var>/AdagradDA` (G, `gradient_accumulator`) and `<var>/AdagradDA_1` (H,
     `gradient_squared_accumulator`).
 
     Args:
         learning_rate: a number or a tensor.
         global_step: the variable that counts steps.
-        initial_gradient_squared_accumulator_value: what H starts at.
-        l1_regularization_strength, l2_regularization_strength: l1 and l2, not negative.
+        initial_gradient_squared_accumulator_value: the initial value of H.
+        l1_regularization_strength, l2_regularization_strength: l1 and l2, at least zero.
         use_locking: see `Optimizer`.
         name: the name of the training op and of the slots.
 
@@ -185,7 +185,7 @@ class AdagradDAOptimizer(RuleOptimizer):
 
     def _prepare(self) -> None:
         super()._prepare()
-        # The step that is being made: the counter counts those that are done.
+        # The number of the current step. The counter holds the number of finished steps.
         step = shaping.identity(self._global_step)
         self._step = casting.cast(
             arithmetic.ADD_V2(step, convert_to_tensor(1, step.dtype.base_dtype), name="add"), "int64"
@@ -208,7 +208,7 @@ class AdagradDAOptimizer(RuleOptimizer):
 
 @export(v1="train.AdadeltaOptimizer")
 class AdadeltaOptimizer(RuleOptimizer):
-    """Adadelta (Zeiler, 2012); with a learning rate of 1 the paper's form.
+    """Adadelta (Zeiler, 2012). With a learning rate of 1, this is the paper's form.
 
     accum = rho * accum + (1 - rho) * g^2
     update = sqrt(accum_update + epsilon) / sqrt(accum + epsilon) * g

@@ -25,8 +25,8 @@ class AdamOptimizer(RuleOptimizer):
     m = beta1 * m + (1 - beta1) * g;  v = beta2 * v + (1 - beta2) * g^2
     var -= learning_rate * sqrt(1 - beta2^t) / (1 - beta1^t) * m / (sqrt(v) + epsilon)
 
-    `epsilon` is therefore the paper's "epsilon hat": torch.optim.Adam divides by the corrected sqrt(v) instead, and the two
-    differ in the first steps. A sparse gradient does the same as the dense one it stands for: all rows decay and move.
+    `epsilon` is therefore the paper's "epsilon hat". torch.optim.Adam divides by the corrected sqrt(v) instead, so the two
+    differ in the first steps. A sparse gradient has the same effect as the equal dense one: all rows decay and move.
 
     Slots, as named in checkpoints: `<var>/Adam` (`m`) and `<var>/Adam_1` (`v`); shared by all variables: `beta1_power`
     (beta1^t) and `beta2_power` (beta2^t).
@@ -66,13 +66,13 @@ class AdamOptimizer(RuleOptimizer):
         return self._get_non_slot_variable("beta1_power", graph), self._get_non_slot_variable("beta2_power", graph)
 
     def _powers(self, var: Any) -> list[Any]:
-        """beta1^t and beta2^t for `var`: those of its dtype are read by the op that uses them, as in TensorFlow's graphs."""
+        """beta1^t and beta2^t for `var`. If they have its dtype, the op reads them directly, as in TensorFlow's graphs."""
         dtype = var.dtype.base_dtype
         powers = self._get_beta_accumulators()
         return [power if power.dtype.base_dtype is dtype else casting.cast(power, dtype) for power in powers]
 
     def _create_slots(self, var_list: list[Any]) -> None:
-        # The powers live with the first variable by name, so that all replicas of a program agree on the place.
+        # The powers are placed with the first variable by name, so that all replicas agree on the place.
         first = min(var_list, key=lambda var: var.name)
         for name, start in (("beta1_power", self._beta1), ("beta2_power", self._beta2)):
             self._create_non_slot_variable(self._call_if_callable(start), name, first)
@@ -103,7 +103,7 @@ class AdamOptimizer(RuleOptimizer):
             return x.value()
 
     def _sparse(self, grad: Any, var: Any, indices: Any, add_rows: Any) -> Any:
-        """The update by rows: all of m and v decay, the rows are added, and all of var moves."""
+        """The update for sparse gradients: all of m and v decay, the rows are added, and all of var moves."""
         power1, power2 = self._powers(var)
         rate, beta1, beta2, epsilon = self._numbers(var, ("_lr_t", "_beta1_t", "_beta2_t", "_epsilon_t"))
         rate = rate * unary_functions.sqrt(1 - power2) / (1 - power1)

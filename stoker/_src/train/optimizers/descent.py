@@ -1,4 +1,4 @@
-"""Gradient descent, plain, proximal, and with momentum."""
+"""Gradient descent: plain, proximal, and with momentum."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class GradientDescentOptimizer(RuleOptimizer):
     def _rule(self) -> UpdateOps:
         return GRADIENT_DESCENT
 
-    # Adding is right for rows that are named more than once, so nothing is summed up first.
+    # Scatter-add is correct for repeated rows, so they are not summed first.
 
     def _apply_sparse_duplicate_indices(self, grad: Any, var: Any) -> Any:
         delta = arithmetic.multiply(grad.values, *self._numbers(var, self._before), name="mul")
@@ -53,7 +53,7 @@ class ProximalGradientDescentOptimizer(RuleOptimizer):
 
     Args:
         learning_rate: a number or a tensor.
-        l1_regularization_strength, l2_regularization_strength: l1 and l2, not negative.
+        l1_regularization_strength, l2_regularization_strength: l1 and l2, at least zero.
         use_locking: see `Optimizer`.
         name: the name of the training op.
     """
@@ -87,19 +87,19 @@ class MomentumOptimizer(RuleOptimizer):
     """Gradient descent with momentum.
 
     accumulation = momentum * accumulation + g
-    var -= learning_rate * accumulation                        or, with Nesterov's look ahead,
+    var -= learning_rate * accumulation                        or, with Nesterov momentum,
     var -= learning_rate * (g + momentum * accumulation)
 
-    Rows that a sparse gradient does not name keep both their value and their accumulation. Slot, as named in
+    Rows that a sparse gradient does not contain keep their value and their accumulation. Slot, as named in
     checkpoints: `<var>/Momentum` (`momentum`).
 
     Args:
         learning_rate: a number, a tensor, or a function that returns one.
-        momentum: likewise.
+        momentum: a number, a tensor, or a function that returns one.
         use_locking: see `Optimizer`.
         name: the name of the training op and of the slots.
-        use_nesterov: whether to look ahead (Sutskever et al., 2013). Gradients are taken at the variables' values as
-            they are: what is trained are the paper's values after the look ahead.
+        use_nesterov: whether to use Nesterov momentum (Sutskever et al., 2013). Gradients are taken at the current values of
+            the variables, which correspond to the paper's values after the look-ahead step.
     """
 
     _slot_names = ("momentum",)

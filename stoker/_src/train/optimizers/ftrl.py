@@ -13,28 +13,28 @@ from stoker._src.train.optimizers.rule_optimizer import Number, RuleOptimizer
 
 @export(v1="train.FtrlOptimizer")
 class FtrlOptimizer(RuleOptimizer):
-    """Follow the regularized leader (McMahan et al., 2013), with an L2 shrinkage of its own.
+    """Follow the regularized leader (McMahan et al., 2013), with additional L2 shrinkage.
 
     With p = learning_rate_power:
     n = accum + g^2;  s = (n^-p - accum^-p) / learning_rate
     linear += g + 2 * l2_shrinkage * var - s * var
     var = (sign(linear) * l1 - linear) / (n^-p / learning_rate + 2 * l2) where |linear| > l1, else 0;  accum = n
 
-    The shrinkage penalizes the size of weights without a part in the accumulator, and for a sparse gradient acts on the rows it
-    names. Slots, as named in checkpoints: `<var>/Ftrl` (`accum`) and `<var>/Ftrl_1` (`linear`), or the names given.
+    The shrinkage penalizes large weights without changing the accumulator. For a sparse gradient it applies only to the rows
+    of the gradient. Slots, as named in checkpoints: `<var>/Ftrl` (`accum`) and `<var>/Ftrl_1` (`linear`), or the given names.
 
     Args:
         learning_rate: a number, a tensor, or a function that returns one.
         learning_rate_power: zero or less; zero for a fixed learning rate.
-        initial_accumulator_value: what the accumulator starts at, zero or more.
+        initial_accumulator_value: the initial value of the accumulator, at least zero.
         l1_regularization_strength, l2_regularization_strength: l1 and l2, zero or more.
         use_locking: see `Optimizer`.
         name: the name of the training op and of the slots.
-        accum_name, linear_name: names for the slots' variables.
+        accum_name, linear_name: names for the variables of the slots.
         l2_shrinkage_regularization_strength: zero or more.
 
     Raises:
-        ValueError: a number out of its range.
+        ValueError: a number is out of range.
     """
 
     _slot_names = ("accum", "linear")

@@ -1,4 +1,4 @@
-"""Loss scales: factors that keep gradients in 16-bit numbers from vanishing."""
+"""Loss scales: factors that keep 16-bit gradients from underflowing."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ from stoker._src.train.optimizers.optimizer import variables_graph
     v1=("mixed_precision.LossScale", "mixed_precision.experimental.LossScale"),
 )
 class LossScale(Trackable, abc.ABC):
-    """The base of loss scales. Calling one gives the scale, a float32 scalar."""
+    """The base of loss scales. Calling one returns the scale, a float32 scalar."""
 
     def __init__(self) -> None:
         self._weights: dict[Any, Any] = {}
 
     @abc.abstractmethod
     def __call__(self) -> Any:
-        """The scale as it is now: it changes only when the op of `update` has run."""
+        """The current scale. It changes only when the op returned by `update` runs."""
 
     @abc.abstractmethod
     def update(self, grads: Any) -> tuple[Any, Any]:
-        """Adjusts the scale to gradients (already divided by it; Nones do not count).
+        """Adjusts the scale to the gradients, which are already divided by it. None entries are ignored.
 
         Returns:
-            (an op that updates the scale, or None in eager mode; whether the gradients should be applied).
+            (an op that updates the scale, or None in eager mode; whether to apply the gradients).
         """
 
     @abc.abstractmethod
@@ -48,11 +48,11 @@ class LossScale(Trackable, abc.ABC):
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Any:
-        """A loss scale made from what `get_config` returned."""
+        """Creates a loss scale from the result of `get_config`."""
         return cls(**config)
 
     def _add_weight(self, name: str, initial_value: Any, dtype: Any = None) -> Any:
-        """A variable of the scale in the current graph (or of eager mode); the one that is there, if it is."""
+        """Creates or returns a variable of the scale in the current graph (or in eager mode)."""
         key = (name, variables_graph())
         found = self._weights.get(key)
         if found is None:
@@ -76,13 +76,13 @@ class LossScale(Trackable, abc.ABC):
     v1=("mixed_precision.FixedLossScale", "mixed_precision.experimental.FixedLossScale"),
 )
 class FixedLossScale(LossScale):
-    """A scale that stays.
+    """A constant scale.
 
     Args:
         loss_scale_value: a Python number, at least 1.
 
     Raises:
-        ValueError: it is smaller, or no number.
+        ValueError: the value is below 1 or not a number.
     """
 
     def __init__(self, loss_scale_value: float) -> None:
@@ -97,7 +97,7 @@ class FixedLossScale(LossScale):
         return convert_to_tensor(self._loss_scale_value)
 
     def update(self, grads: Any) -> tuple[Any, Any]:
-        """Changes nothing, and always says to apply."""
+        """Does nothing. The gradients are always applied."""
         return None if context.executing_eagerly() else grouping.no_op(), True
 
     def get_config(self) -> dict[str, Any]:
@@ -108,7 +108,7 @@ class FixedLossScale(LossScale):
 
 
 def _all_finite(grads: Any) -> Tensor:
-    """Whether every number of every gradient is finite."""
+    """Whether all elements of all gradients are finite."""
     checks = []
     for gradient in grads:
         if gradient is not None:
@@ -124,14 +124,14 @@ def _all_finite(grads: Any) -> Tensor:
     v1=("mixed_precision.DynamicLossScale", "mixed_precision.experimental.DynamicLossScale"),
 )
 class DynamicLossScale(LossScale):
-    """A scale that grows while gradients stay finite, and shrinks when they do not.
+    """A scale that grows while gradients are finite, and shrinks when they are not.
 
-    After `increment_period` steps in a row with finite gradients it is multiplied by `multiplier`, unless that were infinite. A
-    gradient that is not finite divides it (to no less than 1), starts the count anew, and says not to apply the gradients.
+    After `increment_period` consecutive steps with finite gradients, it is multiplied by `multiplier` if the result is finite. A
+    gradient that is not finite divides it (down to 1), resets the count, and the gradients are not applied.
 
     Args:
-        initial_loss_scale: what it starts at.
-        increment_period: steps between increases.
+        initial_loss_scale: the initial scale.
+        increment_period: the number of steps between increases.
         multiplier: the factor.
     """
 
@@ -166,10 +166,10 @@ class DynamicLossScale(LossScale):
         return self._state()[0].value()
 
     def update(self, grads: Any) -> tuple[Any, Any]:
-        """Counts a good step, or shrinks the scale; says to apply when all gradients are finite."""
+        """Counts a good step or shrinks the scale. The gradients are applied if all are finite."""
         scale, good = self._state()
         finite = _all_finite(grads)
-        with name_scope(None, "cond"):  # what TensorFlow does in a branch
+        with name_scope(None, "cond"):  # TensorFlow does this in a branch of that name
             select = selection.SELECT
             now: Any = scale.value()
             count = arithmetic.ADD_V2(good.value(), constants.constant(1, dtypes.int64))
@@ -201,10 +201,10 @@ class DynamicLossScale(LossScale):
 
 
 def get(identifier: Any) -> LossScale:
-    """A loss scale from a number, "dynamic", or a loss scale.
+    """Converts a number, "dynamic", or a loss scale to a loss scale.
 
     Raises:
-        ValueError: anything else.
+        ValueError: the argument is of another type.
     """
     if isinstance(identifier, LossScale):
         return identifier

@@ -1,4 +1,4 @@
-"""Training with 16-bit numbers: an optimizer that scales the loss, and the switch for rewriting graphs."""
+"""Mixed precision training: an optimizer with loss scaling, and the switch for the graph rewrite."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from stoker._src.train.optimizers.optimizer import Optimizer
 
 @export(v1=("train.experimental.MixedPrecisionLossScaleOptimizer", "mixed_precision.MixedPrecisionLossScaleOptimizer"))
 class MixedPrecisionLossScaleOptimizer(Optimizer):
-    """An optimizer around another: the loss is multiplied by a scale, and the gradients divided by it.
+    """Wraps an optimizer: multiplies the loss by a scale, and divides the gradients by it.
 
-    With a scale that changes, gradients that are not finite are not applied.
+    With a dynamic scale, gradients that are not finite are not applied.
 
     Args:
-        opt: the optimizer that makes the updates.
+        opt: the optimizer that applies the updates.
         loss_scale: a number, "dynamic", or a LossScale.
 
     Raises:
-        ValueError: `opt` is not an optimizer, or the scale is not one.
+        ValueError: `opt` is not an optimizer, or `loss_scale` is invalid.
     """
 
     def __init__(self, opt: Any, loss_scale: Any) -> None:
@@ -49,7 +49,7 @@ class MixedPrecisionLossScaleOptimizer(Optimizer):
         colocate_gradients_with_ops: bool = False,
         grad_loss: Any = None,
     ) -> list[tuple[Any, Any]]:
-        """(gradient, variable) pairs as of the wrapped optimizer, computed of the scaled loss and divided by the scale.
+        """The (gradient, variable) pairs of the wrapped optimizer, computed from the scaled loss and divided by the scale.
 
         Args:
             As for `Optimizer.compute_gradients`.
@@ -75,13 +75,15 @@ class MixedPrecisionLossScaleOptimizer(Optimizer):
         return gradient * casting.cast(inverse, gradient.dtype.base_dtype)
 
     def apply_gradients(self, grads_and_vars: Any, global_step: Any = None, name: str | None = None) -> Any:
-        """Applies the gradients by the wrapped optimizer if the scale says so, and updates the scale.
+        """Applies the gradients with the wrapped optimizer if the scale allows it, and updates the scale.
 
         Args:
             As for `Optimizer.apply_gradients`.
         """
         pairs = list(grads_and_vars)
-        if isinstance(self._loss_scale, loss_scales.FixedLossScale):  # nothing to update, and every step is applied
+        if isinstance(
+            self._loss_scale, loss_scales.FixedLossScale
+        ):  # a fixed scale needs no update, and every step is applied
             return self._optimizer.apply_gradients(pairs, global_step, name)
         updated, should_apply = self._loss_scale.update([gradient for gradient, _ in pairs])
 
@@ -95,7 +97,7 @@ class MixedPrecisionLossScaleOptimizer(Optimizer):
                 apply()
             return None
         else:
-            # Slots are made outside of the branch, where everybody finds them, but named as by TensorFlow, which makes them in it:
+            # Slots are created outside of the branch, so that they can be found, but are named as in TensorFlow, which creates them inside:
             # Adam's powers are cond_1/beta1_power and cond_1/beta2_power in its checkpoints.
             with name_scope(None, "cond"):
                 self._optimizer._create_slots([variable for gradient, variable in pairs if gradient is not None])
@@ -109,7 +111,7 @@ class MixedPrecisionLossScaleOptimizer(Optimizer):
         return self._optimizer.get_slot(var, name)
 
     def get_slot_names(self) -> list[str]:
-        """The slots of the wrapped optimizer."""
+        """The slot names of the wrapped optimizer."""
         return self._optimizer.get_slot_names()
 
     def variables(self) -> list[Any]:
@@ -133,20 +135,20 @@ class MixedPrecisionLossScaleOptimizer(Optimizer):
     "train.experimental.enable_mixed_precision_graph_rewrite", v1="mixed_precision.enable_mixed_precision_graph_rewrite"
 )
 def enable_mixed_precision_graph_rewrite(opt: Any, loss_scale: Any = "dynamic") -> Any:
-    """Lets sessions compute in 16 bits what they can, and wraps an optimizer with loss scaling.
+    """Enables mixed precision in sessions, and wraps an optimizer with loss scaling.
 
-    Sessions (and `tf.function`s) made from now on run products, convolutions and what lies between them in float16 on a GPU
-    and in bfloat16 on a CPU; sums, exponentials, statistics, variables and their updates stay in float32, and fetched
-    values have the dtype their tensors declare. A session logs at INFO how many ops it converted;
-    RunOptions(output_partition_graphs=True) shows which. Gradients must go through the optimizer that is returned, not
-    through `tf.gradients` or a tape, for their scale is taken out there.
+    Sessions (and `tf.function`s) created afterwards run products, convolutions and the ops between them in float16 on a GPU
+    and in bfloat16 on a CPU. Sums, exponentials, statistics, variables and their updates stay in float32. Fetched
+    values have the declared dtype of their tensors. A session logs at INFO how many ops it converted, and
+    RunOptions(output_partition_graphs=True) shows which. Gradients must be computed by the returned optimizer, not
+    by `tf.gradients` or a tape, because the optimizer removes the scale.
 
     Args:
         opt: an optimizer.
         loss_scale: a number, "dynamic", or a LossScale.
 
     Raises:
-        ValueError: `opt` is not an optimizer, or scales the loss already; `loss_scale` is not one.
+        ValueError: `opt` is not an optimizer or already scales the loss, or `loss_scale` is invalid.
     """
     if settings.sessions_without_rewrite:
         tf_logging.warning(
@@ -173,7 +175,7 @@ def enable_mixed_precision_graph_rewrite(opt: Any, loss_scale: Any = "dynamic") 
     v1="mixed_precision.disable_mixed_precision_graph_rewrite",
 )
 def disable_mixed_precision_graph_rewrite() -> None:
-    """Sessions made from now on compute in the dtypes of their graphs. Optimizers that were wrapped keep scaling the loss."""
+    """Disables mixed precision in sessions created afterwards. Wrapped optimizers continue to scale the loss."""
     if not settings.mixed_precision_rewrite:
         tf_logging.warning("disable_mixed_precision_graph_rewrite() called when mixed precision is already disabled.")
     settings.mixed_precision_rewrite = False

@@ -25,10 +25,10 @@ _AVERAGED = (dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64)
 def assign_moving_average(
     variable: Any, value: Any, decay: Any, zero_debias: bool = True, name: str | None = None
 ) -> Any:
-    """variable -= (1 - decay) * (variable - value); returns the new value, or the variable in eager mode.
+    """Updates variable -= (1 - decay) * (variable - value). Returns the updated value, or the variable in eager mode.
 
-    With `zero_debias` the variable holds the average divided by 1 - decay^updates, as if it had not started at zero (Kingma
-    and Ba, 2014, section 3); the undivided average and the count are kept in the variables `<variable>/biased` and
+    With `zero_debias`, the variable holds the average divided by 1 - decay^updates, which corrects for its start at zero (Kingma
+    and Ba, 2014, section 3). The uncorrected average and the count are kept in the variables `<variable>/biased` and
     `<variable>/local_step`.
     """
     with name_scope(name, "AssignMovingAvg", [variable, value, decay]) as scope:
@@ -47,14 +47,14 @@ def assign_moving_average(
 def weighted_moving_average(
     value: Any, decay: Any, weight: Any, truediv: bool = True, collections: Any = None, name: str | None = None
 ) -> Any:
-    """The moving average of value * weight divided by that of weight, both updated when it is computed.
+    """The moving average of value * weight, divided by that of weight. Both averages are updated when it is computed.
 
     Args:
         value: a tensor.
-        decay: how much of the averages is kept at each update.
+        decay: the fraction of the averages that is kept at each update.
         weight: a tensor that broadcasts to `value`.
-        truediv: divide integers as real numbers.
-        collections: of the two variables, `<name>/value_x_weight` and `<name>/weight`.
+        truediv: whether to divide integers as floating point numbers.
+        collections: the collections of the two variables, `<name>/value_x_weight` and `<name>/weight`.
         name: the name scope ("WeightedMovingAvg").
     """
     collections = [GraphKeys.GLOBAL_VARIABLES] if collections is None else collections
@@ -80,7 +80,7 @@ def _read(variable: Any) -> Any:
 
 
 def _assigned(function: Any, variable: Any, value: Any, scope: str | None = None) -> Any:
-    """Calls an assignment, named by the scope it completes where that can be an op of its own."""
+    """Calls an assignment, named after its scope if it can be a single op."""
     if isinstance(variable, ResourceVariable):
         return function(variable, value)
     return function(variable, value, name=scope)
@@ -113,7 +113,7 @@ def _debias_variables(variable: Any) -> tuple[Any, Any]:
 
 @export("train.ExponentialMovingAverage")
 class ExponentialMovingAverage:
-    """Keeps shadows of variables that follow them slowly: shadow -= (1 - decay) * (shadow - variable).
+    """Maintains shadow variables that are moving averages: shadow -= (1 - decay) * (shadow - variable).
 
         ema = tf.train.ExponentialMovingAverage(0.999)
         with tf.control_dependencies([train]):
@@ -123,9 +123,9 @@ class ExponentialMovingAverage:
     The shadow of `w` is the variable `w/ExponentialMovingAverage`.
 
     Args:
-        decay: close to 1; a number or tensor.
-        num_updates: a count that lowers the decay of early updates to (1 + num_updates) / (10 + num_updates).
-        zero_debias: whether averages of tensors, which start at zero, are corrected for that.
+        decay: a number or tensor close to 1.
+        num_updates: a counter. The decay is limited to (1 + num_updates) / (10 + num_updates), which lowers it in early updates.
+        zero_debias: whether to correct averages of tensors, which start at zero, for that bias.
         name: the name of the ops and of the shadows.
     """
 
@@ -142,16 +142,16 @@ class ExponentialMovingAverage:
         return self._name
 
     def apply(self, var_list: Any = None) -> Any:
-        """An op that updates the shadows of `var_list` (in eager mode, does it); the shadows are made when first asked for.
+        """Returns an op that updates the shadows of `var_list` (in eager mode, updates them). Shadows are created on first use.
 
-        The shadow of a variable starts at its initial value, that of a tensor at zero. Averaged variables join
+        The shadow of a variable starts at its initial value, and that of a tensor at zero. The variables are added to
         MOVING_AVERAGE_VARIABLES.
 
         Args:
             var_list: variables and tensors; the trainable variables by default.
 
         Raises:
-            TypeError: one of them does not hold floating point numbers, or is a tensor in eager mode.
+            TypeError: an entry is not floating point, or is a tensor in eager mode.
         """
         if var_list is None:
             var_list = variable_functions.trainable_variables()
@@ -166,7 +166,7 @@ class ExponentialMovingAverage:
             if var.dtype.base_dtype not in _AVERAGED:
                 raise TypeError(f"The variables must be half, float, or double: {getattr(var, 'name', var)}")
             if var.ref() not in self._averages:
-                # Inside of a function that is being built, shadows belong to the program around it.
+                # While a function is traced, shadows belong to the graph around it.
                 with init_scope() if isinstance(var, Variable) and slot_creator.is_eager(var) else nullcontext():
                     self._make_shadow(var)
         with name_scope(self._name) as scope:
@@ -202,7 +202,7 @@ class ExponentialMovingAverage:
         return self._averages.get(var.ref())
 
     def average_name(self, var: Any) -> str:
-        """The name of the shadow of `var`, whether it exists yet or not."""
+        """The name of the shadow of `var`, whether or not it exists yet."""
         shadow = self._averages.get(var.ref())
         if shadow is not None:
             return shadow._name
@@ -211,13 +211,13 @@ class ExponentialMovingAverage:
         return graph.unique_name(f"{owner}/{self._name}", mark_as_used=False)
 
     def variables_to_restore(self, moving_avg_variables: Any = None) -> dict[str, Any]:
-        """What to give a Saver so that averaged variables are restored from their shadows.
+        """A map for a Saver that restores averaged variables from their shadows.
 
         Args:
-            moving_avg_variables: those to restore from shadows; by default the averaged and the trainable ones.
+            moving_avg_variables: the variables to restore from shadows; by default the averaged and the trainable ones.
 
         Returns:
-            Names in the checkpoint to variables: the shadow's name for those, its own name for every other global variable.
+            A dict from names in the checkpoint to variables: the shadow's name for those, and its own name for every other global variable.
         """
         if moving_avg_variables is None:
             chosen = variable_functions.trainable_variables() + variable_functions.moving_average_variables()

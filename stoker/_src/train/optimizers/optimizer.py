@@ -1,8 +1,8 @@
-"""`Optimizer`: from a loss to an op that trains. The update rules are in the modules beside this one.
+"""`Optimizer`: from a loss to a training op. The update rules are in the other modules of this folder.
 
-A subclass overrides the hooks that start with an underscore (TensorFlow's names, so that optimizers written for it work):
-`_create_slots` and `_prepare` once for each `apply_gradients`, one of `_apply_dense`, `_resource_apply_dense`,
-`_apply_sparse`, `_resource_apply_sparse` for each variable, and `_finish` at the end.
+A subclass overrides hooks that start with an underscore. They have TensorFlow's names, so that optimizers written for it work:
+`_create_slots` and `_prepare` are called once per `apply_gradients`; one of `_apply_dense`, `_resource_apply_dense`,
+`_apply_sparse`, `_resource_apply_sparse` is called for each variable; `_finish` is called at the end.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from stoker._src.train.optimizers import slot_creator
 
 
 def variables_graph() -> Any:
-    """The graph that variables made now belong to: not the body of a function, but the graph around it. None if eager."""
+    """The graph that owns new variables: not a function body, but the graph around it. None in eager mode."""
     if context.executing_eagerly():
         return None
     graph = context.get_default_graph()
@@ -42,7 +42,7 @@ def variables_graph() -> Any:
 
 
 def sum_duplicates(values: Tensor, indices: Tensor) -> tuple[Tensor, Tensor]:
-    """(values, indices) with each index once, its values added."""
+    """(values, indices) in which each index occurs once, with its values summed."""
     unique, positions = sorting.UNIQUE(indices)
     total = shaping.shape(unique)[0]
     return segment_reductions.UNSORTED_SEGMENT_SUM(values, positions, total), unique
@@ -50,13 +50,13 @@ def sum_duplicates(values: Tensor, indices: Tensor) -> tuple[Tensor, Tensor]:
 
 @export(v1="train.Optimizer")
 class Optimizer(Trackable):
-    """The base of all optimizers; not used by itself.
+    """The base class of all optimizers.
 
         step = SomeOptimizer(0.1).minimize(loss)           # an op; run it to train
         opt.apply_gradients([(clip(g), v) for g, v in opt.compute_gradients(loss)])
 
     Args:
-        use_locking: whether concurrent runs update a variable one after the other (they always do here).
+        use_locking: whether concurrent runs update a variable one after the other. Here they always do.
         name: the name of the training op, and of the slots.
 
     Raises:
@@ -93,17 +93,17 @@ class Optimizer(Trackable):
         name: str | None = None,
         grad_loss: Any = None,
     ) -> Any:
-        """An op that updates variables to make `loss` smaller: `compute_gradients`, then `apply_gradients`.
+        """Returns an op that updates variables to reduce `loss`: `compute_gradients`, then `apply_gradients`.
 
         Args:
             loss: a scalar tensor; in eager mode a function without arguments that returns one.
             global_step: a variable to increment by one after the update.
-            var_list: the variables to change (a list or tuple); the graph's trainable variables by default.
+            var_list: the variables to update (a list or tuple); the graph's trainable variables by default.
             gate_gradients: GATE_NONE, GATE_OP or GATE_GRAPH.
             aggregation_method: a `tf.AggregationMethod`.
-            colocate_gradients_with_ops: place gradients beside the ops they belong to.
+            colocate_gradients_with_ops: whether to place gradients on the devices of their ops.
             name: the name of the op; the optimizer's by default.
-            grad_loss: the gradient of the loss to start from.
+            grad_loss: the initial gradient, for the loss.
 
         Raises:
             ValueError: no variable has a gradient.
@@ -127,16 +127,16 @@ class Optimizer(Trackable):
         colocate_gradients_with_ops: bool = False,
         grad_loss: Any = None,
     ) -> list[tuple[Any, Any]]:
-        """(gradient, variable) for each variable; the gradient is a tensor, an `IndexedSlices`, or None where the loss
+        """Computes (gradient, variable) for each variable. The gradient is a tensor, an `IndexedSlices`, or None if the loss
         does not depend on the variable.
 
         Args:
             As for `minimize`.
 
         Raises:
-            TypeError: `var_list` holds something that is neither a variable nor a tensor.
-            ValueError: a loss that is no tensor, an unknown gate, no variables, or a dtype that cannot be trained.
-            RuntimeError: in eager mode, when `loss` is not a function.
+            TypeError: `var_list` contains an object that is neither a variable nor a tensor.
+            ValueError: the loss is not a tensor, the gate is unknown, there are no variables, or a dtype cannot be trained.
+            RuntimeError: in eager mode, if `loss` is not a function.
         """
         if callable(loss) and not isinstance(loss, (Tensor, Variable)):
             return self._watched_gradients(loss, var_list, grad_loss)
@@ -184,20 +184,20 @@ class Optimizer(Trackable):
 
     @staticmethod
     def _scale_loss(loss_value: Any) -> Any:
-        """A hook: what `compute_gradients` differentiates in place of the loss."""
+        """A hook that returns what `compute_gradients` differentiates instead of the loss."""
         return loss_value
 
     def apply_gradients(self, grads_and_vars: Any, global_step: Any = None, name: str | None = None) -> Any:
-        """An op that applies gradients to their variables (in eager mode, does it at once).
+        """Returns an op that applies gradients to their variables (in eager mode, applies them at once).
 
         Args:
-            grads_and_vars: pairs as `compute_gradients` returns them; those whose gradient is None are skipped.
+            grads_and_vars: pairs from `compute_gradients`. Pairs whose gradient is None are skipped.
             global_step: a variable to increment by one after the update.
             name: the name of the op; the optimizer's by default.
 
         Raises:
             TypeError: an entry is not a pair of a gradient and a variable.
-            ValueError: no pairs, or none with a gradient.
+            ValueError: there are no pairs, or none has a gradient.
         """
         pairs = [_checked_pair(entry) for entry in grads_and_vars]
         if not pairs:
@@ -205,7 +205,7 @@ class Optimizer(Trackable):
         trained = [variable for gradient, variable in pairs if gradient is not None]
         if not trained:
             raise ValueError(f"No gradients provided for any variable: {[str(variable) for _, variable in pairs]}.")
-        # Inside of a function that is being built, what an optimizer keeps belongs to the program around it.
+        # While a function is traced, the optimizer's variables belong to the graph around it.
         with init_scope() if context.target().building_function else control_dependencies(None):
             self._create_slots(trained)
         updates = []
@@ -230,7 +230,7 @@ class Optimizer(Trackable):
         return train_op
 
     def _count(self, global_step: Any, finished: Any, scope: str) -> Any:
-        """Increments the step once the update has finished."""
+        """Increments the step after the update has finished."""
         with control_dependencies([finished]), beside(global_step):
             if isinstance(global_step, ResourceVariable):
                 one = convert_to_tensor(1, global_step.dtype, name="value")
@@ -238,7 +238,7 @@ class Optimizer(Trackable):
             return variable_functions.assign_add(global_step, 1, name=scope)
 
     def _update(self, gradient: Any, variable: Any) -> Any:
-        """The op that updates one variable, by the hook for its kind, and then applies its constraint."""
+        """The op that updates one variable with the hook for its kind, and then applies its constraint."""
         sparse = isinstance(gradient, IndexedSlices)
         constraint = getattr(variable, "constraint", None)
         if sparse and constraint is not None:
@@ -266,11 +266,11 @@ class Optimizer(Trackable):
         return None if slots is None else slots.get(_key(var))
 
     def get_slot_names(self) -> list[str]:
-        """The names of the slots made so far, sorted."""
+        """The sorted names of the slots that exist."""
         return sorted(self._slots)
 
     def variables(self) -> list[Any]:
-        """Slots and other variables of the optimizer that belong to the current graph, by name."""
+        """Slots and other variables of the optimizer in the current graph, sorted by name."""
         eager = context.executing_eagerly()
         graph = None if eager else context.get_default_graph()
 
@@ -285,13 +285,13 @@ class Optimizer(Trackable):
         return self._slots.setdefault(slot_name, {})
 
     def _get_or_make_slot(self, var: Any, val: Any, slot_name: str, op_name: str) -> Any:
-        """The slot, made with the initial value `val` if it is new. `op_name` is what its variable is called."""
+        """The slot. If it does not exist, it is created with the initial value `val` and a variable named `op_name`."""
         return self._slot(var, slot_name, lambda: slot_creator.create_slot(var, val, op_name))
 
     def _get_or_make_slot_with_initializer(
         self, var: Any, initializer: Any, shape: Any, dtype: Any, slot_name: str, op_name: str
     ) -> Any:
-        """The slot, made with an initializer if it is new."""
+        """The slot. If it does not exist, it is created with an initializer."""
         return self._slot(
             var,
             slot_name,
@@ -299,7 +299,7 @@ class Optimizer(Trackable):
         )
 
     def _zeros_slot(self, var: Any, slot_name: str, op_name: str) -> Any:
-        """The slot, made of zeros if it is new."""
+        """The slot. If it does not exist, it is created with zeros."""
         return self._slot(var, slot_name, lambda: slot_creator.create_zeros_slot(var, op_name))
 
     def _slot(self, var: Any, slot_name: str, make: Callable[[], Any]) -> Any:
@@ -314,18 +314,18 @@ class Optimizer(Trackable):
     # -- checkpoints of objects ----------------------------------------------------------------------------------
 
     def _trackable_children(self, save_type: str = "checkpoint", **kwargs: Any) -> dict[str, Any]:
-        """The variables of the current graph that are no slots; slots belong to a variable and the optimizer both."""
+        """The variables of the current graph that are not slots. Slots belong to a variable and the optimizer."""
         graph = variables_graph()
         named = sorted(self._non_slot_dict.items(), key=lambda each: each[0][0])
         own = {name: variable for (name, owner), variable in named if owner is graph}
         return {**super()._trackable_children(save_type, **kwargs), **own}
 
     def _defer_slot(self, slot_name: str, var: Any, pending: Pending) -> None:
-        """Keeps what a checkpoint holds for a slot that is not there yet."""
+        """Keeps the checkpointed value of a slot that does not exist yet."""
         self._waiting_slots.setdefault((slot_name, _key(var)), []).append(pending)
 
     def _restore_slot(self, slot_name: str, var: Any, pending: Pending, value: Callable[[], Any] | None) -> None:
-        """Gives a slot what a checkpoint holds for it: at once if it is there or can be made from `value`, else when it is made."""
+        """Restores a slot: at once if it exists or can be created from `value`, else when it is created."""
         slot = self.get_slot(var, slot_name)
         if slot is None and value is not None:
             self._slot_dict(slot_name)[_key(var)] = slot = slot_creator.create_slot(var, value(), slot_name)
@@ -335,7 +335,7 @@ class Optimizer(Trackable):
             pending.restore(slot)
 
     def _create_non_slot_variable(self, initial_value: Any, name: str, colocate_with: Any) -> Any:
-        """A variable of the optimizer itself, placed with another; the one that is there if it was made before."""
+        """Creates or returns a variable of the optimizer itself, placed with another variable."""
         key = (name, variables_graph())
         found = self._non_slot_dict.get(key)
         if found is None:
@@ -370,43 +370,43 @@ class Optimizer(Trackable):
                 raise ValueError(f"Invalid type {dtype!r} for {tensor.name}, expected: {list(valid)}.")
 
     def _create_slots(self, var_list: list[Any]) -> None:
-        """Makes the slots of these variables."""
+        """Creates the slots of these variables."""
 
     def _prepare(self) -> None:
-        """Makes the tensors of the hyperparameters, inside of the optimizer's scope."""
+        """Creates the tensors of the hyperparameters, inside the optimizer's scope."""
 
     def _apply_dense(self, grad: Any, var: Any) -> Any:
-        """The op that updates a reference variable by a tensor."""
+        """The op that updates a reference variable with a dense gradient."""
         raise NotImplementedError(f"{type(self).__name__} does not update reference variables by dense gradients.")
 
     def _resource_apply_dense(self, grad: Any, handle: Any) -> Any:
-        """The op that updates a resource variable by a tensor."""
+        """The op that updates a resource variable with a dense gradient."""
         raise NotImplementedError(f"{type(self).__name__} does not update resource variables by dense gradients.")
 
     def _apply_sparse(self, grad: IndexedSlices, var: Any) -> Any:
-        """The op that updates rows of a reference variable; no row is named twice."""
+        """The op that updates rows of a reference variable. Indices are distinct."""
         raise NotImplementedError(f"{type(self).__name__} does not update reference variables by sparse gradients.")
 
     def _resource_apply_sparse(self, grad: Any, handle: Any, indices: Any) -> Any:
-        """The op that updates rows of a resource variable; no row is named twice."""
+        """The op that updates rows of a resource variable. Indices are distinct."""
         raise NotImplementedError(f"{type(self).__name__} does not update resource variables by sparse gradients.")
 
     def _apply_sparse_duplicate_indices(self, grad: IndexedSlices, var: Any) -> Any:
-        """Adds the values of rows that are named more than once, then `_apply_sparse`."""
+        """Sums the values of repeated rows, then calls `_apply_sparse`."""
         values, indices = sum_duplicates(grad.values, grad.indices)
         return self._apply_sparse(IndexedSlices(values, indices, grad.dense_shape), var)
 
     def _resource_apply_sparse_duplicate_indices(self, grad: Any, handle: Any, indices: Any) -> Any:
-        """Adds the values of rows that are named more than once, then `_resource_apply_sparse`."""
+        """Sums the values of repeated rows, then calls `_resource_apply_sparse`."""
         values, unique = sum_duplicates(grad, indices)
         return self._resource_apply_sparse(values, handle, unique)
 
     def _finish(self, update_ops: list[Any], name_scope: str) -> Any:
-        """The op that stands for the whole update, called `name_scope`."""
+        """The op for the whole update, named `name_scope`."""
         return grouping.group(*update_ops, name=name_scope)
 
     def _call_if_callable(self, param: Any) -> Any:
-        """The value of a hyperparameter that may be a function."""
+        """The value of a hyperparameter, which may be a function."""
         return param() if callable(param) and not isinstance(param, (Tensor, Variable)) else param
 
     def __getstate__(self) -> Any:
@@ -418,11 +418,11 @@ class Optimizer(Trackable):
 
 
 def _variables_of(var_list: Any) -> list[Any]:
-    """The variables to train, each slice of a partitioned one by itself.
+    """The variables to train. The slices of a partitioned variable are listed separately.
 
     Raises:
-        TypeError: something that is neither a variable nor a tensor.
-        ValueError: there are none.
+        TypeError: an entry is neither a variable nor a tensor.
+        ValueError: there are no variables.
     """
     if var_list is None:
         graph = context.get_default_graph()
@@ -443,7 +443,7 @@ def _variables_of(var_list: Any) -> list[Any]:
 
 
 def _all_at_once(found: list[Any]) -> list[Any]:
-    """The gradients, each available only when all are."""
+    """The gradients, each available only when all of them are."""
     parts = [g.values if isinstance(g, IndexedSlices) else g for g in found]
     if all(part is None for part in parts):
         return found
@@ -470,7 +470,7 @@ def _checked_pair(entry: Any) -> tuple[Any, Any]:
 
 
 def _key(var: Any) -> Any:
-    """What identifies a variable among those with slots: its name in its graph; in eager mode the variable itself."""
+    """The key of a variable for slots: its name in its graph; in eager mode, the variable itself."""
     if slot_creator.is_eager(var):
         return var.ref()
     return var.op.graph, var.op.name
@@ -481,7 +481,7 @@ def _scope_name(var: Any) -> str:
 
 
 def beside(var: Any) -> Any:
-    """Places what is made inside with a variable."""
+    """Places ops created inside on the device of a variable."""
     if isinstance(var, Operation):
         return colocate_with(var)
     return nullcontext() if slot_creator.is_eager(var) else colocate_with(var.op)

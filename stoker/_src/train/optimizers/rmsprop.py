@@ -14,16 +14,16 @@ from stoker._src.train.optimizers.rule_optimizer import Number, RuleOptimizer
 
 @export(v1="train.RMSPropOptimizer")
 class RMSPropOptimizer(RuleOptimizer):
-    """RMSProp (Tieleman and Hinton, 2012), dividing by a running root of the mean square.
+    """RMSProp (Tieleman and Hinton, 2012): divides by the root of a moving mean square.
 
     rms = decay * rms + (1 - decay) * g^2                      (rms starts at 1)
     mom = momentum * mom + learning_rate * g / sqrt(rms + epsilon)
     var -= mom
 
-    Centered, it also keeps mg = decay * mg + (1 - decay) * g and divides by sqrt(rms - mg^2 + epsilon), an estimate of the
-    deviation. Rows that a sparse gradient does not name are left alone, their slots included.
+    If centered, it also keeps mg = decay * mg + (1 - decay) * g and divides by sqrt(rms - mg^2 + epsilon), an estimate of the
+    standard deviation. Rows that a sparse gradient does not contain, and their slots, are not changed.
 
-    Slots, as named in checkpoints: `<var>/RMSProp` (`rms`), then, if centered, `<var>/RMSProp_1` (`mg`), and last
+    Slots, as named in checkpoints: `<var>/RMSProp` (`rms`); if centered, `<var>/RMSProp_1` (`mg`); and last
     `<var>/RMSProp_1` or `_2` (`momentum`).
 
     Args:

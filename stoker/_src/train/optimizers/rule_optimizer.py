@@ -1,4 +1,4 @@
-"""Optimizers whose update of a variable is one op: the hooks, written once from what each class declares."""
+"""Optimizers whose update of a variable is one op. The hooks are derived from what each class declares."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from stoker._src.train.optimizers.optimizer import Optimizer
 
 
 class Number(NamedTuple):
-    """A hyperparameter: the attribute that holds what the user gave, the name of its tensor, and where that is kept."""
+    """A hyperparameter: the attribute with the user's value, the name of its tensor, and the attribute that holds the tensor."""
 
     given: str
     name: str
@@ -19,12 +19,12 @@ class Number(NamedTuple):
 
 
 class RuleOptimizer(Optimizer):
-    """The base of the optimizers that are one training op. A subclass declares
+    """The base of optimizers with one training op. A subclass declares
 
-    - `_slot_names`: the slots it needs, in the op's order (zeros, unless it overrides `_create_slots`),
-    - `_hyperparameters`: its numbers, in the order their tensors are made,
-    - `_before`, `_after`: the attributes that hold the tensors the op takes before and after the gradient,
-    - `_rule()`: the ops, and `_attributes()`: their attributes beside `use_locking`.
+    - `_slot_names`: its slots, in the order of the op (zeros, unless it overrides `_create_slots`),
+    - `_hyperparameters`: its numbers, in the order in which their tensors are created,
+    - `_before`, `_after`: the attributes with the tensors that the op takes before and after the gradient,
+    - `_rule()`: the ops, and `_attributes()`: their attributes besides `use_locking`.
     """
 
     _slot_names: ClassVar[tuple[str, ...]] = ()
@@ -53,7 +53,7 @@ class RuleOptimizer(Optimizer):
         return [casting.cast(getattr(self, name), dtype) for name in names]
 
     def _call(self, op: Any, var: Any, *gradient: Any) -> Any:
-        """Adds `op` for `var`, with its slots and numbers around the gradient (and indices)."""
+        """Adds `op` for `var`, with slots and numbers around the gradient (and indices)."""
         states = [var, *[self.get_slot(var, name) for name in self._slot_names]]
         return op(
             *[state.handle for state in states],

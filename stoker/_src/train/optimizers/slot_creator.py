@@ -1,7 +1,7 @@
-"""Slots: variables that an optimizer (or a moving average) keeps beside each variable it works on.
+"""Slots: variables that an optimizer (or a moving average) keeps for each variable that it updates.
 
-A slot called `Adam` of the variable `w` is the variable `w/Adam` (`w/Adam_1` for the second one). The slot of a slice of a
-partitioned variable knows its place in the whole, so that checkpoints hold whole slots.
+A slot named `Adam` of the variable `w` is the variable `w/Adam` (`w/Adam_1` for the second one). The slot of a slice of a
+partitioned variable knows its position in the whole, so that checkpoints contain whole slots.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from stoker._src.ops.variables.variables import ResourceVariable, Variable
 
 
 def is_eager(primary: Any) -> bool:
-    """Whether a variable was made in eager mode: it has no op, also where a function that uses it is being built."""
+    """Whether a variable was created in eager mode: it has no op, even while a function that uses it is traced."""
     return getattr(getattr(primary, "handle", primary), "is_eager", False)
 
 
 def create_slot(primary: Any, val: Any, name: str, colocate_with_primary: bool = True) -> Any:
-    """A slot of `primary` that starts at `val` (a tensor, value, or function without arguments)."""
+    """A slot of `primary` with the initial value `val` (a tensor, value, or function without arguments)."""
     known = getattr(val, "static_shape", None)
     validate = True if known is None else known.known
     return _create(primary, name, colocate_with_primary, initializer=val, validate_shape=validate)
@@ -34,7 +34,7 @@ def create_slot(primary: Any, val: Any, name: str, colocate_with_primary: bool =
 def create_slot_with_initializer(
     primary: Any, initializer: Any, shape: Any, dtype: Any, name: str, colocate_with_primary: bool = True
 ) -> Any:
-    """A slot of `primary` of the given shape and dtype, filled by `initializer`."""
+    """A slot of `primary` with the given shape and dtype, initialized by `initializer`."""
     shape = as_shape(shape)
     return _create(
         primary,
@@ -48,7 +48,7 @@ def create_slot_with_initializer(
 
 
 def filled_with(number: float, primary: Any, initializer: Any) -> Any:
-    """`initializer`, or a function that fills with `number` where the shape is known only when `primary` is initialized."""
+    """`initializer`, or a function that fills with `number` if the shape is known only when `primary` is initialized."""
     if primary.static_shape.known:
         return initializer
     return lambda: shaping.fill(
@@ -57,13 +57,13 @@ def filled_with(number: float, primary: Any, initializer: Any) -> Any:
 
 
 def create_zeros_slot(primary: Any, name: str, dtype: Any = None, colocate_with_primary: bool = True) -> Any:
-    """A slot of zeros in the shape (and dtype, unless given) of `primary`."""
+    """A slot of zeros with the shape of `primary`, and its dtype unless `dtype` is given."""
     wanted = primary.dtype.base_dtype if dtype is None else as_dtype(dtype)
     if primary.static_shape.known:
         return create_slot_with_initializer(
             primary, initializers.Zeros(), primary.static_shape, wanted, name, colocate_with_primary
         )
-    # The shape is known only when the primary is initialized: make the zeros from its initial value.
+    # The shape is known only when the primary is initialized, so the zeros are made from its initial value.
     initial = primary.initialized_value() if isinstance(primary, Variable) else primary
     return create_slot(primary, shaping.zeros(shaping.shape(initial), wanted), name, colocate_with_primary)
 
@@ -78,7 +78,7 @@ def _create(primary: Any, name: str, colocate: bool, **made: Any) -> Any:
         )
     info = getattr(primary, "_save_slice_info", None)
     if info is not None:
-        # The slice's own name ends in part_N; the slot of the whole is called after the whole.
+        # The slice's own name ends in part_N. The slot is named after the whole variable.
         slot_name = slot.op.name[len(owner) + 1 :]
         slot._set_save_slice_info(
             SaveSliceInfo(

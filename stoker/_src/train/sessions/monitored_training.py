@@ -30,6 +30,7 @@ def MonitoredTrainingSession(
     max_wait_secs: float = 7200,
     save_checkpoint_steps: Any = USE_DEFAULT,
     summary_dir: Any = None,
+    save_graph_def: bool = True,
 ) -> MonitoredSession:
     """A MonitoredSession for training.
 
@@ -52,6 +53,7 @@ def MonitoredTrainingSession(
         max_wait_secs: how long a worker waits for the chief.
         save_checkpoint_steps: steps between two checkpoints; not used by default, nor where seconds are given.
         summary_dir: where summaries are written; `checkpoint_dir` by default.
+        save_graph_def: whether the graph is written with the checkpoints.
     """
     if isinstance(scaffold, (list, tuple)) or isinstance(hooks, Scaffold):
         scaffold, hooks = hooks, scaffold
@@ -84,7 +86,11 @@ def MonitoredTrainingSession(
         (save_checkpoint_secs and save_checkpoint_secs > 0) or (save_checkpoint_steps and save_checkpoint_steps > 0)
     ):
         steps = None if save_checkpoint_secs else save_checkpoint_steps
-        all_hooks.append(CheckpointSaverHook(checkpoint_dir, save_checkpoint_secs, steps, scaffold=scaffold))
+        all_hooks.append(
+            CheckpointSaverHook(
+                checkpoint_dir, save_checkpoint_secs, steps, scaffold=scaffold, save_graph_def=save_graph_def
+            )
+        )
     all_hooks.extend(hooks or [])
     if (progress := default_progress(all_hooks)) is not None:
         all_hooks.append(progress)

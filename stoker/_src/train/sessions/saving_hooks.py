@@ -49,6 +49,7 @@ class CheckpointSaverHook(SessionRunHook):
         checkpoint_basename: how their files' names start.
         scaffold: has the saver.
         listeners: CheckpointSaverListeners.
+        save_graph_def: whether to write the graph: as `graph.pbtxt`, to the event file, and as a meta graph with each checkpoint.
 
     Raises:
         ValueError: both `saver` and `scaffold`, or not exactly one interval.
@@ -63,6 +64,7 @@ class CheckpointSaverHook(SessionRunHook):
         checkpoint_basename: str = "model.ckpt",
         scaffold: Any = None,
         listeners: Sequence[CheckpointSaverListener] | None = None,
+        save_graph_def: bool = True,
     ) -> None:
         tf_logging.info("Create CheckpointSaverHook.")
         if saver is not None and scaffold is not None:
@@ -72,6 +74,7 @@ class CheckpointSaverHook(SessionRunHook):
         self._save_path = os.path.join(self._checkpoint_dir, checkpoint_basename)
         self._timer = SecondOrStepTimer(every_secs=save_secs, every_steps=save_steps)
         self._listeners = list(listeners or [])
+        self._save_graph_def = save_graph_def
 
     def begin(self) -> None:
         self._summary_writer = FileWriterCache.get(self._checkpoint_dir)
@@ -82,16 +85,18 @@ class CheckpointSaverHook(SessionRunHook):
     def after_create_session(self, session: Any, coord: Any) -> None:
         step = int(session.run(self._global_step_tensor))
         remove_leftovers(self._checkpoint_dir, os.path.basename(self._save_path))
-        # The graph is final only now, so this is the first moment at which it can be written whole.
-        graph = context.get_default_graph()
-        write_graph(graph.as_graph_def(add_shapes=True), self._checkpoint_dir, "graph.pbtxt")
-        saver = self._get_saver()
-        self._summary_writer.add_graph(graph)
-        self._summary_writer.add_meta_graph(
-            export_scoped_meta_graph(graph=graph, saver_def=getattr(saver, "saver_def", None))
-        )
+        if self._save_graph_def:
+            self._write_graph()
         self._save(session, step)
         self._timer.update_last_triggered_step(step)
+
+    def _write_graph(self) -> None:
+        """Writes the graph, which is final only when there is a session."""
+        graph = context.get_default_graph()
+        write_graph(graph.as_graph_def(add_shapes=True), self._checkpoint_dir, "graph.pbtxt")
+        saver_def = getattr(self._get_saver(), "saver_def", None)
+        self._summary_writer.add_graph(graph)
+        self._summary_writer.add_meta_graph(export_scoped_meta_graph(graph=graph, saver_def=saver_def))
 
     def before_run(self, run_context: Any) -> SessionRunArgs:
         return SessionRunArgs(self._global_step_tensor)
@@ -118,7 +123,7 @@ class CheckpointSaverHook(SessionRunHook):
         tf_logging.info("Saving checkpoints for %d into %s.", step, self._save_path)
         for listener in self._listeners:
             listener.before_save(session, step)
-        self._get_saver().save(session, self._save_path, global_step=step)
+        self._get_saver().save(session, self._save_path, global_step=step, write_meta_graph=self._save_graph_def)
         log = SessionLog(status=SessionLog.CHECKPOINT, checkpoint_path=self._save_path)
         self._summary_writer.add_session_log(log, step)
         stop = False

@@ -9,6 +9,7 @@ from stoker._src.base import dtypes, tf_logging
 from stoker._src.base.export import export
 from stoker._src.graph import context
 from stoker._src.graph.keys import GraphKeys
+from stoker._src.graph.saveable import SaveableObject, SaveSpec
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Tensor
 from stoker._src.ops.array.constants import constant
@@ -22,6 +23,8 @@ from stoker._src.ops.variables.variable_functions import (
     global_variables_initializer,
     local_variables_initializer,
 )
+from stoker._src.train.checkpoints.checkpoint import Checkpoint, CheckpointV1
+from stoker._src.train.checkpoints.object_graph import OBJECT_GRAPH_KEY, ObjectGraph
 from stoker._src.train.checkpoints.saver import Saver
 from stoker._src.train.training_util import get_global_step
 
@@ -52,6 +55,26 @@ def saver_or_default() -> Any:
     return Scaffold.get_or_default("saver", GraphKeys.SAVERS, lambda: Saver(sharded=True, allow_empty=True))
 
 
+class _ObjectGraphSaveable(SaveableObject):
+    """The description of saved objects, which stands beside their values in a checkpoint."""
+
+    def __init__(self, description: bytes) -> None:
+        text = constant(description, dtypes.string)
+        super().__init__(text, [SaveSpec(text, "", OBJECT_GRAPH_KEY)], OBJECT_GRAPH_KEY)
+
+    def restore(self, restored_tensors: Any, restored_shapes: Any) -> Any:
+        """The objects are what the program says: there is nothing to restore."""
+        return no_op()
+
+
+def _saver_of_objects(checkpoint: Any) -> Saver:
+    """A saver of all that can be reached from an object-based checkpoint, as it is now."""
+    graph = ObjectGraph(checkpoint)
+    values = graph.values()
+    description = graph.message(values).SerializeToString(deterministic=True)
+    return Saver([*(value.saveable() for value in values), _ObjectGraphSaveable(description)], sharded=True)
+
+
 @export(v1="train.Scaffold")
 class Scaffold:
     """The pieces of a graph that a session is made ready with and trained by.
@@ -67,7 +90,7 @@ class Scaffold:
         ready_for_local_init_op: likewise, before `local_init_op` may run.
         local_init_op: initializes local variables and tables, in every session.
         summary_op: gives the summaries of the graph.
-        saver: saves and restores the model.
+        saver: a Saver, or an object-based `tf.train.Checkpoint`, whose objects are then saved under their keys.
         copy_from_scaffold: where pieces come from that are not given.
         local_init_feed_dict: feeds of `local_init_op`.
     """
@@ -120,10 +143,10 @@ class Scaffold:
         self._summary_op = self._piece("summary_op", GraphKeys.SUMMARY_OP, merge_all)
         if self._saver is None:
             self._saver = saver_or_default()
+        elif isinstance(self._saver, (Checkpoint, CheckpointV1)):
+            self._saver = _saver_of_objects(self._saver)
         if isinstance(self._saver, Saver):
             self._saver.build()
-        elif not hasattr(self._saver, "recover_last_checkpoints"):
-            raise NotImplementedError(f"A Scaffold saves with a tf.train.Saver, not with {self._saver!r}.")
         self._global_step = get_global_step()
         context.get_default_graph().finalize()
         tf_logging.info("Graph was finalized.")

@@ -1,16 +1,23 @@
-"""`import tensorflow` in a process that a program under `stoker run` started: stoker takes its place."""
+"""`import tensorflow` in a process that a program under `stoker run` started.
+
+In the environment of that program stoker takes its place. A Python of another environment, of any version, gets what it would import without us.
+"""
 
 import importlib
 import os
 import sys
 
-_ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), *[os.pardir] * 6))
-try:
-    _redirect = importlib.import_module("stoker._src.cli.redirect")
-except ModuleNotFoundError:  # stoker was run from its folder, without being installed
-    sys.path.append(_ROOT)
-    _redirect = importlib.import_module("stoker._src.cli.redirect")
+_PATH = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+_ROOT = os.path.abspath(os.path.join(_PATH, *[os.pardir] * 5))
 
-del sys.modules["tensorflow"]
-_redirect.install(os.environ.get("STOKER_RUN_API", "v1"))
+_self = sys.modules.pop("tensorflow")  # kept while this runs
+if os.environ.get("STOKER_RUN_ENVIRONMENT") == sys.prefix:
+    try:
+        _redirect = importlib.import_module("stoker._src.cli.redirect")
+    except ImportError:  # stoker was run from its folder, without being installed
+        sys.path.append(_ROOT)
+        _redirect = importlib.import_module("stoker._src.cli.redirect")
+    _redirect.install(os.environ.get("STOKER_RUN_API", "v1"))
+else:
+    sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry) != _PATH]
 importlib.import_module("tensorflow")
