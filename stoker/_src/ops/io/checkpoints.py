@@ -1,4 +1,4 @@
-"""Ops that write tensors to checkpoint files and read them back, in both formats."""
+"""Ops that write and read checkpoint files of both formats."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _specified(names: np.ndarray, slices: np.ndarray, count: int, what: str) -> 
     """(number, name, slice) of each tensor of a batch.
 
     Raises:
-        InvalidArgumentError: there are not as many names and slices as tensors.
+        InvalidArgumentError: the numbers of names, slices and tensors differ.
     """
     if len(names) != len(slices):
         raise InvalidArgumentError(
