@@ -23,7 +23,7 @@ def extension(module: str, sources: list[str], headers: str, compile_args: list[
     )
 
 
-RECORDS = ["crc32c", "csv", "examples", "features", "module", "records", "sequences"]
+RECORDS = ["bundles", "crc32c", "csv", "examples", "features", "module", "records", "sequences"]
 
 setup(
     ext_modules=[

@@ -2,6 +2,7 @@
 
 # Written by scripts/api_gen.py.
 # fmt: off
+from stoker import __internal__ as __internal__
 from stoker import audio as audio
 from stoker import autograph as autograph
 from stoker import bitwise as bitwise
@@ -12,6 +13,7 @@ from stoker import dtypes as dtypes
 from stoker import errors as errors
 from stoker import estimator as estimator
 from stoker import experimental as experimental
+from stoker import feature_column as feature_column
 from stoker import graph_util as graph_util
 from stoker import image as image
 from stoker import initializers as initializers

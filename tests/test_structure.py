@@ -28,6 +28,7 @@ ROOMS = [
     "train",
     "saved_model",
     "layers",
+    "feature_column",
     "contrib",
     "testing",
     "cli",

@@ -156,3 +156,31 @@ def test_graphs_and_raw_messages(tmp_path):
     _, first, second = tf1.train.summary_iterator(str(path))
     assert tf1.GraphDef.FromString(first.graph_def).node[0].name == "only"
     assert second.summary == raw
+
+
+def test_traces_of_functions(tmp_path):
+    """Between `trace_on` and `trace_export` the graphs of called functions are noted; they are written once."""
+
+    @tf.function
+    def double(x):
+        return x * 2.0
+
+    with tf.summary.create_file_writer(str(tmp_path)).as_default(step=4):
+        with pytest.raises(ValueError, match="Must enable trace before export"):
+            tf.summary.trace_export("early")
+        tf.summary.trace_on(graph=True)
+        double(tf.constant(1.0))
+        double(tf.constant(2.0))
+        tf.summary.trace_export("called")
+        tf.summary.trace_on()
+        tf.summary.trace_off()
+        with pytest.raises(ValueError, match="Must enable trace before export"):
+            tf.summary.trace_export("late")
+        with pytest.raises(NotImplementedError, match="no profiler"):
+            tf.summary.trace_on(profiler=True)
+    ((step, value),) = values(tmp_path)
+    metadata = tf1.RunMetadata.FromString(array(value).item())
+    (function,) = metadata.function_graphs
+    assert (step, value.tag) == (4, "called")
+    assert "Mul" in {node.op for node in function.pre_optimization_graph.node}
+    assert value.metadata.plugin_data.plugin_name == "graph_run_metadata_graph"

@@ -11,12 +11,14 @@ Files appear complete or not at all, the index last.
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import math
+import mmap
 import os
 import struct
 from collections.abc import Iterable, Sequence
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -29,17 +31,21 @@ from stoker._src.base.errors import (
     NotFoundError,
     UnimplementedError,
 )
-from stoker._src.formats import gfile, protos
+from stoker._src.formats import atomic, gfile, protos
+from stoker._src.formats.bundle_entries import decode_entry, encode_entries, first_damaged
 from stoker._src.formats.filesystems import mapped, replacing, resolve
 from stoker._src.formats.framing import crc32c, mask
 from stoker._src.formats.ordered_code import Extent, encode_slice_key
-from stoker._src.formats.sstable import Table, TableWriter, decode_varint, encode_varint
+from stoker._src.formats.sstable import Table, decode_varint, encode_varint, write_table
 from stoker._src.formats.tensor_slices import TensorInfo, assemble, box, check_slice, slice_from_proto, slice_to_proto
 
 HEADER_KEY = b""
 _PRODUCER = 1
 _MIN_CONSUMER_KNOWN = 1
 _COPY_CHUNK = 1 << 24
+_JOINED = 1 << 20  # tensors of fewer bytes are written together
+_RUN = 1 << 24  # tensors that lie side by side are read together, up to so many bytes
+_MAPPED = 1 << 26  # tensors of more bytes may be mapped
 # By wire number. Resources and variants have no bytes of their own.
 _STORABLE = {
     number: dtype
@@ -116,18 +122,59 @@ def _set_shape(entry: Any, shape: Sequence[int]) -> None:
         add(size=size)
 
 
+def _buffer(array: np.ndarray) -> np.ndarray:
+    """The array as one whose bytes can be had, contiguous and little-endian; ml_dtypes' arrays have no buffer of their own."""
+    if not array.flags.c_contiguous:
+        array = np.ascontiguousarray(array)
+    kind = array.dtype.kind
+    if kind in "fiu" and array.dtype.isnative and array.dtype.num < 24:
+        return array
+    if array.dtype.byteorder == ">":
+        array = array.astype(array.dtype.newbyteorder("<"))
+    if kind in "bfiuc" and array.dtype.num < 24:
+        return array
+    return array.view(_UNSIGNED[array.dtype.itemsize])
+
+
+_UNSIGNED = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
+# The number of a dtype as given and an array's dtype, of those that go together.
+_NUMBERS: dict[Any, int] = {}
+
+
 # ---- files ----
 
 
-def _write_index(prefix: str, num_shards: int, entries: dict[bytes, Any]) -> None:
+def _index(num_shards: int, entries: dict[bytes, Any]) -> bytes:
+    """The contents of an index file; entries are messages, or their bytes."""
     header = protos.BundleHeaderProto(num_shards=num_shards)
     header.version.producer = _PRODUCER
-    with replacing(index_filename(prefix)) as sink:
-        table = TableWriter(sink)
-        table.add(HEADER_KEY, header.SerializeToString(deterministic=True))
-        for key in sorted(entries):
-            table.add(key, entries[key].SerializeToString(deterministic=True))
-        table.finish()
+    keys = sorted(entries)
+    values = [
+        entry if isinstance(entry, bytes) else entry.SerializeToString(deterministic=True)
+        for entry in map(entries.__getitem__, keys)
+    ]
+    return write_table([HEADER_KEY, *keys], [header.SerializeToString(deterministic=True), *values])
+
+
+class _Remote:
+    """Files of a store behind fsspec, which become visible when they are closed: the last one opened is the last one closed."""
+
+    def __init__(self) -> None:
+        self._stacks: list[contextlib.ExitStack] = []
+
+    def open(self, path: str) -> BinaryIO:
+        stack = contextlib.ExitStack()
+        sink = stack.enter_context(replacing(path))
+        self._stacks.append(stack)
+        return sink
+
+    def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
+        for stack in self._stacks:
+            with contextlib.suppress(_Discarded):
+                if kind is None:
+                    stack.close()
+                else:
+                    stack.__exit__(kind, value, trace)
 
 
 class _Discarded(Exception):
@@ -148,8 +195,14 @@ class BundleWriter:
         directory = os.path.dirname(prefix)
         if directory and not gfile.exists(directory):
             gfile.mkdir(directory)
-        self._file = contextlib.ExitStack()
-        self._sink = self._file.enter_context(replacing(data_filename(prefix, 0, 1)))
+        location = resolve(data_filename(prefix, 0, 1))
+        local = location.prefix in ("", "file://")
+        self._files: Any = atomic.Together() if local else _Remote()
+        self._index_path = resolve(index_filename(prefix)).path if local else index_filename(prefix)
+        if local:
+            atomic.sweep(os.path.dirname(location.path))
+        with mapped(location.full):
+            self._sink = self._files.open(location.path if local else data_filename(prefix, 0, 1))
         self._open = True
 
     def add(self, name: str, array: Any, dtype: Any = None) -> None:
@@ -165,6 +218,43 @@ class BundleWriter:
         """
         array = np.asarray(array)
         self._add(name.encode(), name, array, _checked_dtype(array, dtype, name))
+
+    def add_all(self, keys: Sequence[bytes], arrays: list[np.ndarray], kinds: Sequence[Any]) -> None:
+        """Adds many whole tensors, none of them of strings; as `add` of each does, in less time."""
+        numbers, buffers = [], []
+        for number, array in enumerate(arrays):
+            dtype = kinds[number]
+            known = _NUMBERS.get((dtype, array.dtype))
+            if known is None:
+                known = _checked_dtype(array, dtype, _text(keys[number])).as_datatype_enum
+                _NUMBERS[dtype, array.dtype] = known
+            numbers.append(known)
+            buffers.append(_buffer(array))
+        if not self._open:
+            raise FailedPreconditionError(None, None, f"Adding {_text(keys[0])} to a bundle that is finished")
+        before = len(self._entries)
+        self._entries.update(zip(keys, encode_entries(buffers, bytes(numbers), self._offset)))
+        if HEADER_KEY in self._entries or len(self._entries) - before != len(keys):
+            counts = collections.Counter(keys)
+            repeated = next((key for key in keys if counts[key] > 1 or not key), keys[0])
+            raise InvalidArgumentError(None, None, f"Adding duplicate key: {_text(repeated)!r}")
+        with mapped(self._prefix):
+            # Small tensors are put together first: a write costs more than their bytes do.
+            pending: list[Any] = []
+            size = 0
+            for buffer in buffers:
+                if buffer.nbytes < _JOINED:
+                    pending.append(buffer)
+                    size += buffer.nbytes
+                if pending and (size >= _JOINED or buffer.nbytes >= _JOINED):
+                    self._sink.write(b"".join(pending))
+                    self._offset += size
+                    pending, size = [], 0
+                if buffer.nbytes >= _JOINED:
+                    self._sink.write(memoryview(buffer).cast("B"))
+                    self._offset += buffer.nbytes
+            self._sink.write(b"".join(pending))
+            self._offset += size
 
     def _add(self, key: bytes, name: str, array: np.ndarray, dtype: dtypes.DType) -> None:
         if not self._open:
@@ -231,15 +321,20 @@ class BundleWriter:
         if not self._open:
             return
         self._open = False
-        self._file.close()
-        _write_index(self._prefix, 1, self._entries)
+        try:
+            with mapped(self._prefix):
+                self._files.open(self._index_path).write(_index(1, self._entries))
+        except BaseException:
+            self._files.__exit__(_Discarded, _Discarded(), None)
+            raise
+        with mapped(self._prefix):
+            self._files.__exit__(None, None, None)
 
     def discard(self) -> None:
         """Leaves no files behind."""
         if self._open:
             self._open = False
-            with contextlib.suppress(_Discarded), self._file:
-                raise _Discarded
+            self._files.__exit__(_Discarded, _Discarded(), None)
 
     def __enter__(self) -> BundleWriter:
         return self
@@ -263,6 +358,12 @@ class _Entry(NamedTuple):
 
 
 def _parse_entry(raw: bytes, name: str) -> _Entry:
+    plain = decode_entry(raw)
+    if plain is not None:
+        kind, shape, shard, offset, size, crc = plain
+        dtype = _STORABLE.get(kind)
+        if dtype is not None and (not shape or min(shape) >= 0):
+            return _Entry(TensorInfo(dtype, shape, ()), math.prod(shape), shard, offset, size, crc)
     try:
         proto = protos.BundleEntryProto.FromString(raw)
     except Exception as error:
@@ -276,6 +377,27 @@ def _parse_entry(raw: bytes, name: str) -> _Entry:
     slices = tuple([slice_from_proto(each) for each in proto.slices]) if proto.slices else ()
     info = TensorInfo(dtype, shape, slices)
     return _Entry(info, math.prod(shape), proto.shard_id, proto.offset, proto.size, proto.crc32c)
+
+
+_NOT_PLAIN = (None, -1)
+
+
+def _text(key: bytes) -> str:
+    return key.decode(errors="surrogateescape")
+
+
+def let_go(array: Any, start: int, end: int) -> None:
+    """Gives the pages of a mapped tensor's bytes back to the system: they are read again from the file where they are needed."""
+    pages, mapping = array, array.base
+    while isinstance(mapping, np.ndarray):
+        pages, mapping = mapping, mapping.base
+    if not isinstance(mapping, mmap.mmap):
+        return
+    first = pages.ctypes.data % mmap.PAGESIZE  # the mapping starts with a page, the array where the tensor does
+    begin = (first + start + mmap.PAGESIZE - 1) // mmap.PAGESIZE * mmap.PAGESIZE
+    length = (first + end) // mmap.PAGESIZE * mmap.PAGESIZE - begin
+    if length > 0:
+        mapping.madvise(mmap.MADV_DONTNEED, begin, length)
 
 
 class BundleReader:
@@ -351,6 +473,96 @@ class BundleReader:
             return self._value(entry, name)
         return self.read_slice(name, [(0, -1)] * len(entry.info.shape))
 
+    def read_all(
+        self, keys: Sequence[bytes], wanted: Sequence[dtypes.DType], mappable: bool = False
+    ) -> list[np.ndarray]:
+        """The values of whole tensors, as `read` gives them; those that lie side by side in a file are read at once.
+
+        Args:
+            keys: their names.
+            wanted: their dtypes.
+            mappable: a large tensor may be the file's own pages, copied when they are written to: for a caller who copies it
+                and lets go of it, so that it does not take memory twice.
+
+        Raises:
+            NotFoundError, DataLossError: as `read`.
+            InvalidArgumentError: a tensor has another dtype.
+        """
+        found: list[Any] = [None] * len(keys)
+        together: list[tuple[Any, int, Any]] = []  # (entry, number, how its bytes are an array)
+        kinds: dict[Any, tuple[Any, int]] = {}  # by dtype and shape: the array's dtype, and how many bytes it has
+        for number, key in enumerate(keys):
+            raw = self._raw.get(key)
+            entry = None if raw is None or self._swapped else decode_entry(raw)
+            if entry is None or entry[4] >= _RUN or _STORABLE.get(entry[0]) is not wanted[number]:
+                found[number] = self._read_one(key, wanted[number], mappable)
+                continue
+            kind = kinds.get(entry[:2])
+            if kind is None:
+                dtype = wanted[number]
+                kind = kinds[entry[:2]] = _NOT_PLAIN
+                if dtype is not dtypes.string and (not entry[1] or min(entry[1]) >= 0):
+                    kind = kinds[entry[:2]] = np.dtype(dtype.as_numpy_dtype), math.prod(entry[1]) * dtype.size
+            if kind[1] != entry[4] or entry[3] + entry[4] > self._shard(entry[2], "")[1]:
+                found[number] = self._read_one(key, wanted[number], mappable)  # strings, and what is damaged
+            else:
+                together.append((entry, number, kind[0]))
+        together.sort(key=lambda each: each[0][2:4])
+        start = 0
+        while start < len(together):
+            _, _, shard, begin, size, _ = together[start][0]
+            end, stop = begin + size, start + 1
+            while stop < len(together):
+                _, _, other, offset, size, _ = together[stop][0]
+                # What lies between two of them is read too, where it is less than a page.
+                if other != shard or offset > end + 4096 or offset + size - begin > _RUN:
+                    break
+                end, stop = max(end, offset + size), stop + 1
+            run = together[start:stop]
+            buffer = self._read_range(shard, begin, end - begin, _text(keys[run[0][1]]))
+            damaged = first_damaged(buffer, begin, [entry for entry, _, _ in run])
+            if damaged >= 0:
+                (_, _, _, offset, size, stored), number, _ = run[damaged]
+                self._raise_damaged(
+                    stored, _text(keys[number]), mask(crc32c(buffer[offset - begin : offset - begin + size]))
+                )
+            for (_, shape, _, offset, _, _), number, kind in run:
+                array = np.ndarray(shape, kind, buffer, offset - begin)
+                # Kernels count on the alignment of what they are given.
+                found[number] = array if not (offset - begin) % 16 else array.copy()
+            start = stop
+        return found
+
+    def _read_one(self, key: bytes, wanted: dtypes.DType, mappable: bool) -> np.ndarray:
+        name = _text(key)
+        entry = self._entry(key, name)
+        info = entry.info
+        if info.dtype != wanted.base_dtype:
+            raise InvalidArgumentError(
+                None,
+                None,
+                f"tensor_name = {name}; expected dtype {wanted.base_dtype.name} does not equal original dtype "
+                f"{info.dtype.name}",
+            )
+        plain = not info.slices and not self._swapped and info.dtype is not dtypes.string
+        return self._map(entry, name) if mappable and plain and entry.size >= _MAPPED else self.read(name)
+
+    def _map(self, entry: _Entry, name: str) -> np.ndarray:
+        """A large tensor as the pages of its file, checked; its checksum is taken piece by piece, and pages are let go of."""
+        self._check_size(entry, name)
+        location = resolve(data_filename(self._prefix, entry.shard, self.num_shards))
+        if location.prefix not in ("", "file://") or not hasattr(mmap.mmap, "madvise"):
+            return self._value(entry, name)
+        with mapped(location.full):
+            pages = np.memmap(location.path, np.uint8, "c", entry.offset, (entry.size,))
+        crc = 0
+        for at in range(0, entry.size, _COPY_CHUNK):
+            crc = crc32c(pages[at : at + _COPY_CHUNK], crc)
+            let_go(pages, at, min(at + _COPY_CHUNK, entry.size))
+        if mask(crc) != entry.crc32c:
+            self._raise_damaged(entry.crc32c, name, mask(crc))
+        return pages.view(entry.info.dtype.as_numpy_dtype).reshape(entry.info.shape)
+
     def read_slice(self, name: str, extents: Sequence[Extent]) -> np.ndarray:
         """A box of a tensor, whichever way it is partitioned; only slices that overlap it are read.
 
@@ -405,13 +617,16 @@ class BundleReader:
             if self._swapped:
                 array = array.byteswap()
         if crc != entry.crc32c:
-            raise DataLossError(
-                None,
-                None,
-                f"Checksum does not match for tensor {name}: stored {entry.crc32c:#010x} vs. calculated on the "
-                f"restored bytes {crc:#010x}",
-            )
+            self._raise_damaged(entry.crc32c, name, crc)
         return array.reshape(entry.info.shape)
+
+    def _raise_damaged(self, stored: int, name: str, crc: int) -> NoReturn:
+        raise DataLossError(
+            None,
+            None,
+            f"Checksum does not match for tensor {name}: stored {stored:#010x} vs. calculated on the "
+            f"restored bytes {crc:#010x}",
+        )
 
     def _shard(self, shard: int, name: str) -> tuple[BinaryIO, int]:
         """A data file and its size."""
@@ -425,16 +640,19 @@ class BundleReader:
         return self._shards[shard]
 
     def _bytes(self, entry: _Entry, name: str) -> np.ndarray:
-        source, _ = self._shard(entry.shard, name)
+        return self._read_range(entry.shard, entry.offset, entry.size, name)
+
+    def _read_range(self, shard: int, offset: int, size: int, name: str) -> np.ndarray:
+        source, _ = self._shard(shard, name)
         # A buffer of NumPy's is aligned and writable, so that the array needs no copy.
-        buffer = np.empty(entry.size, np.uint8)
+        buffer = np.empty(size, np.uint8)
         with mapped(name):
-            source.seek(entry.offset)
+            source.seek(offset)
             view, at = buffer.data, 0
-            while at < entry.size:
+            while at < size:
                 chunk = source.readinto(view[at : at + _COPY_CHUNK])  # pyright: ignore[reportAttributeAccessIssue]
                 if not chunk:
-                    raise DataLossError(None, None, f"Tensor {name}: the file ends {entry.size - at} bytes early")
+                    raise DataLossError(None, None, f"Tensor {name}: the file ends {size - at} bytes early")
                 at += chunk
         return buffer
 
@@ -495,7 +713,8 @@ def merge_bundles(prefixes: Iterable[str], merged_prefix: str, allow_missing: bo
     for source, target in zip(files, targets):
         if source != target:
             gfile.rename(source, target, overwrite=True)
-    _write_index(merged_prefix, len(files), entries)
+    with replacing(index_filename(merged_prefix)) as sink:
+        sink.write(_index(len(files), entries))
     for prefix in prefixes:
         if prefix != merged_prefix:
             gfile.remove(index_filename(prefix))

@@ -1,1 +1,1 @@
-"""Graphs and op definitions: nodes, names, scopes, static shapes, GraphDef. Knows no torch and no Session."""
+"""Graphs and op definitions: nodes, names, scopes, static shapes, GraphDef. This room does not depend on torch or sessions."""

@@ -1,4 +1,4 @@
-"""Calling an op definition: binding arguments, converting inputs, working out attributes, adding the node."""
+"""Calling an op definition: binds arguments, converts inputs, infers attributes and adds the node."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from stoker._src.graph.tensor import Tensor
 
 
 def apply_op(definition: OpDefinition, args: tuple[Any, ...], kwargs: dict[str, Any], name: str | None = None) -> Any:
-    """`_apply_op`, with the errors that TensorFlow's eager mode raises where a graph raises TypeError and ValueError."""
+    """`_apply_op`, with the errors of TensorFlow's eager mode where a graph raises TypeError and ValueError."""
     if definition.by_reference and context.executing_eagerly():
         raise RuntimeError(f"{definition.name} does not support eager execution: it takes a reference to a variable.")
     try:
@@ -30,14 +30,14 @@ def apply_op(definition: OpDefinition, args: tuple[Any, ...], kwargs: dict[str, 
 
 
 def _apply_op(definition: OpDefinition, args: tuple[Any, ...], kwargs: dict[str, Any], name: str | None) -> Any:
-    """Adds the op to the current target and returns its outputs (the Operation when it has none; eagerly, None).
+    """Adds the op to the current target and returns its outputs (the Operation if it has none; None in eager mode).
 
-    Inputs may be given by position or name; everything else by name is an attribute. Values that are no tensors become
-    constants named after the argument, inside the new op's name scope.
+    Inputs may be given by position or name. All other keywords are attributes. Values that are not tensors become
+    constants that are named after the argument, inside the new op's name scope.
 
     Raises:
-        TypeError: missing or unknown arguments, or inputs whose dtypes do not agree.
-        ValueError: an attribute out of range, or shapes that do not fit.
+        TypeError: arguments are missing or unknown, or the dtypes of inputs differ.
+        ValueError: an attribute is out of range, or shapes are incompatible.
     """
     bound = _bind(definition, args, kwargs)
     target = context.target()
@@ -47,7 +47,7 @@ def _apply_op(definition: OpDefinition, args: tuple[Any, ...], kwargs: dict[str,
         if value is not None or definition.attrs[key].kind == "shape":
             attrs[key] = definition.check_attr(key, value)
     tensor_type = target.tensor_type
-    # Eager mode looks at what an op takes when all its inputs are tensors, a graph as they come.
+    # Eager mode checks dtypes after all inputs are converted; a graph checks them one by one.
     unchecked: list[str] | None = [] if context.executing_eagerly() else None
     inputs: list[Tensor] = []
     for arg, value in zip(definition.inputs, bound):
@@ -71,11 +71,11 @@ def _apply_op(definition: OpDefinition, args: tuple[Any, ...], kwargs: dict[str,
             if spec.default is not MISSING:
                 attrs[key] = spec.default
             elif key in kwargs and spec.kind.startswith("list(") and context.executing_eagerly():
-                attrs[key] = definition.check_attr(key, ())  # what None means there
+                attrs[key] = definition.check_attr(key, ())  # the value that None stands for
             else:
                 raise TypeError(f"{definition.name}() is missing the attribute {key!r}.")
     if definition.by_reference:
-        with target.colocate_with(inputs[0].op):  # references do not travel
+        with target.colocate_with(inputs[0].op):  # references cannot move between devices
             op = target.add(definition, inputs, attrs, unique)
     else:
         op = target.add(definition, inputs, attrs, unique)
@@ -87,7 +87,7 @@ def _apply_op(definition: OpDefinition, args: tuple[Any, ...], kwargs: dict[str,
 
 
 def _taken(definition: OpDefinition, attr: str, dtype: DType, unchecked: list[str] | None) -> DType:
-    """The dtype that an input gives to a type attribute; in eager mode noted, to be checked."""
+    """The dtype that an input gives to a type attribute. In eager mode it is recorded and checked later."""
     if unchecked is None:
         return definition.check_attr(attr, dtype)
     unchecked.append(attr)
@@ -95,7 +95,7 @@ def _taken(definition: OpDefinition, attr: str, dtype: DType, unchecked: list[st
 
 
 def _bind(definition: OpDefinition, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
-    """The inputs in order; what is left in `kwargs` are attributes."""
+    """The inputs in order. What remains in `kwargs` are attributes."""
     if len(args) > len(definition.inputs):
         raise TypeError(
             f"{definition.name}() takes {len(definition.inputs)} inputs but {len(args)} were given; attributes go by name."
@@ -111,7 +111,7 @@ def _bind(definition: OpDefinition, args: tuple[Any, ...], kwargs: dict[str, Any
     return bound
 
 
-# How TensorFlow's eager mode, which is C++, calls these.
+# The names of these types in messages of TensorFlow's eager mode, which is written in C++.
 _C_NAMES = {"float16": "half", "float32": "float", "float64": "double"}
 
 
@@ -148,16 +148,16 @@ def _convert(
 ) -> Tensor:
     expected = arg.dtype if arg.dtype is not None else attrs.get(arg.type_attr or "")
     hint = None
-    if expected is None and context.executing_eagerly():  # tensors decide, also those that come later
+    if expected is None and context.executing_eagerly():  # tensors determine the dtype, even later ones
         expected = _dtype_of_tensors(definition, arg, bound)
         if expected is not None:
             attrs[arg.type_attr or ""] = _taken(definition, arg.type_attr or "", expected, unchecked)
     if expected is None and arg.type_attr is not None:
         spec = definition.attrs[arg.type_attr]
         own = _own_dtype(value, spec.default)
-        # The attribute's default is for values that have no dtype of their own, or none that the op takes.
+        # The attribute's default applies to values without a dtype, or with one that the op does not support.
         if spec.default is not MISSING and (own is None or (spec.allowed and own not in spec.allowed)):
-            # Whole numbers are int32 in a graph, whatever the default says.
+            # Integers are int32 in a graph, regardless of the default.
             hint = dtypes.int32 if spec.default is dtypes.int64 and not context.executing_eagerly() else spec.default
             if isinstance(value, float) and hint.is_integer and context.executing_eagerly():
                 raise TypeError(f"Cannot convert {value} to EagerTensor of dtype {hint.name}")
@@ -212,7 +212,7 @@ def _dtype_of_tensors(definition: OpDefinition, arg: Arg, bound: list[Any]) -> D
 
 
 def _own_dtype(value: Any, default: Any) -> DType | None:
-    """The dtype that a value brings with it; Python's complex numbers do too."""
+    """The dtype of a value, if it has one; Python's complex numbers do."""
     if default is not MISSING and default.is_complex and _has_complex(value):
         return dtype_of(value) or dtypes.complex128
     return dtype_of(value)
@@ -223,7 +223,7 @@ def _has_complex(value: Any) -> bool:
 
 
 def _plain_array(value: Any) -> bool:
-    """NumPy values are converted to the wanted dtype (as TensorFlow does); tensors and variables never are."""
+    """NumPy values are converted to the wanted dtype, as in TensorFlow. Tensors and variables never are."""
     return type(value).__module__ == "numpy"
 
 
@@ -252,7 +252,7 @@ def _convert_list(
         )
     attrs[arg.number_attr] = definition.check_attr(arg.number_attr, len(values))  # type: ignore[index,arg-type]
     expected = arg.dtype if arg.dtype is not None else attrs.get(arg.type_attr or "")
-    if expected is None:  # a tensor decides for the values beside it, else whoever brings a dtype for the plain ones
+    if expected is None:  # a tensor determines the dtype of the other values, else any value with a dtype does
         expected = next((value.dtype.base_dtype for value in values if isinstance(value, Tensor)), None)
     if expected is None:
         expected = next((dtype for value in values if (dtype := dtype_of(value)) is not None), None)

@@ -1,4 +1,4 @@
-"""Attribute values between their Python form, GraphDef's AttrValue, and what `Operation.get_attr` returns."""
+"""Conversion of attribute values between Python, GraphDef's AttrValue, and the results of `Operation.get_attr`."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ _FIELD = {"int": "i", "float": "f", "bool": "b", "string": "s", "type": "type"}
 
 
 def to_attr_value(value: Any, kind: str | None = None, dtype: DType | None = None) -> Any:
-    """The AttrValue of a Python value. `kind` is the definition's; without it (user attributes) it is guessed.
+    """Converts a Python value to an AttrValue. `kind` is that of the definition; without it (user attributes) it is guessed.
 
-    `dtype` is the element type of a tensor attribute (quantized and string arrays do not tell theirs).
+    `dtype` is the dtype of a tensor attribute, which quantized and string arrays do not determine.
     """
     proto = AttrValue()
     if isinstance(value, (list, tuple)):
@@ -112,10 +112,10 @@ def _dtype(number: int) -> DType:
 
 
 def from_attr_value(proto: Any) -> Any:
-    """The Python value of an AttrValue.
+    """Converts an AttrValue to a Python value.
 
     Raises:
-        InvalidArgumentError: it holds nothing, a placeholder, or contents that make no sense.
+        InvalidArgumentError: it is empty, a placeholder, or malformed.
     """
     which = proto.WhichOneof("value")
     if which == "s":
@@ -140,10 +140,10 @@ _LIST_FIELDS = ("s", "i", "f", "b", "type", "shape", "tensor", "func")
 
 
 def typed_attr_value(proto: Any, kind: str, name: str) -> Any:
-    """The Python value of an AttrValue that must be of `kind`.
+    """Converts an AttrValue that must be of `kind` to a Python value.
 
     Raises:
-        InvalidArgumentError: it is of another kind, or makes no sense.
+        InvalidArgumentError: it is of another kind, or malformed.
     """
     which = proto.WhichOneof("value")
     expected = "list" if kind.startswith("list(") else _FIELDS_OF_KINDS[kind]
@@ -190,7 +190,7 @@ def _from_list(proto: Any) -> tuple[Any, ...]:
 
 
 def public_value(value: Any) -> Any:
-    """What `Operation.get_attr` returns: bytes for strings, protos for shapes, tensors and functions, lists."""
+    """The value that `Operation.get_attr` returns: bytes for strings, protos for shapes, tensors and functions, and lists."""
     if isinstance(value, tuple):
         return [public_value(item) for item in value]
     if isinstance(value, str):

@@ -1,4 +1,4 @@
-"""The attributes of ops: what kind each is, what it may be, and how a value that somebody gives becomes one of that kind."""
+"""Attributes of ops: their kinds, allowed values, and the conversion of given values."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ MISSING: Any = object()
 
 
 class DTypeNotAllowedError(TypeError):
-    """A dtype that an op does not take: in eager mode an InvalidArgumentError."""
+    """A dtype that an op does not support. In eager mode it is an InvalidArgumentError."""
 
 
 class ValueNotAllowedError(ValueError):
-    """A value that an attribute does not take: in eager mode an InvalidArgumentError."""
+    """A value that an attribute does not allow. In eager mode it is an InvalidArgumentError."""
 
 
 @dataclass(frozen=True)
 class AttrSpec:
-    """The kind of an attribute, what it may be, and its default (MISSING when it must be given).
+    """The kind of an attribute, its allowed values, and its default (MISSING if it is required).
 
     Kinds are GraphDef's: int, float, bool, string, type, shape, tensor, func and list(...) of them.
     """
@@ -34,9 +34,9 @@ class AttrSpec:
     default: Any = MISSING
     allowed: tuple[Any, ...] = ()
     minimum: int | None = None
-    int32: bool = False  # TensorFlow's kernel holds the integer in 32 bits
-    wide_in_shape: bool = False  # and its shape function takes it in full
-    derive: Callable[[Any], Any] | None = None  # makes what is called of the function that a node names
+    int32: bool = False  # TensorFlow's kernel stores the integer in 32 bits
+    wide_in_shape: bool = False  # TensorFlow's shape function uses all 64 bits
+    derive: Callable[[Any], Any] | None = None  # derives the function to call from the function that a node names
 
     def __call__(
         self,
@@ -52,11 +52,11 @@ class AttrSpec:
         )
 
     def check(self, op: str, name: str, value: Any) -> Any:
-        """`value` as the canonical value of attribute `name` of an op.
+        """Converts `value` to the canonical value of attribute `name`.
 
         Raises:
-            TypeError: a value of the wrong kind.
-            ValueError: a value outside what the definition allows.
+            TypeError: the value is of the wrong kind.
+            ValueError: the value is not allowed.
         """
         if self.kind.startswith("list("):
             if not isinstance(value, (list, tuple)):
@@ -130,7 +130,7 @@ def one_of(*dtypes: DType, default: DType | None = None) -> DTypeSet:
 
 
 def attr_spec(value: Any) -> AttrSpec:
-    """The spec that a definition states: itself, the dtypes that a type attribute allows, or a default value."""
+    """The spec for a definition's argument: a spec, the dtypes that a type attribute allows, or a default value."""
     if isinstance(value, AttrSpec):
         return value
     if isinstance(value, DTypeSet):
@@ -146,7 +146,7 @@ def attr_spec(value: Any) -> AttrSpec:
 
 
 def too_wide(value: Any) -> int | None:
-    """The first number of an integer attribute (or list of them) that 32 bits do not hold."""
+    """The first number of an integer attribute (or list) that does not fit in 32 bits."""
     numbers = value if isinstance(value, tuple) else (value,)
     return next((number for number in numbers if not -(2**31) <= number < 2**31), None)
 
@@ -155,11 +155,11 @@ def too_wide(value: Any) -> int | None:
 
 
 class _OutOfRangeError(ValueError):
-    """An integer that 64 bits do not hold."""
+    """An integer that does not fit in 64 bits."""
 
 
 def _as_int(value: Any) -> int:
-    """Any number: what follows the point is dropped, as TensorFlow does."""
+    """Truncates any number to an integer, as TensorFlow does."""
     if isinstance(value, (str, bytes)) or getattr(value, "ndim", 0):
         raise TypeError
     number = int(value)
@@ -183,7 +183,7 @@ def _as_bool(value: Any) -> bool:
 
 
 def _as_text(value: Any) -> str | bytes:
-    """Attribute strings are text inside the program; bytes that are not UTF-8 stay bytes."""
+    """Attribute strings are text in Python. Bytes that are not UTF-8 stay bytes."""
     if isinstance(value, str):
         return value
     if not isinstance(value, bytes):

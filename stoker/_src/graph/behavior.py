@@ -1,4 +1,4 @@
-"""1.x or 2.x behaviour of the process: eager execution, resource variables, shapes of integers. It starts as 2.x."""
+"""Process-wide 1.x or 2.x behaviour: eager execution, resource variables, integer shapes. The default is 2.x."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _importing_compat = False
 
 
 def lazy_namespace(name: str) -> Any:
-    """`stoker.compat.v1` as an attribute: loaded when first used, so that a 2.x program that reaches it stays one."""
+    """`stoker.compat.v1` as an attribute. It is loaded on first use, and does not change the behaviour of a 2.x program."""
     global _importing_compat
     if name not in ("v1", "v2"):
         raise AttributeError(f"module 'stoker.compat' has no attribute {name!r}")
@@ -25,14 +25,14 @@ def lazy_namespace(name: str) -> Any:
 
 
 def entered_v1() -> None:
-    """Called when `stoker.compat.v1` is imported: by name, it chooses 1.x behaviour."""
+    """Called when `stoker.compat.v1` is imported. An import by name selects 1.x behaviour."""
     if not _importing_compat:
         disable_v2_behavior()
 
 
 @export(v1="disable_v2_behavior")
 def disable_v2_behavior() -> None:
-    """1.x behaviour: graphs, reference variables, shapes of Dimension objects."""
+    """Selects 1.x behaviour: graphs, reference variables, shapes of Dimension objects."""
     context.set_eager_by_default(False)
     shapes.set_v2_tensorshape(False)
     settings.use_resource_variables = False
@@ -42,7 +42,7 @@ def disable_v2_behavior() -> None:
 
 @export(v1="enable_v2_behavior")
 def enable_v2_behavior() -> None:
-    """2.x behaviour: eager execution, resource variables, shapes of integers, `==` element by element."""
+    """Selects 2.x behaviour: eager execution, resource variables, shapes of integers, element-wise `==`."""
     context.set_eager_by_default(True)
     shapes.set_v2_tensorshape(True)
     settings.use_resource_variables = True
@@ -52,10 +52,10 @@ def enable_v2_behavior() -> None:
 
 @export(v1="enable_eager_execution")
 def enable_eager_execution(config: Any = None, device_policy: Any = None, execution_mode: Any = None) -> None:
-    """Ops run when they are called. Must come before the first graph of the program.
+    """Enables eager execution. It must be called before the default graph has operations.
 
     Raises:
-        ValueError: the default graph has operations already.
+        ValueError: the default graph already has operations.
     """
     if context.has_default_graph() or (not context.eager_by_default() and context.get_default_graph().version):
         raise ValueError("tf.enable_eager_execution must be called at program startup.")
@@ -65,7 +65,7 @@ def enable_eager_execution(config: Any = None, device_policy: Any = None, execut
 
 @export(v1="disable_eager_execution")
 def disable_eager_execution() -> None:
-    """Ops go to the default graph, as in 1.x."""
+    """Disables eager execution: ops are added to the default graph, as in 1.x."""
     context.set_eager_by_default(False)
 
 
@@ -77,13 +77,13 @@ def executing_eagerly() -> bool:
 
 @export(v1="enable_resource_variables")
 def enable_resource_variables() -> None:
-    """Variables are resource variables unless they say otherwise."""
+    """Makes resource variables the default."""
     settings.use_resource_variables = True
 
 
 @export(v1="disable_resource_variables")
 def disable_resource_variables() -> None:
-    """Variables are reference variables unless they say otherwise."""
+    """Makes reference variables the default."""
     settings.use_resource_variables = False
 
 
@@ -95,49 +95,49 @@ def resource_variables_enabled() -> bool:
 
 @export(v1="enable_v2_tensorshape")
 def enable_v2_tensorshape() -> None:
-    """Iterating a TensorShape gives integers."""
+    """Makes iteration over a TensorShape give integers."""
     shapes.set_v2_tensorshape(True)
 
 
 @export(v1="disable_v2_tensorshape")
 def disable_v2_tensorshape() -> None:
-    """Iterating a TensorShape gives Dimension objects."""
+    """Makes iteration over a TensorShape give Dimension objects."""
     shapes.set_v2_tensorshape(False)
 
 
 @export(v1="enable_tensor_equality")
 def enable_tensor_equality() -> None:
-    """`==` between tensors compares element by element."""
+    """Makes `==` between tensors compare element by element."""
     settings.tensor_equality = True
 
 
 @export(v1="disable_tensor_equality")
 def disable_tensor_equality() -> None:
-    """`==` between tensors compares identity."""
+    """Makes `==` between tensors compare identity."""
     settings.tensor_equality = False
 
 
 @export(v1="enable_control_flow_v2")
 def enable_control_flow_v2() -> None:
-    """Conditionals and loops become functional ops, as they always do here.
+    """Enables functional control flow. Conditionals and loops are always functional ops here.
 
-    As in TensorFlow, gradients of tables that loops look up then are dense, and outputs that nothing uses give zeros.
+    As in TensorFlow, this makes gradients of lookups in loops dense, and gradients of unused outputs zero.
     """
     settings.control_flow_v2 = True
 
 
 @export(v1="disable_control_flow_v2")
 def disable_control_flow_v2() -> None:
-    """Conditionals and loops stay functional ops, which give the same values.
+    """Disables functional control flow. Conditionals and loops remain functional ops with the same values.
 
-    As in TensorFlow, gradients of tables that loops look up then are slices, and outputs that nothing uses give none.
+    As in TensorFlow, this makes gradients of lookups in loops sparse, and gradients of unused outputs None.
     """
     settings.control_flow_v2 = False
 
 
 @export(v1="control_flow_v2_enabled")
 def control_flow_v2_enabled() -> bool:
-    """Whether a program asked for functional control flow."""
+    """Whether functional control flow is enabled."""
     return settings.control_flow_v2
 
 

@@ -1,7 +1,7 @@
-"""Where ops go: the thread's current graph, or the eager executor.
+"""The target of new ops: the thread's current graph, or the eager executor.
 
-A target has `add(definition, inputs, attrs, name)`. Graphs are targets, and so is the eager executor of the runtime
-(`runtime_hooks.py`): nothing in `graph` or `ops` knows how values are computed.
+A target has `add(definition, inputs, attrs, name)`. Graphs and the runtime's eager executor (`runtime_hooks.py`) are
+targets. `graph` and `ops` do not depend on how values are computed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _EAGER = "eager"
 
 
 class _ThreadState(threading.local):
-    """What is current in this thread. `stack` holds graphs, or the word "eager" where eager mode was entered."""
+    """The state of this thread. `stack` holds graphs, or the string "eager" where eager mode was entered."""
 
     def __init__(self) -> None:
         self.stack: list[Any] = []
@@ -31,13 +31,13 @@ _eager_by_default = True
 
 
 def converted(function: Any) -> Any:
-    """A function that ops are given to call, converted where functions are."""
+    """Converts a function that an op will call by autograph, if conversion is on."""
     return hooks.converted(function) if _state.converts and not executing_eagerly() else function
 
 
 @contextmanager
 def converting(converts: bool) -> Iterator[None]:
-    """A context in which functions given to ops are converted, or stay as they are."""
+    """A context that turns autograph conversion of functions given to ops on or off."""
     before, _state.converts = _state.converts, converts
     try:
         yield
@@ -46,7 +46,7 @@ def converting(converts: bool) -> Iterator[None]:
 
 
 def set_eager_by_default(enabled: bool) -> None:
-    """Whether ops made outside of any graph run at once (2.x) or go to the thread's global graph (1.x)."""
+    """Sets whether ops outside of any graph run at once (2.x) or are added to the thread's global graph (1.x)."""
     global _eager_by_default
     _eager_by_default = enabled
 
@@ -63,12 +63,12 @@ def executing_eagerly() -> bool:
 
 
 def invalid(text: str) -> Exception:
-    """What an op that refuses its arguments raises: InvalidArgumentError where it runs at once, ValueError in a graph."""
+    """The error for invalid arguments of an op: InvalidArgumentError in eager mode, ValueError in a graph."""
     return InvalidArgumentError(None, None, text) if executing_eagerly() else ValueError(text)
 
 
 def target() -> Any:
-    """The graph (or the eager executor) that the next op goes to."""
+    """The graph (or the eager executor) that receives the next op."""
     stack = _state.stack
     if stack:
         top = stack[-1]
@@ -82,7 +82,7 @@ def target() -> Any:
 
 
 def get_default_graph() -> Any:
-    """The innermost graph made current by `as_default`, else this thread's global graph."""
+    """The innermost graph made current by `as_default`, or else this thread's global graph."""
     for entry in reversed(_state.stack):
         if entry is not _EAGER:
             return entry
@@ -96,7 +96,7 @@ def has_default_graph() -> bool:
 
 
 def reset_default_graph() -> None:
-    """Forgets this thread's global graph; the next op starts an empty one.
+    """Discards this thread's global graph. The next op starts an empty one.
 
     Raises:
         AssertionError: inside a `with graph.as_default()` block.

@@ -1,13 +1,13 @@
-"""From Python values to tensors, by TensorFlow's rules: a value is converted, a tensor's dtype is never changed.
+"""Conversion of Python values to tensors by TensorFlow's rules. The dtype of a tensor is never changed.
 
-Conversion functions are tried from the lowest priority on, those of one priority in the order in which they were registered, until one does
-not return NotImplemented. How closely a function's type fits the value does not count. The library's own:
+Conversion functions are tried by ascending priority, and in order of registration within one priority, until one does
+not return NotImplemented. It does not matter how specific a function's type is. The library's own priorities are:
 
     0     RaggedTensor, which is refused
     10    variables
     50    shapes; IndexedSlices, which become dense
     99    lists and tuples that hold tensors
-    100   what programs register, by default
+    100   functions that users register, by default
     200   everything else, as a constant
 """
 
@@ -31,7 +31,7 @@ _cache: dict[type, list[Converter]] = {}
 def register_tensor_conversion_function(base_type: Any, conversion_func: Converter, priority: int = 100) -> None:
     """Registers `conversion_func(value, dtype, name, as_ref)` for instances of `base_type`; lower priority first.
 
-    The function may return NotImplemented to leave a value to the next one.
+    The function may return NotImplemented to pass a value on to the next function.
 
     Raises:
         TypeError: `base_type` is not a type (or tuple of types), or the function is not callable.
@@ -63,7 +63,7 @@ def convert_to_tensor(
     *,
     as_ref: bool = False,
 ) -> Tensor:
-    """A tensor with the value (in the current graph, or eager).
+    """Converts `value` to a tensor (of the current graph, or eager).
 
     Raises:
         TypeError: there is no conversion.
@@ -102,7 +102,7 @@ def convert_to_tensor(
 
 
 def _localized(tensor: Tensor) -> Tensor:
-    """An eager tensor used while a graph is built becomes a constant (or a capture) of that graph."""
+    """Converts an eager tensor used in a graph to a constant (or a capture) of that graph."""
     concrete = getattr(tensor, "is_eager", False)
     if concrete and not context.executing_eagerly():
         return context.target().capture_eager(tensor)
@@ -120,7 +120,7 @@ def _localized(tensor: Tensor) -> Tensor:
 def convert_n_to_tensor(
     values: Any, dtype: Any = None, name: str | None = None, preferred_dtype: Any = None
 ) -> list[Tensor]:
-    """Each of `values` as a tensor, named `name_0`, `name_1`, ..."""
+    """Converts each of `values` to a tensor, named `name_0`, `name_1`, ..."""
     if not isinstance(values, (list, tuple)):
         raise TypeError("values must be a sequence.")
     return [
@@ -130,12 +130,12 @@ def convert_n_to_tensor(
 
 
 def is_uneven(value: Any) -> bool:
-    """Whether a nested list has rows of several lengths or depths."""
+    """Whether a nested list is ragged: its rows differ in length or depth."""
     return isinstance(value, (list, tuple)) and _list_shape(value) is None
 
 
 def _list_shape(value: Any) -> tuple[int, ...] | None:
-    """The sizes of a nested list, of what is in it no more than NumPy's shapes; None where it is uneven."""
+    """The sizes of a nested list; None if it is ragged."""
     if not isinstance(value, (list, tuple)):
         return getattr(value, "shape", ()) if isinstance(value, np.ndarray) else ()
     inner = {_list_shape(item) for item in value} or {()}
@@ -144,12 +144,12 @@ def _list_shape(value: Any) -> tuple[int, ...] | None:
 
 
 def is_tensor(x: Any) -> bool:
-    """Whether `x` is a tensor or stands for one or more (a variable, SparseTensor, RaggedTensor)."""
+    """Whether `x` is a tensor, a variable, or a composite tensor (SparseTensor, RaggedTensor)."""
     return isinstance(x, Tensor) or bool(getattr(x, "is_tensor_like", False))
 
 
 def dtype_of(value: Any) -> DType | None:
-    """The dtype a value brings with it (tensors, variables, NumPy arrays), or None for plain Python values."""
+    """The dtype of a tensor, variable or NumPy array; None for plain Python values."""
     known = getattr(value, "dtype", None)
     if known is None:
         return None

@@ -1,4 +1,4 @@
-"""`Graph.create_op`: a node of any op type from its flat inputs and AttrValues, as generated wrappers of 1.x make them."""
+"""`Graph.create_op`: adds a node of any op type from flat inputs and AttrValues, as generated 1.x wrappers do."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from stoker._src.graph.tensor import Tensor
 
 
 class UnregisteredOpError(NotFoundError, RuntimeError):
-    """An op type that nobody defined: TensorFlow 1 raises NotFoundError, TensorFlow 2 RuntimeError."""
+    """An unregistered op type. TensorFlow 1 raises NotFoundError, TensorFlow 2 RuntimeError."""
 
 
 def definition_of(op_type: str) -> OpDefinition:
     """The definition of an op type.
 
     Raises:
-        UnregisteredOpError: there is none.
+        UnregisteredOpError: there is no such op.
     """
     definition = find_definition(op_type)
     if definition is None:
@@ -36,10 +36,10 @@ def definition_of(op_type: str) -> OpDefinition:
 
 
 def check_inputs(op_type: str, inputs: Sequence[Any], input_types: Sequence[Any] | None) -> None:
-    """Refuses inputs that are no tensors, or not of the dtypes that the caller says they have.
+    """Refuses inputs that are not tensors, or do not have the dtypes that the caller states.
 
     Raises:
-        TypeError: one of these.
+        TypeError: an input is invalid.
     """
     for position, value in enumerate(inputs):
         if not isinstance(value, Tensor):
@@ -56,10 +56,10 @@ def check_inputs(op_type: str, inputs: Sequence[Any], input_types: Sequence[Any]
 def complete_attrs(
     definition: OpDefinition, inputs: Sequence[Tensor], given: Mapping[str, Any] | None, functions: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """All attributes of a node: those given as AttrValues, those that the inputs tell, and defaults.
+    """All attributes of a node: those given as AttrValues, those inferred from the inputs, and defaults.
 
     Raises:
-        ValueError: attributes that are missing or do not fit, or inputs that do not fit them.
+        ValueError: attributes are missing or invalid, or do not match the inputs.
     """
     attrs: dict[str, Any] = {}
     try:
@@ -107,7 +107,7 @@ def _count(definition: OpDefinition, arg: Arg, attrs: dict[str, Any]) -> int:
 
 
 def _note_dtypes(definition: OpDefinition, arg: Arg, found: list[DType], attrs: dict[str, Any]) -> None:
-    """Settles the type attribute of an input by the tensors it gets, or compares them with what is settled."""
+    """Infers the type attribute of an input from its tensors, or compares them with the inferred value."""
     if arg.is_ref and not all(dtype._is_ref_dtype for dtype in found):
         raise ValueError(f"Input '{arg.name}' of Op '{definition.name}' must be a reference (a 1.x variable).")
     if arg.type_attr is not None and arg.type_attr not in attrs and found:

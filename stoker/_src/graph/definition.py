@@ -1,4 +1,4 @@
-"""One op, one definition: its type, and beside it the functions that say what it does.
+"""The definition of an op: its type, and the functions that implement it.
 
     MATMUL = define("MatMul(a: T, b: T) -> (product: T)", T=NUMERIC, transpose_a=False, transpose_b=False)
 
@@ -15,15 +15,15 @@ The signature string is the node's type. Inputs and outputs are `name: type`, wh
     Ref(T)       a reference (1.x variables); the kernel receives the variable object
     vector T     an input of that rank; also scalar, matrix, rank=4, rank<2, rank>0: checked wherever the rank is known;
                  vector=2 is a vector of two elements.
-                 Where TensorFlow's shape function and kernel differ, what each takes, as in `scalar/single`: behind the slash
-                 may also stand any, one (a single element of any rank), single (the same of rank 0 or 1) and flat (elements of
-                 any rank, seen as a vector)
+                 If TensorFlow's shape function and kernel differ, both are given, as in `scalar/single`. The part
+                 after the slash may also be any, one (a single element of any rank), single (the same of rank 0 or 1) or flat
+                 (elements of any rank, as a vector)
     vector* T    short for vector/any
     host T       an index-like input: the kernel receives plain Python numbers (`tensor.tolist()`), computed once
                  when the input is a constant
 
-Keyword arguments are the attributes: a tuple of dtypes (what a type attribute allows), a default value, or an
-`AttrSpec` where there is no default to tell the kind (`INT`, `SHAPE`, `STRING`, ...). An integer that TensorFlow holds in 32
+Keyword arguments are the attributes: a tuple of dtypes (the ones that a type attribute allows), a default value, or an
+`AttrSpec` if there is no default (`INT`, `SHAPE`, `STRING`, ...). An integer that TensorFlow stores in 32
 bits is `INT32`, or `INT32(0)` with a default.
 
 Calling the definition adds the op to the current graph, or runs it at once in eager mode.
@@ -90,26 +90,26 @@ Gradient = Callable[..., Any]
 
 @dataclass
 class ShapeRule:
-    """How an op's static shapes follow from its inputs. Filled in by `OpDefinition.shape` and `late`."""
+    """How an op's static output shapes follow from its inputs. Filled in by `OpDefinition.shape` and `late`."""
 
     function: Callable[..., Any] | None = None
     attrs: tuple[str, ...] = ()  # passed by keyword; `op` is the operation itself
-    values: frozenset[str] = frozenset()  # inputs that arrive as values
-    as_shapes: frozenset[str] = frozenset()  # inputs that arrive as the shapes they spell
-    enforced: bool = False  # also run on the real shapes
-    late: bool = False  # shapes that do not fit are an error when the op runs, not when a graph is built
+    values: frozenset[str] = frozenset()  # inputs that are passed as values
+    as_shapes: frozenset[str] = frozenset()  # size vectors that are passed as shapes
+    enforced: bool = False  # also checked on the actual shapes
+    late: bool = False  # incompatible shapes are an error at run time, not at graph construction
 
 
 @dataclass(eq=False)
 class OpDefinition(Signature):
-    """An op's type and the functions registered for it. Made by `define`."""
+    """An op's type and the functions registered for it. Created by `define`."""
 
     traits: Trait = Trait.NONE
     kernel_fn: Kernel | None = None
     kernel_attrs: tuple[str, ...] = ()
     needs_context: bool = False
     shape_rule: ShapeRule = field(default_factory=ShapeRule)
-    one_shape: str = ""  # "alike" or "count": the kernel refuses inputs whose shapes, or numbers of elements, differ
+    one_shape: str = ""  # "alike" or "count": the kernel refuses inputs whose shapes, or element counts, differ
     gradient_fn: Gradient | None = None
     differentiable: bool = True
     static_value_fn: Callable[[Any], Any] | None = None
@@ -122,12 +122,12 @@ class OpDefinition(Signature):
     # -- what the op is ------------------------------------------------------------------------------------------
 
     def kernel(self, function: Kernel) -> Kernel:
-        """Registers what the op does with values.
+        """Registers the kernel, which computes values.
 
-        Inputs arrive in order: torch tensors, NumPy object arrays for strings, plain numbers for `host` inputs, the
-        resource object for references and handles, a list for list inputs. Keyword-only parameters are attributes of
-        those names; one named `ctx` receives the node's `NodeContext` (its session's resources and its own state).
-        Returns one value, or a tuple with one entry for each output (a list for a list output).
+        Inputs arrive in order: torch tensors, NumPy object arrays for strings, Python numbers for `host` inputs, the
+        resource object for references and handles, and a list for list inputs. Keyword-only parameters are attributes of
+        those names. One named `ctx` receives the node's `NodeContext` (its session's resources and its own state).
+        The kernel returns one value, or a tuple with one entry for each output (a list for a list output).
         """
         if _accepts_attrs(function):
             names = _keyword_only(function)
@@ -148,14 +148,14 @@ class OpDefinition(Signature):
         as_shapes: Sequence[str] = (),
         enforced: bool = False,
     ):
-        """Registers the static shape rule: input `Shape`s in order, attributes by keyword as the rule names them.
+        """Registers the static shape rule. It takes the input `Shape`s in order, and attributes by keyword.
 
-        Inputs named in `values` arrive as a NumPy array when their value is known at construction, else as None;
-        those in `as_shapes` (vectors of sizes) as the `Shape` they spell, with what is known of it. A keyword named `op`
-        receives the operation itself, for the rare rule that must look at what made its inputs (variable handles).
-        An `enforced` rule is also run on the real shapes before the kernel, in eager mode and where they were not known when
-        the graph was built: for kernels that would take, or fail in their own way on, shapes that do not fit.
-        Returns a Shape, or a tuple with one for each output (a list for a list output).
+        Inputs named in `values` arrive as a NumPy array if their value is statically known, else as None. Those in
+        `as_shapes` (size vectors) arrive as a `Shape` with the known sizes. A keyword named `op`
+        receives the operation itself, for the rare rule that must inspect the producers of its inputs (variable handles).
+        An `enforced` rule also runs on the actual shapes before the kernel, in eager mode and if they were not statically known.
+        It is for kernels that would accept incompatible shapes or fail with an unclear error.
+        The rule returns a Shape, or a tuple with one for each output (a list for a list output).
         """
 
         def register(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -175,15 +175,15 @@ class OpDefinition(Signature):
         return register if function is None else register(function)
 
     def late(self) -> OpDefinition:
-        """States that a graph in which the inputs' shapes do not fit can be built: as in TensorFlow, running it fails."""
+        """Declares that incompatible input shapes are reported at run time and not at graph construction, as in TensorFlow."""
         self.shape_rule.late = True
         return self
 
     def alike(self, *, by_count: bool = False) -> OpDefinition:
-        """States that the inputs have one shape: the shape rule, and kernels registered later, refuse others.
+        """Declares that all inputs must have the same shape. The shape rule, and kernels registered later, check it.
 
-        Without it a kernel written with broadcasting functions would take what TensorFlow does not. With `by_count` the number
-        of elements alone matters, when the op runs; the result has the shape of the first input.
+        Otherwise a kernel with broadcasting would accept inputs that TensorFlow refuses. With `by_count`, only the number
+        of elements is compared, at run time, and the result has the shape of the first input.
         """
         self.one_shape = "count" if by_count else "alike"
         self.shape(unchanged if by_count else merged)
@@ -195,34 +195,34 @@ class OpDefinition(Signature):
         return function
 
     def not_differentiable(self) -> OpDefinition:
-        """States that no gradient flows through the op. (An op with neither facet raises LookupError.)"""
+        """Declares that the op has no gradient. (An op with neither facet raises LookupError.)"""
         self.differentiable = False
         return self
 
     def same_as(self, other: OpDefinition) -> OpDefinition:
-        """Registers the kernel and the shape rule of another op: of the one that bears today's name of this op."""
+        """Registers the kernel and the shape rule of another op, of which this op is an older name."""
         assert other.kernel_fn is not None
         self.kernel(other.kernel_fn)
         self.shape_rule = replace(other.shape_rule)
         return self
 
     def static_value(self, function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-        """Registers what is known of a node's result before anything runs, where the kernel on known inputs does not tell.
+        """Registers the static value of a node, if it cannot be found by running the kernel on static inputs.
 
-        `function(op)` returns an array (or None), or for an op of several outputs a list of them.
+        `function(op)` returns an array or None; for an op with several outputs, a list of them.
         """
         self.static_value_fn = function
         return function
 
     def spelled_shape(self, function: Callable[[Any, int], Shape]) -> Callable[[Any, int], Shape]:
-        """Registers the shape that a vector of sizes spells: `function(op, index of the output)`, with what is known of it."""
+        """Registers the shape denoted by an output that is a size vector: `function(op, index of the output)`."""
         self.spelled_shape_fn = function
         return function
 
     # -- what a planner may do with it ---------------------------------------------------------------------------
 
     def calling(self, how: str) -> OpDefinition:
-        """States that the op calls the functions among its attributes with its last input, "once" or as a "loop".
+        """Declares that the op calls the functions among its attributes with its last input, "once" or as a "loop".
 
         The kernel receives each function as `f(holding, *values) -> tuple of values`, and `holding` by keyword.
         """
@@ -230,18 +230,18 @@ class OpDefinition(Signature):
         return self
 
     def keeping(self) -> OpDefinition:
-        """States that what the op makes calls the functions among its attributes, after the run and from any thread.
+        """Declares that the op's result calls the functions among its attributes, after the run and from any thread.
 
-        The kernel receives each as a `KeptFunction`: `f.bind(captured)` gives `call(*values) -> tuple of values`, where the
-        function's inputs are the values and then what it captured.
+        The kernel receives each as a `KeptFunction`: `f.bind(captured)` returns `call(*values) -> tuple of values`. The
+        function's inputs are the values, followed by the captures.
         """
         self.planning.keeps = True
         return self
 
     def specialize(self, function: Callable[[Any], Kernel | None]) -> Callable[[Any], Kernel | None]:
-        """Registers a choice made once for each node, when planning: a quicker kernel for what is known of it, or None.
+        """Registers a function that chooses a faster kernel for a node at planning time, or returns None.
 
-        The kernel it returns takes the inputs alone: attributes are known to `function(op)`, which has chosen by them.
+        The returned kernel takes only the inputs, because `function(op)` has already used the attributes.
         """
         self.planning.specialize = function
         return function
@@ -249,40 +249,40 @@ class OpDefinition(Signature):
     def in_place(self, position: int, kernel: Kernel) -> OpDefinition:
         """Registers a kernel that may write its result over input `position`.
 
-        The planner uses it where that input is a fresh value nobody else needs, and passes the inputs alone. Of a list of inputs
-        it is the first that may be written over; the planner may exchange it with the second.
+        The planner uses it if that input is a fresh value with no other use, and passes only the inputs. For a list input,
+        the first element may be overwritten; the planner may swap it with the second.
         """
         self.planning.in_place = position, self._guarded(kernel)
         return self
 
     def of_numbers(self, predicate: Callable[[Any], bool]) -> OpDefinition:
-        """Registers for which nodes the output is the vector of the inputs: who wants plain numbers is given theirs, without a tensor."""
+        """Registers for which nodes the output is just the vector of the inputs. Consumers of plain numbers then skip the tensor."""
         self.planning.of_numbers = predicate
         return self
 
     def lower(self, function: Callable[..., Any]) -> OpDefinition:
         """Registers how the op runs in fused loops (runtime/plan/fused_loops.py): `function(build, op, inputs...)` adds loops to `build`.
 
-        Float32 and boolean inputs arrive as buffers (of 1 and 0 for booleans). Other inputs are constants and arrive as plain numbers. The function returns the buffer
-        of the result, a list of buffers for several results, or None if this node cannot be fused.
+        Float32 and boolean inputs arrive as buffers (of 1 and 0 for booleans). Other inputs are constants and arrive as plain
+        numbers. The function returns the buffer of the result, a list of buffers, or None if this node cannot be fused.
         """
         self.planning.lower = function
         return self
 
     def elements(self, function: Callable[..., list[Any]]) -> OpDefinition:
-        """Registers what an op on lists says of the shapes of elements: `function(op, shape_of, elements_of)`.
+        """Registers the element shapes of an op on lists: `function(op, shape_of, elements_of)`.
 
-        Returns a shape for each output: that of all elements of a list that the op makes (None for an empty list), or that of a tensor.
-        `elements_of(tensor)` tells the same of the lists among the inputs.
+        It returns a shape for each output: the shape of all elements of a list (None for an empty list), or that of a tensor.
+        `elements_of(tensor)` returns the element shape of an input list.
         """
         self.planning.elements = function
         return self
 
     def exchange(self, maker: OpDefinition) -> Callable[[Kernel], Kernel]:
-        """Registers when this op may come before `maker`, whose result is its first input, instead of after it.
+        """Registers when this op may run before `maker`, which produces its first input, instead of after it.
 
-        `rule(op, made_by)` returns which inputs of the maker this op takes then, instead of its own: its result replaces the
-        first of them. None where the result would not be the same.
+        `rule(op, made_by)` returns which inputs of the maker this op then takes instead of its own. Its result replaces the
+        first of them. The rule returns None if the result would differ.
         """
 
         def register(rule: Kernel) -> Kernel:
@@ -292,10 +292,10 @@ class OpDefinition(Signature):
         return register
 
     def batch(self, key: Callable[[Any], Any]) -> Callable[[Kernel], Kernel]:
-        """Registers a kernel for many nodes of this op at once, as optimizer updates are.
+        """Registers a kernel for many nodes of this op at once, such as optimizer updates.
 
-        Nodes of one run with an equal `key(op)` that do not depend on each other become one call; the kernel receives
-        a list in place of each input, and `host` inputs and attributes (which the key must make equal) as the plain
+        Independent nodes of one run with equal `key(op)` become one call. The kernel receives a list for each input.
+        `host` inputs and attributes, which the key must make equal, arrive as in the plain
         kernel does.
         """
 
@@ -306,27 +306,27 @@ class OpDefinition(Signature):
         return register
 
     def rows(self, rule: Callable[[Any, list[Any]], Any]) -> Callable[[Any, list[Any]], Any]:
-        """Registers how the op is done for many rows at once (ops/support/rows.py): `rule(op, inputs)` gives the outputs.
+        """Registers how the op is batched (ops/support/rows.py): `rule(op, inputs)` returns the outputs.
 
-        Needed for ops that are not elementwise; what an elementwise op does with rows follows from its shape rule.
+        Only ops that are not elementwise need it; for elementwise ops it follows from the shape rule.
         """
         self.planning.rows = rule
         return rule
 
     def deals(self, kernel: Kernel) -> Kernel:
-        """Registers a kernel that does several runs of a blocking op that gives something (a read, a dequeue).
+        """Registers a kernel that performs several runs of a blocking op that produces values (a read, a dequeue).
 
-        It takes the op's inputs and how many runs at most. It waits as one run does, then does as many as it can without
-        waiting again, and returns the op's outputs, each with a dimension for the runs in front.
+        It takes the op's inputs and the maximum number of runs. It waits like one run, then performs as many as possible
+        without waiting again. It returns the op's outputs with a leading dimension for the runs.
         """
         self.planning.deals = kernel
         return kernel
 
     def collects(self, room: Callable[[Any], int]) -> Callable[[Kernel], Kernel]:
-        """Registers a kernel that does several runs of a blocking op that takes something (an enqueue).
+        """Registers a kernel that performs several runs of a blocking op that consumes values (an enqueue).
 
-        It takes the op's first input and a list of the others, each with a dimension for the runs in front. `room`, of the
-        first input alone, tells how many runs it could do without waiting.
+        It takes the op's first input and a list of the others, each with a leading dimension for the runs. `room`, a function of
+        the first input, returns how many runs are possible without waiting.
         """
 
         def register(kernel: Kernel) -> Kernel:
@@ -349,20 +349,20 @@ class OpDefinition(Signature):
 
     @functools.cached_property
     def rank_checking_kernel(self) -> Kernel:
-        """The kernel for nodes whose inputs' ranks are not known before they run."""
+        """The kernel for nodes whose input ranks are not statically known."""
         assert self.kernel_fn is not None
         return guards.checking_ranks(self.inputs, self.kernel_fn)
 
     def check_attr(self, name: str, value: Any) -> Any:
-        """`value` as the canonical value of attribute `name`.
+        """Converts `value` to the canonical value of attribute `name`.
 
         Raises:
-            TypeError: a value of the wrong kind.
-            ValueError: a value outside what the definition allows.
+            TypeError: the value is of the wrong kind.
+            ValueError: the value is not allowed.
         """
         spec = self.attrs[name]
         checked = spec.check(self.name, name, value)
-        # What the shape rule looks at is found too large while a graph is built, the rest by the kernel.
+        # Attributes that the shape rule uses are checked at graph construction, the others by the kernel.
         seen = spec.int32 and not spec.wide_in_shape and name in self.shape_rule.attrs
         if seen and (number := too_wide(checked)) is not None:
             raise ValueNotAllowedError(f"Attr {name} has value {number} out of range for an int32 ({self.name} Op)")
@@ -371,7 +371,7 @@ class OpDefinition(Signature):
         return checked
 
     def check_narrow(self, attrs: dict[str, Any]) -> None:
-        """Raises InvalidArgumentError for attributes that are too large for the kernel."""
+        """Raises InvalidArgumentError if an attribute is too large for the kernel."""
         for name in self.narrow:
             if (number := too_wide(attrs[name])) is not None:
                 raise InvalidArgumentError(
@@ -383,19 +383,19 @@ class OpDefinition(Signature):
 
 
 def _keyword_only(function: Callable[..., Any]) -> tuple[str, ...]:
-    """The keyword-only parameters of a Python function, of the innermost one where it is wrapped."""
+    """The keyword-only parameters of a Python function; of the innermost one if it is wrapped."""
     innermost = inspect.unwrap(function, stop=lambda each: hasattr(each, "__signature__"))
-    if hasattr(innermost, "__signature__"):  # made by a factory, which states what it takes
+    if hasattr(innermost, "__signature__"):  # created by a factory, which declares its parameters
         parameters = inspect.signature(innermost).parameters.values()
         return tuple(parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY)
     code = getattr(innermost, "__code__", None)
-    if code is None:  # a torch builtin, which takes no attributes
+    if code is None:  # a torch builtin, which has no attributes
         return ()
     return code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
 
 
 def _accepts_attrs(function: Kernel) -> bool:
-    """Python functions declare attributes as keyword-only parameters; torch builtins' keywords are not ours."""
+    """Whether a function declares attributes as keyword-only parameters. The keywords of torch builtins do not count."""
     return inspect.isfunction(function) and not (function.__module__ or "").startswith("torch")
 
 
@@ -405,14 +405,14 @@ _REGISTRY: dict[str, OpDefinition] = {}
 
 
 def define(signature: str, traits: Trait = Trait.NONE, /, **attrs: Any) -> OpDefinition:
-    """Defines an op (see the module's description) and registers it under its name."""
+    """Defines an op (see the module's docstring) and registers it under its name."""
     definition = _registered(OpDefinition(*read_signature(signature, attrs), traits))
     definition.spelling, definition.places = " ".join(signature.split()), _places()
     return definition
 
 
 def _places() -> tuple[tuple[str, int], ...]:
-    """File and line of who called the function that asks, out to the module whose statement led there."""
+    """File and line of the callers, from the innermost to the module statement."""
     frame, found = sys._getframe(2), []
     while frame is not None:
         found.append((frame.f_code.co_filename, frame.f_lineno))
@@ -423,7 +423,7 @@ def _places() -> tuple[tuple[str, int], ...]:
 
 
 def with_references(definition: OpDefinition, name: str) -> OpDefinition:
-    """Defines the oldest form of an op on resources, `name`, whose handles are references of strings."""
+    """Defines the oldest form of an op on resources, `name`, whose handles are references to strings."""
 
     def older(arg: Arg) -> Arg:
         return replace(arg, dtype=dtypes.string, is_ref=True) if arg.dtype is dtypes.resource else arg

@@ -1,8 +1,8 @@
-"""Functions: graphs with inputs and outputs, which ops (If, While, PartitionedCall, ...) carry as attributes.
+"""Functions: graphs with inputs and outputs, which ops (If, While, PartitionedCall, ...) hold as attributes.
 
-`FuncGraph` is the graph that a body is traced into. Tensors of outer graphs, eager tensors and variables that the body uses
-become inputs of it ("captures"). `Function` gives a body a name and says which of its tensors go in and come out; several
-functions may share one body, as a loop's body with and without the values that its gradient needs.
+`FuncGraph` is the graph that a body is traced into. Outer tensors, eager tensors and variables that the body uses
+become additional inputs ("captures"). `Function` gives a body a name, inputs and outputs. Several
+functions may share one body, such as a loop's body with and without the values that its gradient needs.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from stoker._src.graph.tapes import no_tapes
 from stoker._src.graph.tensor import Operation, Tensor, out_of_scope
 
 _uid = itertools.count()
-# Collections that a body shares with the graph around it: variables live there, wherever they are asked for.
+# Collections that a body shares with the outer graph, which owns the variables.
 _SHARED_COLLECTIONS = frozenset(
     (GraphKeys.GLOBAL_VARIABLES, GraphKeys.LOCAL_VARIABLES, GraphKeys.TRAINABLE_VARIABLES, GraphKeys.MODEL_VARIABLES)
 )
 
 
 def unique_function_name(prefix: str) -> str:
-    """A name that no other function of this process has."""
+    """A function name that is unique in this process."""
     return f"{prefix.replace('/', '_')}_{next(_uid)}"
 
 
@@ -42,10 +42,10 @@ class FuncGraph(Graph):
     """The body of a function while it is traced, and after.
 
     Attributes:
-        outer: the graph (or eager executor) that was current when it was made.
-        inputs: placeholders, one for each argument and each capture, in the order they were made.
-        control_captures: operations of outer graphs that the body's ops were told to wait for.
-        part_of_outer: whether this is a branch or loop of 1.x, whose ops TensorFlow has in the graph around it.
+        outer: the target that was current when it was created.
+        inputs: placeholders for the arguments and captures, in order of creation.
+        control_captures: outer operations that ops of the body must wait for.
+        part_of_outer: whether this is a branch or loop of 1.x, whose ops TensorFlow keeps in the outer graph.
     """
 
     building_function = True
@@ -59,14 +59,14 @@ class FuncGraph(Graph):
         automatic: bool = False,
         always_function: bool = False,
     ) -> None:
-        """A body called `name`.
+        """Creates a body named `name`.
 
         Args:
-            name: for messages and function names.
-            outer: what captures come from; the current target by default.
-            copies_constants: outer constants are copied instead of captured (gradient functions).
-            automatic: every stateful op of the body runs, in the order of creation (`tf.function`).
-            always_function: the body is a function of its own in 1.x too (`switch_case`).
+            name: the name for messages and functions.
+            outer: the target that captures come from; the current target by default.
+            copies_constants: whether to copy outer constants instead of capturing them (gradient functions).
+            automatic: whether every stateful op runs, in order of creation (`tf.function`).
+            always_function: whether the body is a separate function in 1.x as well (`switch_case`).
         """
         super().__init__()
         self.name = name
@@ -90,7 +90,7 @@ class FuncGraph(Graph):
     # -- inputs --------------------------------------------------------------------------------------------------
 
     def add_input(self, dtype: DType, shape: Shape, name: str | None = None) -> Tensor:
-        """A new argument: a placeholder that no scope decorates."""
+        """Adds an argument: a placeholder that ignores the open scopes."""
         definition = find_definition("Placeholder")
         assert definition is not None
         with self._plain_scope():
@@ -112,12 +112,12 @@ class FuncGraph(Graph):
             self._scope, self._controllers, self._devices, self._colocation, self._attr_overrides = saved
 
     def capture(self, tensor: Any) -> Tensor:
-        """The input that stands for a tensor of an outer graph, or for an eager tensor.
+        """The input that represents an outer tensor or an eager tensor.
 
         Raises:
-            ValueError: the tensor belongs to a graph that is not around this one.
+            ValueError: the tensor belongs to a graph that does not enclose this one.
             TypeError: the same, for functions called eagerly.
-            InaccessibleTensorError: it belongs to a branch or loop inside of this function.
+            InaccessibleTensorError: it belongs to a branch or loop inside this function.
         """
         if getattr(tensor, "is_eager", False):
             return self.capture_eager(tensor)
@@ -180,13 +180,13 @@ class FuncGraph(Graph):
 
     @property
     def captures(self) -> list[tuple[Any, Tensor]]:
-        """(what the caller passes, the input that stands for it) of every capture, in the order they were made."""
+        """(value that the caller passes, input that represents it) for every capture, in order of creation."""
         by_input = {id(inner): (passed, inner) for passed, inner in self._captured.values() if inner.op.graph is self}
         return [by_input[id(tensor)] for tensor in self.inputs if id(tensor) in by_input]
 
     @property
     def captured_values(self) -> dict[int, Any]:
-        """For captures that have a value (eager tensors, variables), whatever graphs are between: by id of the input."""
+        """The values of captures that have one (eager tensors, variables), across all graphs in between, by id of the input."""
         return {id(self._captured[id(key)][1]): key for key in self._kept if getattr(key, "is_eager", False)}
 
     @property
@@ -212,7 +212,7 @@ class FuncGraph(Graph):
         element = control_element(item)
         op = element.op if isinstance(element, Tensor) and not getattr(element, "is_eager", False) else element
         if isinstance(op, Operation) and op.graph is not self:
-            # The op that calls this function waits in our place.
+            # The op that calls this function waits instead.
             if op not in self.control_captures:
                 self.control_captures.append(op)
             return None
@@ -221,7 +221,7 @@ class FuncGraph(Graph):
         return super()._control_op(element)
 
     def _home(self, name: Any) -> Graph | None:
-        """The outer graph that owns a shared collection, or None where it is ours."""
+        """The outer graph that owns a shared collection, or None if this graph does."""
         shared = not isinstance(name, str) or name in _SHARED_COLLECTIONS
         return self.outer if shared and isinstance(self.outer, Graph) else None
 
@@ -251,17 +251,17 @@ class FuncGraph(Graph):
 
     @contextmanager
     def continued(self) -> Iterator[Graph]:
-        """Like `as_default`, for adding to a body that is traced already; tapes go on watching."""
+        """Like `as_default`, for adding to a finished body. Tapes keep recording."""
         with context.enter_graph(self):
             yield self
 
     def stateful_ops(self) -> list[Operation]:
-        """The ops that must run when every side effect counts."""
+        """The ops that must run because of their side effects."""
         return [op for op in self._ops if op.definition.traits & STATEFUL and op.type != "Placeholder"]
 
 
 def note_handle(inner: Tensor, outer: Any) -> None:
-    """What is known of a resource beyond its dtype goes with the handle into the function."""
+    """Copies what is known about a resource to the handle inside the function."""
     base = outer.dtype.base_dtype
     if base not in (dtypes.resource, dtypes.variant) and not (base is dtypes.string and outer.dtype._is_ref_dtype):
         return
@@ -288,10 +288,10 @@ class Function:
     Attributes:
         graph: the body.
         inputs, outputs: tensors of the body. An output may be an input.
-        control_outputs: operations that run although no output needs them.
-        gradient: the function that computes its gradient, where a library names one.
-        derived_from: the function that an op names which calls this one instead (SymbolicGradient).
-        attributes: of its FunctionDef.
+        control_outputs: operations that run even if no output needs them.
+        gradient: its gradient function, if a library names one.
+        derived_from: the function that an op names when it calls this one instead (SymbolicGradient).
+        attributes: the attributes of its FunctionDef.
         steps: compiled forms, kept by the eager executor.
         accumulators: positions of loop variables that collect values for a gradient.
         captures: positions of the inputs that a branch or loop of 1.x has from the graph around it, whose gradients may
@@ -340,7 +340,7 @@ class Function:
         return sorted(found, key=lambda op: op._id)
 
     def extended(self, inputs: list[Tensor], outputs: list[Tensor], suffix: str = "rewritten") -> Function:
-        """The same body with more inputs and outputs, under a name of its own."""
+        """The same body with more inputs and outputs, under another name."""
         made = Function(
             unique_function_name(f"{self.name}_{suffix}"),
             self.graph,

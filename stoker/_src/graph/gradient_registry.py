@@ -1,4 +1,4 @@
-"""Which function computes an op's gradient: a user's registration, the override of a scope, or the definition's."""
+"""The gradient function of an op: the user's registration, the override of a scope, or that of the definition."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _REGISTERED: dict[str, tuple[Gradient | None, str]] = {}
 
 @export("RegisterGradient")
 class RegisterGradient:
-    """Decorator: the gradient function of an op type, or of a name used in `gradient_override_map`."""
+    """Decorator that registers the gradient function of an op type, or of a name for `gradient_override_map`."""
 
     def __init__(self, op_type: str) -> None:
         if not isinstance(op_type, str):
@@ -30,14 +30,14 @@ class RegisterGradient:
 
 @export("no_gradient", v1=("NotDifferentiable", "NoGradient"))
 def not_differentiable(op_type: str) -> None:
-    """States that gradients stop at ops of this type."""
+    """Declares that ops of this type have no gradient."""
     if not isinstance(op_type, str):
         raise TypeError("op_type must be a string")
     register_gradient(op_type, None)
 
 
 def register_gradient(op_type: str, function: Gradient | None) -> None:
-    """Registers a gradient function (None: gradients stop) under a name that has none yet."""
+    """Registers a gradient function (None: no gradient) under a name that has none yet."""
     definition = find_definition(op_type)
     known = definition is not None and (definition.gradient_fn is not None or not definition.differentiable)
     if op_type in _REGISTERED or known:
@@ -47,10 +47,10 @@ def register_gradient(op_type: str, function: Gradient | None) -> None:
 
 
 def gradient_function(op: Any) -> Gradient | None:
-    """The gradient function of `op`, or None where gradients stop.
+    """The gradient function of `op`, or None if it has no gradient.
 
     Raises:
-        LookupError: there is none and nothing says that gradients stop.
+        LookupError: no gradient is registered.
     """
     override = op.attrs.get("_gradient_op_type")
     if op.definition.planning.calls and override not in _REGISTERED:

@@ -17,9 +17,9 @@ from stoker._src.graph.type_spec import TypeSpec, describes, fed_parts
 
 @export("IndexedSlices")
 class IndexedSlices:
-    """`values[i]` belongs at row `indices[i]` of a tensor of shape `dense_shape` (None when nobody needs it).
+    """`values[i]` is the row `indices[i]` of a tensor of shape `dense_shape` (None if unknown).
 
-    A row may be named more than once: its values then add up.
+    If a row occurs more than once, its values are summed.
     """
 
     is_tensor_like = True
@@ -79,7 +79,7 @@ class IndexedSlices:
 
 
 class IndexedSlicesValue(NamedTuple):
-    """What a session gives for IndexedSlices: arrays."""
+    """The value of IndexedSlices from a session, as arrays."""
 
     values: Any
     indices: Any

@@ -51,17 +51,17 @@ export_constant(__name__, "newaxis", "newaxis")
 
 @export(v2="convert_to_tensor")
 def convert_to_tensor_v2(value: Any, dtype: Any = None, dtype_hint: Any = None, name: str | None = None) -> Any:
-    """A tensor with the value."""
+    """Converts `value` to a tensor."""
     return conversion.convert_to_tensor(value, dtype, name, dtype_hint=dtype_hint)
 
 
 @export("get_static_value", v1="contrib.util.constant_value")
 def get_static_value(tensor: Any, partial: bool = False) -> Any:
-    """The value of a tensor if it can be known without running, else None; what is no tensor is returned as it is.
+    """The static value of a tensor, or None. Values that are not tensors are returned unchanged.
 
     Args:
-        tensor: an eager tensor, of which the value is what `numpy()` gives, or one of a graph, of which it is an array.
-        partial: of a stack whose elements are known in part, give an object array with None for the others.
+        tensor: an eager tensor (the result is that of `numpy()`) or a symbolic one (the result is an array).
+        partial: for a partly known stack, whether to return an object array with None for unknown elements.
     """
     if getattr(tensor, "is_eager", False):
         return tensor.numpy()
@@ -72,7 +72,7 @@ def get_static_value(tensor: Any, partial: bool = False) -> Any:
 
 @export("is_symbolic_tensor")
 def is_symbolic_tensor(tensor: Any) -> bool:
-    """Whether this is a tensor of a graph, without a value of its own."""
+    """Whether this is a symbolic tensor, without a value."""
     return isinstance(tensor, Tensor) and not getattr(tensor, "is_eager", False)
 
 
@@ -84,7 +84,7 @@ def inside_function() -> bool:
 
 @export(v2="get_current_name_scope")
 def get_current_name_scope() -> str:
-    """The name scope that ops made here are in, without a slash at its end; empty outside of all."""
+    """The current name scope without a trailing slash; empty at the top level."""
     return context.target().get_name_scope()
 
 
@@ -102,7 +102,7 @@ def add_to_collections(names: Any, value: Any) -> None:
 
 @export(v1="get_collection")
 def get_collection(key: Any, scope: str | None = None) -> list[Any]:
-    """A copy of a collection of the default graph; with `scope`, the items whose name matches it."""
+    """A copy of a collection of the default graph, filtered by `scope` if given."""
     return context.get_default_graph().get_collection(key, scope)
 
 

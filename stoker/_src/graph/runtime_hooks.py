@@ -1,7 +1,7 @@
-"""What `graph` and `ops` need of rooms after them, by name: one object, filled by `runtime/install.py` in one call.
+"""Hooks for functionality of later rooms: one object that `runtime/install.py` fills in one call.
 
-Ops are called, run, differentiated and traced without these rooms importing what does so. Nothing else is bound late, but the
-functions of later families of ops (`late_binding.py`).
+They let `graph` and `ops` call, run, differentiate and trace ops without importing the runtime. Nothing else is bound late,
+except functions of later op families (`late_binding.py`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The scopes programs open: name_scope, device, control_dependencies, colocation."""
+"""The public scopes: name_scope, device, control_dependencies, colocation."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from stoker._src.graph.tensor import Tensor
 
 
 def graph_of(values: Any) -> Any:
-    """The graph that the tensors among `values` belong to; the current one when there are none.
+    """The graph of the tensors among `values`, or else the current graph.
 
     Raises:
         ValueError: they belong to different graphs.
@@ -35,7 +35,7 @@ def graph_of(values: Any) -> Any:
 
 @contextmanager
 def name_scope(name: str | None, default_name: str | None = None, values: Any = None) -> Iterator[str]:
-    """Prefixes the names of ops made inside, in the graph of `values`; yields the prefix with its slash."""
+    """Prefixes the names of ops created inside, in the graph of `values`. Yields the prefix with its slash."""
     target = context.target()
     name = default_name if name is None else name
     if values and not context.executing_eagerly():
@@ -56,10 +56,10 @@ def name_scope(name: str | None, default_name: str | None = None, values: Any = 
 
 @export(v1="name_scope")
 class NameScope:
-    """Prefixes the names of ops made inside, in the graph of `values`. Yields the prefix with its slash.
+    """Prefixes the names of ops created inside, in the graph of `values`. Yields the prefix with its slash.
 
     Raises:
-        TypeError: neither a name nor a default name, or a name that is no string.
+        TypeError: neither a name nor a default name is given, or the name is not a string.
     """
 
     def __init__(self, name: Any, default_name: str | None = None, values: Any = None) -> None:
@@ -90,7 +90,7 @@ class NameScope:
 
 @export(v2="name_scope")
 class NameScopeV2(NameScope):
-    """Prefixes the names of ops made inside. Yields the prefix with its slash."""
+    """Prefixes the names of ops created inside. Yields the prefix with its slash."""
 
     def __init__(self, name: str) -> None:
         if not isinstance(name, str):
@@ -100,7 +100,7 @@ class NameScopeV2(NameScope):
 
 @export("control_dependencies")
 def control_dependencies(control_inputs: Any) -> Any:
-    """Ops made inside run after `control_inputs`; None lifts outer dependencies. Does nothing in eager mode."""
+    """Makes ops created inside run after `control_inputs`. None clears outer dependencies. Does nothing in eager mode."""
     if context.executing_eagerly():
         if callable(control_inputs):
             control_inputs()
@@ -110,16 +110,16 @@ def control_dependencies(control_inputs: Any) -> Any:
 
 @export(v1="device")
 def device(device_name_or_function: Any) -> Any:
-    """Places ops made inside: a device name, a function from operation to name, or None to lift outer placement."""
+    """Sets the device of ops created inside: a device name, a function from operation to name, or None to clear outer devices."""
     return context.target().device(device_name_or_function)
 
 
 @export(v2="device")
 def device_v2(device_name: Any) -> Any:
-    """Places ops made inside on a device, by name.
+    """Sets the device of ops created inside, by name.
 
     Raises:
-        RuntimeError: given a function.
+        RuntimeError: a function is given.
     """
     if callable(device_name):
         raise RuntimeError("tf.device does not support functions.")
@@ -128,7 +128,7 @@ def device_v2(device_name: Any) -> Any:
 
 @export(v1="colocate_with")
 def colocate_with(op: Any, ignore_existing: bool = False) -> Any:
-    """Places ops made inside with `op`."""
+    """Places ops created inside on the device of `op`."""
     if context.executing_eagerly():
         return nullcontext()
     return context.get_default_graph().colocate_with(op, ignore_existing)
@@ -136,16 +136,16 @@ def colocate_with(op: Any, ignore_existing: bool = False) -> Any:
 
 @export(v1="container")
 def container(container_name: str) -> Any:
-    """The resource container for stateful ops made inside."""
+    """Sets the resource container for stateful ops created inside."""
     return context.get_default_graph().container(container_name)
 
 
 @export("init_scope")
 @contextmanager
 def init_scope() -> Iterator[None]:
-    """Ops made inside belong to the outermost graph (or run eagerly), whatever functions are being traced around.
+    """Lifts ops created inside out of functions that are being traced, to the outermost graph or to eager mode.
 
-    Control dependencies do not apply inside; the name scope stays. Variables are made there.
+    Control dependencies are cleared, and the name scope is kept. Variables are created in this scope.
     """
     scope = context.target().get_name_scope() if not context.executing_eagerly() else ""
     graph = context.outermost_context()

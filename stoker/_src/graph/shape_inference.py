@@ -1,4 +1,4 @@
-"""Static shapes of a new node: its definition's rule, else its kernel on shapes alone, else unknown."""
+"""Static shapes of a node: by its shape rule, else by its kernel on the meta device, else unknown."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def infer_shapes(
     shape_of: Callable[[Tensor], Shape] = operator.attrgetter("_static_shape"),
     value_of: Callable[[Tensor], np.ndarray | None] = constant_value,
 ) -> list[Shape]:
-    """The shape of each output, as far as it can be known now.
+    """The static shape of each output.
 
-    `shape_of` and `value_of` tell what is known of the inputs; more than the graph does, when a plan knows its feeds.
+    `shape_of` and `value_of` return what is known about the inputs, which may be more than the graph knows if feeds are known.
 
     Raises:
-        InvalidArgumentError: the inputs' shapes do not fit the op.
+        InvalidArgumentError: the input shapes are incompatible.
     """
     definition = op.definition
     rule = definition.shape_rule
@@ -63,7 +63,7 @@ def infer_shapes(
 
 
 def _view(rule: ShapeRule, shape_of: Any, value_of: Any, name: str, tensor: Any) -> Any:
-    """An input as the rule asked for it: its value, the shape it spells, or its shape."""
+    """An input in the form that the rule requests: its value, the shape that it denotes, or its shape."""
     if name in rule.values:
         if isinstance(tensor, list):
             return [value_of(each) for each in tensor]

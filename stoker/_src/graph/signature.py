@@ -1,4 +1,4 @@
-"""An op's type: its inputs, outputs and attributes. (How signatures are spelled is told in `definition.py`.)"""
+"""The type of an op: its inputs, outputs and attributes. `definition.py` describes the syntax."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Arg:
         return least <= rank <= most
 
     def check_rank(self, rank: int, *, running: bool = True) -> None:
-        """Raises InvalidArgumentError for a rank that the op does not take here."""
+        """Raises InvalidArgumentError if the op does not support the rank."""
         if self.takes(rank, running=running):
             return
         least, most = (self.run_ranks if running else self.ranks) or (0, _ANY_RANK)
@@ -69,7 +69,7 @@ class Arg:
 
 @dataclass(eq=False)
 class Signature:
-    """The name, inputs, outputs and attributes of an op, and what follows from them."""
+    """The name, inputs, outputs and attributes of an op, and derived properties."""
 
     name: str
     inputs: tuple[Arg, ...]
@@ -96,11 +96,11 @@ class Signature:
 
     @functools.cached_property
     def result_type(self) -> Any:
-        """The named tuple of an op with several outputs, made when it is first called."""
+        """The named tuple type of an op with several outputs, created on first use."""
         return namedtuple(self.name, [arg.name for arg in self.outputs])
 
     def group(self, flat: Sequence[Any], attrs: dict[str, Any]) -> list[Any]:
-        """A node's flat inputs as its arguments: list inputs gathered into lists."""
+        """Groups a node's flat inputs into arguments: list inputs become lists."""
         if self.plain:
             return list(flat)
         return _group(self.inputs, flat, attrs)
@@ -114,7 +114,7 @@ class Signature:
         return [dtype for arg in self.outputs for dtype in arg.dtypes(attrs)]
 
     def flatten_results(self, results: Any) -> list[Any]:
-        """What a kernel or shape rule returned, as a flat list with one entry for each output tensor."""
+        """Flattens the result of a kernel or shape rule to one entry per output tensor."""
         if self.single:
             return [results]
         if not self.outputs:
@@ -127,14 +127,14 @@ class Signature:
         return flat
 
     def pack_outputs(self, flat: Sequence[Any], attrs: dict[str, Any]) -> Any:
-        """The output tensors of a node as the caller of the op wants them."""
+        """The output tensors of a node in the form that the caller of the op expects."""
         if self.single:
             return flat[0]
         groups = _group(self.outputs, flat, attrs)
         return groups[0] if len(groups) == 1 else self.result_type(*groups)
 
     def check_ranks(self, ranks: list[int | None], attrs: dict[str, Any], *, running: bool = True) -> None:
-        """Raises InvalidArgumentError when a flat input's rank, as far as it is known, is not what the op takes."""
+        """Raises InvalidArgumentError if the known rank of a flat input is not supported."""
         for arg, found in zip(self.inputs, self.group(ranks, attrs)):
             if (arg.run_ranks if running else arg.ranks) is not None:
                 for rank in found if arg.is_list else (found,):
@@ -142,7 +142,7 @@ class Signature:
                         arg.check_rank(rank, running=running)
 
     def check_lengths(self, shapes: list[Shape], attrs: dict[str, Any]) -> None:
-        """Raises InvalidArgumentError when a vector has another number of elements than the op takes."""
+        """Raises InvalidArgumentError if a vector has the wrong number of elements."""
         for arg, found in zip(self.inputs, self.group(shapes, attrs)):
             if arg.length is not None:
                 found.merge(Shape((arg.length,)))
@@ -168,7 +168,7 @@ def _group(args: tuple[Arg, ...], flat: Sequence[Any], attrs: dict[str, Any]) ->
 def read_signature(
     text: str, attrs: dict[str, Any]
 ) -> tuple[str, tuple[Arg, ...], tuple[Arg, ...], dict[str, AttrSpec]]:
-    """The name, inputs, outputs and attributes that a definition states."""
+    """Parses the name, inputs, outputs and attributes of a definition."""
     match = _SIGNATURE.fullmatch(text)
     if match is None:
         raise ValueError(f"cannot read the op signature {text!r}")
@@ -183,12 +183,12 @@ def read_signature(
 
 
 def _arguments(text: str, attrs: Container[str]) -> tuple[Arg, ...]:
-    """The arguments that one side of a signature states, of an op with attributes `attrs`."""
+    """Parses the arguments on one side of a signature."""
     parts = [part.strip() for part in text.split(",")]
     return tuple([_arg(part, _words(part)["type"] in attrs) for part in parts if part])
 
 
-# Most arguments are spelled like another op's: they are read once.
+# Many arguments have the same text as those of another op, so the result is cached.
 @functools.cache
 def _words(text: str) -> dict[str, Any]:
     match = _ARG.fullmatch(text)

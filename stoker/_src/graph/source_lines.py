@@ -1,4 +1,4 @@
-"""Which line of the user's program made an op."""
+"""The line of the user's program that created an op."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import stoker
 _PACKAGE = os.path.dirname(os.path.abspath(stoker.__file__)) + os.sep
 _LIMIT = 24
 
-# A code object and the instruction it was at: the line number is worked out only when somebody asks.
+# A code object and an instruction offset. The line number is computed only on demand.
 Frames = tuple[tuple[CodeType, int], ...]
 
 
@@ -41,7 +41,7 @@ def line_number(code: CodeType, instruction: int) -> int:
 
 
 def describe(frames: Frames) -> str:
-    """`train.py:41 in build_model`, or that the op has no user line (it came from a file)."""
+    """`train.py:41 in build_model`, or a note that the op has no user line (it came from a file)."""
     if not frames:
         return "an unknown place"
     code, instruction = frames[0]

@@ -1,4 +1,4 @@
-"""`SparseTensor`: the elements of a tensor that are there, with their coordinates."""
+"""`SparseTensor`: the present elements of a tensor, with their coordinates."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ export_constant(__name__, "SparseTensorValue", v1="SparseTensorValue")
 
 @export("SparseTensor", "sparse.SparseTensor")
 class SparseTensor:
-    """Element `values[i]` stands at the coordinates `indices[i]` of a tensor of shape `dense_shape`; the rest is absent.
+    """A sparse tensor of shape `dense_shape`: `values[i]` is the element at the coordinates `indices[i]`.
 
     Args:
         indices: int64 [N, rank].
@@ -36,7 +36,7 @@ class SparseTensor:
         dense_shape: int64 [rank].
 
     Raises:
-        ValueError: shapes that do not fit together.
+        ValueError: the shapes are inconsistent.
     """
 
     is_tensor_like = True
@@ -62,10 +62,10 @@ class SparseTensor:
 
     @classmethod
     def from_value(cls, sparse_tensor_value: Any) -> SparseTensor:
-        """A SparseTensor of constants.
+        """Creates a SparseTensor of constants.
 
         Raises:
-            TypeError: not a SparseTensorValue or SparseTensor.
+            TypeError: the argument is not a SparseTensorValue or SparseTensor.
         """
         if not isinstance(sparse_tensor_value, (SparseTensorValue, SparseTensor)):
             raise TypeError(
@@ -87,7 +87,7 @@ class SparseTensor:
         return self._dense_shape
 
     def with_values(self, new_values: Any) -> SparseTensor:
-        """The same places with other values."""
+        """The same indices with other values."""
         return SparseTensor(self._indices, new_values, self._dense_shape)
 
     @property
@@ -113,17 +113,17 @@ class SparseTensor:
 
     @property
     def shape(self) -> TensorShape:
-        """The static shape, as far as `dense_shape` tells it."""
+        """The static shape, as far as `dense_shape` is statically known."""
         return TensorShape(self.static_shape)
 
     def get_shape(self) -> TensorShape:
         return self.shape
 
     def set_shape(self, shape: Any) -> None:
-        """Merges what is known of the shape.
+        """Refines the static shape.
 
         Raises:
-            ValueError: `shape` contradicts what is known.
+            ValueError: `shape` contradicts the static shape.
         """
         wanted = as_shape(shape)
         if not self.static_shape.compatible(wanted):
@@ -167,7 +167,7 @@ class SparseTensorSpec(ShapedSpec):
         """The spec of a SparseTensor or SparseTensorValue.
 
         Raises:
-            TypeError: something else.
+            TypeError: the value is of another type.
         """
         if isinstance(value, SparseTensor):
             return cls(value.shape, value.dtype)
@@ -271,10 +271,10 @@ class SparseTensorSpec(ShapedSpec):
 
 @export(v1="convert_to_tensor_or_sparse_tensor")
 def convert_to_tensor_or_sparse_tensor(value: Any, dtype: Any = None, name: str | None = None) -> Any:
-    """`value` as a SparseTensor when it is one (or a SparseTensorValue), else as a tensor.
+    """Returns a SparseTensor (or converts a SparseTensorValue) or else converts `value` to a tensor.
 
     Raises:
-        RuntimeError: a SparseTensor of another dtype.
+        RuntimeError: the SparseTensor has another dtype.
     """
     wanted = None if dtype is None else as_dtype(dtype).base_dtype
     if isinstance(value, SparseTensorValue):

@@ -1,4 +1,4 @@
-"""Values that are known before anything runs: constants, and small pure computations on them."""
+"""Static values: constants, and small pure computations on them."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from stoker._src.graph.tensor import Operation, Tensor
 
 _UNKNOWN: Any = object()
 _MOST_DIMENSIONS = 254
-_LIMIT = 4096  # elements: what is worth computing while a graph is built
+_LIMIT = 4096  # the maximum number of elements to compute at graph construction
 
 
 def constant_value(tensor: Any, partial: bool = False) -> Any:
-    """The NumPy value of `tensor` if it can be known without running, else None.
+    """The static NumPy value of `tensor`, or None.
 
-    With `partial`, a stack whose elements are known only in part gives an object array with None for the others.
+    With `partial`, a partly known stack gives an object array with None for unknown elements.
     """
     if hasattr(tensor, "numpy") and not isinstance(tensor, Tensor):
         return np.asarray(tensor)
@@ -39,7 +39,7 @@ def constant_value(tensor: Any, partial: bool = False) -> Any:
 
 
 def _value_of(op: Operation, depth: int) -> Any:
-    """The arrays of all outputs of `op`, or _UNKNOWN. Remembered on the op."""
+    """The arrays of all outputs of `op`, or _UNKNOWN. Cached on the op."""
     if op.static_value is not None:
         return op.static_value
     found = _UNKNOWN
@@ -48,7 +48,7 @@ def _value_of(op: Operation, depth: int) -> Any:
         value = read(op)
         if isinstance(value, list):
             if any(each is None for each in value):
-                return value  # what is not known yet may become so: not remembered
+                return value  # not cached, because it may become known later
             found = value
         else:
             found = _UNKNOWN if value is None else [value]
@@ -57,7 +57,7 @@ def _value_of(op: Operation, depth: int) -> Any:
         for tensor in op._inputs:
             value = _value_of(tensor.op, depth + 1)
             if value is _UNKNOWN or value[tensor.value_index] is None:
-                return _UNKNOWN  # an input may become known by set_shape: not remembered
+                return _UNKNOWN  # not cached, because set_shape may make an input known
             arrays.append(value[tensor.value_index])
         if sum(array.size for array in arrays) <= _LIMIT:
             results = hooks.evaluate(op, arrays)
@@ -78,7 +78,7 @@ def _worth_evaluating(op: Operation, depth: int) -> bool:
 
 
 def constant_value_as_shape(tensor: Any, value_of: Callable[[Any], np.ndarray | None] | None = None) -> Shape:
-    """The shape that a vector of sizes spells, with None for sizes that are unknown or -1."""
+    """The shape denoted by a size vector, with None for sizes that are unknown or -1."""
     if isinstance(tensor, (list, tuple)):
         raise TypeError("expected one tensor")
     value = (value_of or constant_value)(tensor)
@@ -98,7 +98,7 @@ def constant_value_as_shape(tensor: Any, value_of: Callable[[Any], np.ndarray | 
     if read is not None:
         return read(tensor.op, tensor.value_index)
     length = tensor.static_shape.of_rank(1)[0]
-    # What has more elements than a shape may have is none, and is not spelled.
+    # A vector longer than the maximum rank does not denote a shape.
     return UNKNOWN_SHAPE if length is None or length > _MOST_DIMENSIONS else Shape((None,) * length)
 
 

@@ -1,4 +1,4 @@
-"""Who watches ops as they are made: the gradient tapes open in this thread."""
+"""The gradient tapes that record ops in this thread."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ tapes = _Tapes()
 
 @contextmanager
 def no_tapes() -> Iterator[None]:
-    """Nobody watches inside: a function's body is traced, and the tapes see only the op that calls it."""
+    """Suspends all tapes while a function's body is traced. They record only the op that calls it."""
     saved, tapes.active = tapes.active, []
     try:
         yield

@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 
 class Operation:
-    """A node: an op definition with its inputs and attributes. Created by calling the definition.
+    """A node: an op definition with inputs and attributes. Created by calling the definition.
 
     Attributes that scripts use (`name`, `type`, `inputs`, `outputs`, `control_inputs`, `graph`, `device`, `node_def`,
     `get_attr`, `run`) are TensorFlow's.
     """
 
-    stated_elements: int | None = None  # of a constant: how many elements were given, the last of which fills the shape
+    stated_elements: int | None = None  # for a constant: the number of given elements, the last of which is repeated
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class Operation:
         self._frames = frames
         self._device = ""
         self._id = -1
-        self.static_value: Any = None  # memo of static_values.constant_value
+        self.static_value: Any = None  # cache of static_values.constant_value
         self.outputs = [Tensor(self, i, dtype) for i, dtype in enumerate(definition.output_dtypes(attrs))]
 
     @property
@@ -74,7 +74,7 @@ class Operation:
 
     @property
     def user_line(self) -> str:
-        """The line of the user's program that made this op, as `train.py:41 in build_model`."""
+        """The line of the user's program that created this op, as `train.py:41 in build_model`."""
         return describe(self._frames)
 
     @property
@@ -86,7 +86,7 @@ class Operation:
         ]
 
     def attr(self, name: str) -> Any:
-        """The attribute as kernels and gradients see it (text for strings, `Shape` for shapes)."""
+        """The attribute as kernels and gradients use it (text for strings, `Shape` for shapes)."""
         return self.attrs[name]
 
     def get_attr(self, name: str) -> Any:
@@ -167,11 +167,11 @@ def _default_session(session: Any, graph: Any, action: str) -> Any:
 class Tensor:
     """A value on an edge of a graph: output `value_index` of `op`. Operators and methods are added by the ops room."""
 
-    # NumPy arrays on the left of an operator leave it to us.
+    # Makes NumPy arrays on the left of an operator defer to Tensor.
     __array_priority__ = 100
     OVERLOADABLE_OPERATORS: set[str] = set()
 
-    if TYPE_CHECKING:  # the ops room sets these
+    if TYPE_CHECKING:  # the ops room defines these
         __add__: Any
         __radd__: Any
         __sub__: Any
@@ -224,7 +224,7 @@ class Tensor:
 
     @property
     def static_shape(self) -> Shape:
-        """The shape as shape rules use it."""
+        """The shape in the form that shape rules use."""
         return self._static_shape
 
     @property
@@ -242,10 +242,10 @@ class Tensor:
         return rank
 
     def set_shape(self, shape: Any) -> None:
-        """Merges what is known of the shape.
+        """Refines the static shape.
 
         Raises:
-            ValueError: `shape` contradicts what is known.
+            ValueError: `shape` contradicts the static shape.
         """
         wanted, known = as_shape(shape), self._static_shape
         if not known.compatible(wanted):
@@ -269,7 +269,7 @@ class Tensor:
         return _default_session(session, self.graph, "Cannot evaluate tensor using `eval()`").run(self, feed_dict)
 
     def ref(self) -> TensorReference:
-        """A hashable stand-in, for sets and dictionary keys."""
+        """A hashable reference to the tensor, for sets and dictionary keys."""
         return TensorReference(self)
 
     experimental_ref = ref
@@ -323,7 +323,7 @@ _UNKNOWN = Shape(None)
 
 
 def out_of_scope(tensor: Tensor) -> str:
-    """What to say of a tensor that is used outside of the function whose trace it belongs to."""
+    """The error message for a tensor that is used outside of the function that it was traced in."""
     graph: Any = tensor.op.graph
     return (
         f"{tensor!r} is out of scope and cannot be used here. Use return values, explicit Python locals or TensorFlow "

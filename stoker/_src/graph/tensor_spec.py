@@ -24,7 +24,7 @@ _PLAIN = (str, bytes, bool, int, float, complex, list, tuple, np.ndarray, np.gen
 @export("TensorSpec")
 @describes(plain=(Tensor, *_PLAIN))
 class TensorSpec(BatchableTypeSpec):
-    """Describes tensors: every tensor of a compatible shape and the same dtype fits."""
+    """Describes tensors: it matches every tensor with a compatible shape and the same dtype."""
 
     __slots__ = ("_dtype", "_name", "_shape")
 
@@ -129,7 +129,7 @@ class TensorSpec(BatchableTypeSpec):
         return columns[0]
 
     def is_compatible_with(self, spec_or_tensor: Any) -> bool:
-        """Whether a tensor or spec has this dtype and a shape that may be this one."""
+        """Whether a tensor or spec has this dtype and a compatible shape."""
         other = spec_or_tensor
         if not isinstance(other, (TensorSpec, Tensor)):
             return False

@@ -1,14 +1,14 @@
-"""What is tracked: objects that know their parts by name, so that a checkpoint can hold the whole and find it again.
+"""Trackable objects: they know their parts by name, so that a checkpoint can save and restore the whole.
 
 Variables, tables, layers, optimizers, loss scales, modules and functions are `Trackable`. A trackable
 
 - names its parts: `_trackable_children()`, filled by `_track_trackable` or computed by a subclass,
-- finds one by name: `_lookup_dependency(name)`,
-- says what of itself is saved: `_gather_saveables_for_checkpoint()`, a function for each attribute that makes a `SaveableObject`,
-- keeps what a checkpoint holds for parts that are not there yet, and gives it to them when they come.
+- finds a part by name: `_lookup_dependency(name)`,
+- says what is saved: `_gather_saveables_for_checkpoint()`, a function for each attribute that creates a `SaveableObject`,
+- keeps checkpointed values for parts that do not exist yet, and restores them when they are created.
 
-A restoration (see `train/checkpoints/restoration.py`) walks the graph of the checkpoint and the graph of the objects side by side. Where the
-program has not made a part yet, the restoration leaves a `Pending` with the owner; `_track_trackable` hands it to the part.
+A restoration (see `train/checkpoints/restoration.py`) walks the checkpoint's graph and the object graph in parallel. If a part
+does not exist yet, the restoration leaves a `Pending` with the owner, and `_track_trackable` passes it to the part.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from typing import Any
 
 from stoker._src.base import dtypes
 from stoker._src.base.export import export
-from stoker._src.formats.protos import GraphDef, SummaryMetadata
+from stoker._src.formats.protos import GraphDef, RunMetadata, SummaryMetadata
 from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.graph import Graph
@@ -31,6 +31,7 @@ from stoker._src.ops.math.unary_functions import floor
 from stoker._src.ops.signal.audio import ENCODE_WAV
 from stoker._src.ops.strings.numbers import as_string
 from stoker._src.ops.summary.writer_ops import WRITE_GRAPH_SUMMARY, WRITE_RAW_PROTO_SUMMARY, WRITE_SUMMARY
+from stoker._src.runtime.functions.call_log import CALLS
 from stoker._src.summary.writers import recorded, step_tensor
 
 _DEFAULT_BUCKETS = 30
@@ -247,3 +248,51 @@ def audio(
         return stack([sounds, zeros(shape(sounds), dtypes.string)], axis=1)
 
     return _summary(name, "audio", encoded, step, description, "audio", _WAV)
+
+
+# ---- traces -----------------------------------------------------------------------------------------------------
+
+
+@export(v2="summary.trace_on")
+def trace_on(graph: bool = True, profiler: bool = False, profiler_outdir: Any = None) -> None:
+    """Starts to note which functions are called, for `trace_export`.
+
+    Args:
+        graph: whether to note their graphs.
+        profiler: not supported; trace runs with RunOptions, or use ProfilerHook.
+        profiler_outdir: of the profiler.
+
+    Raises:
+        NotImplementedError: `profiler` is set.
+    """
+    if profiler:
+        raise NotImplementedError("tf.summary.trace_on notes graphs and has no profiler.")
+    if graph and not CALLS.is_on:
+        CALLS.start()
+
+
+@export(v2="summary.trace_off")
+def trace_off() -> None:
+    """Stops to note calls and forgets those that were noted."""
+    CALLS.stop()
+
+
+@export(v2="summary.trace_export")
+def trace_export(name: str, step: Any = None, profiler_outdir: Any = None) -> None:
+    """Writes the graphs of the functions that were called since `trace_on`, and stops to note calls.
+
+    Args:
+        name: the tag.
+        step: by default the thread's step.
+        profiler_outdir: of the profiler, which there is none of.
+
+    Raises:
+        ValueError: there was no `trace_on`, or there is no step.
+    """
+    if not CALLS.is_on:
+        raise ValueError("Must enable trace before export through tf.summary.trace_on.")
+    metadata = RunMetadata()
+    for called in CALLS.stop():
+        metadata.function_graphs.add().pre_optimization_graph.CopyFrom(called.as_graph_def(add_shapes=True))
+    serialized = metadata.SerializeToString()
+    write(name, lambda: convert_to_tensor(serialized), step, _metadata("graph_run_metadata_graph", None, b"1"))

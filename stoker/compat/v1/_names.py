@@ -15,6 +15,7 @@ from stoker.compat.v1 import dtypes as dtypes
 from stoker.compat.v1 import errors as errors
 from stoker.compat.v1 import estimator as estimator
 from stoker.compat.v1 import experimental as experimental
+from stoker.compat.v1 import feature_column as feature_column
 from stoker.compat.v1 import flags as flags
 from stoker.compat.v1 import gfile as gfile
 from stoker.compat.v1 import graph_util as graph_util

@@ -2,6 +2,7 @@
 
 # Written by scripts/api_gen.py.
 # fmt: off
+from stoker.compat.v2 import __internal__ as __internal__
 from stoker.compat.v2 import audio as audio
 from stoker.compat.v2 import autograph as autograph
 from stoker.compat.v2 import bitwise as bitwise
@@ -12,6 +13,7 @@ from stoker.compat.v2 import dtypes as dtypes
 from stoker.compat.v2 import errors as errors
 from stoker.compat.v2 import estimator as estimator
 from stoker.compat.v2 import experimental as experimental
+from stoker.compat.v2 import feature_column as feature_column
 from stoker.compat.v2 import graph_util as graph_util
 from stoker.compat.v2 import image as image
 from stoker.compat.v2 import initializers as initializers

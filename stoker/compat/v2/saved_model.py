@@ -27,3 +27,4 @@ from stoker._src.saved_model.constants import TRAINING as TRAINING
 from stoker._src.saved_model.constants import VARIABLES_DIRECTORY as VARIABLES_DIRECTORY
 from stoker._src.saved_model.constants import VARIABLES_FILENAME as VARIABLES_FILENAME
 from stoker._src.saved_model.files import contains_saved_model as contains_saved_model
+from stoker._src.saved_model.loaded import load as load

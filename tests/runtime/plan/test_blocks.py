@@ -27,8 +27,12 @@ CASES = {
     "concat at the end": (lambda x: tf.concat([x, x + 1.0], -1), True),
     "gather": (lambda x: tf.gather(TABLE, tf.cast(x[0, :2] % 10.0, tf.int32)), True),
     "text": (lambda x: tf.string_to_number(tf.as_string(x[0, 0])), True),
-    "a value of higher rank": (lambda x: x[0, 0] + tf.constant([1.0, 2.0]), False),
-    "sum": (lambda x: tf.reduce_sum(x, 0), False),
+    "a value of higher rank": (lambda x: x[0, 0] + tf.constant([1.0, 2.0]), True),
+    "rows of lower rank": (lambda x: x - tf.reduce_mean(x) + x[:, 0:1] + x[0], True),
+    "sum": (lambda x: tf.reduce_sum(x, 0), True),
+    "mean of the last dimension": (lambda x: tf.reduce_mean(x, [-1], keepdims=True), True),
+    "largest": (lambda x: tf.reduce_max(x, [0, 1]), True),
+    "product": (lambda x: tf.matmul(x, x, transpose_b=True), False),
     "random": (lambda x: x + tf.random_uniform([4], seed=3), False),
 }
 

@@ -1,5 +1,6 @@
 /* The extension module stoker._src.formats._native. Its functions have twins in Python with the same results:
- * framing.py (frame, split), example_python.py (parse_examples, parse_sequence_examples) and csv.py (plain_csv). */
+ * framing.py (frame, split), example_python.py (parse_examples, parse_sequence_examples), csv.py (plain_csv),
+ * sstable.py (write_table, block_entries) and bundle_entries.py (encode_entries, decode_entry, first_damaged). */
 #include "native.h"
 
 void crc32c_choose(int allow_instruction);
@@ -12,6 +13,11 @@ static PyMethodDef functions[] = {
     {"parse_sequence_examples", native_parse_sequence_examples, METH_VARARGS,
      "parse_sequence_examples(rows, context, lists): (failure, context columns, list columns)."},
     {"plain_csv", native_plain_csv, METH_VARARGS, "plain_csv(records, types, delim): columns, or None."},
+    {"write_table", native_write_table, METH_VARARGS, "write_table(keys, values, block_size, interval, magic): the table."},
+    {"block_entries", native_block_entries, METH_O, "block_entries(block): [(key, value)], or None."},
+    {"encode_entries", native_encode_entries, METH_VARARGS, "encode_entries(arrays, kinds, offset): [entry]."},
+    {"decode_entry", native_decode_entry, METH_O, "decode_entry(entry): (kind, shape, shard, offset, size, crc), or None."},
+    {"first_damaged", native_first_damaged, METH_VARARGS, "first_damaged(buffer, begin, entries): a number, or -1."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -22,4 +22,11 @@ PyObject *native_parse_sequence_examples(PyObject *module, PyObject *args);
 /* csv.c */
 PyObject *native_plain_csv(PyObject *module, PyObject *args);
 
+/* bundles.c */
+PyObject *native_write_table(PyObject *module, PyObject *args);
+PyObject *native_block_entries(PyObject *module, PyObject *block);
+PyObject *native_encode_entries(PyObject *module, PyObject *args);
+PyObject *native_decode_entry(PyObject *module, PyObject *entry);
+PyObject *native_first_damaged(PyObject *module, PyObject *args);
+
 #endif

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import torch
 
 from stoker._src.base import dtypes
@@ -30,6 +31,12 @@ DRAW_BOUNDING_BOXES_V2 = define(
 )
 
 
+def _pixel(place: float, size: int) -> int:
+    """The row or column at a part of the image. What is not finite is far outside, on the upper left."""
+    at = place * (size - 1)
+    return int(at) if np.isfinite(at) else -(2**63)
+
+
 def _drawn(images: torch.Tensor, boxes: torch.Tensor, colours: Any) -> torch.Tensor:
     if images.ndim != 4:
         raise InvalidArgumentError(None, None, f"The rank of the images should be 4, got {list(images.shape)}")
@@ -48,8 +55,8 @@ def _drawn(images: torch.Tensor, boxes: torch.Tensor, colours: Any) -> torch.Ten
     paints = torch.tensor([colour[:channels] for colour in colours], dtype=images.dtype, device=images.device)
     for i, placed in enumerate(to_numpy(boxes)):
         for j, (y1, x1, y2, x2) in enumerate(placed):
-            top, bottom = int(y1 * (height - 1)), int(y2 * (height - 1))
-            left, right = int(x1 * (width - 1)), int(x2 * (width - 1))
+            top, bottom = _pixel(y1, height), _pixel(y2, height)
+            left, right = _pixel(x1, width), _pixel(x2, width)
             outside = top >= height or bottom < 0 or left >= width or right < 0
             if bottom < top or right < left or outside:
                 continue

@@ -1,1 +1,1 @@
-"""Ops on files and serialized data: files, decoding, Example parsing, checkpoints, messages."""
+"""Ops on files and serialized data: files, decoding, Example parsing, checkpoints, protocol messages."""

@@ -1,4 +1,4 @@
-"""Ops that write tensors to checkpoint files and read them back, in both formats."""
+"""Ops that write and read checkpoint files of both formats."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from stoker._src.base.shapes import SCALAR, UNKNOWN_SHAPE, Shape
 from stoker._src.formats import gfile
 from stoker._src.formats.checkpoint_v1 import SliceReader, SliceWriter
 from stoker._src.formats.checkpoints import Reader, open_checkpoint
-from stoker._src.formats.tensor_bundle import BundleWriter, merge_bundles
+from stoker._src.formats.tensor_bundle import BundleReader, BundleWriter, merge_bundles
 from stoker._src.formats.tensor_slices import cut_shape, parse_shape_and_slice
 from stoker._src.graph.definition import STATEFUL, TYPE, TYPES, define
 from stoker._src.ops.support.values import from_numpy, to_numpy
@@ -32,7 +32,7 @@ def _specified(names: np.ndarray, slices: np.ndarray, count: int, what: str) -> 
     """(number, name, slice) of each tensor of a batch.
 
     Raises:
-        InvalidArgumentError: there are not as many names and slices as tensors.
+        InvalidArgumentError: the numbers of names, slices and tensors differ.
     """
     if len(names) != len(slices):
         raise InvalidArgumentError(
@@ -107,7 +107,23 @@ def save_v2_kernel(
     dtypes: tuple[DType, ...],
 ) -> None:
     with BundleWriter(os.fsdecode(prefix.item())) as writer:
-        _add_all(writer, tensor_names, shape_and_slices, tensors, dtypes)
+        arrays = [to_numpy(tensor) for tensor in tensors]
+        plain = [each.__class__ is np.ndarray and each.dtype != object for each in arrays]
+        if len(tensor_names) != len(tensors) or any(shape_and_slices) or not any(plain):
+            _add_all(writer, tensor_names, shape_and_slices, tensors, dtypes)
+            return
+        keys = tensor_names.tolist()
+        start = 0
+        while start < len(arrays):
+            # Whole tensors of numbers that follow each other are written together.
+            stop = start
+            while stop < len(arrays) and plain[stop]:
+                stop += 1
+            if stop > start:
+                writer.add_all(keys[start:stop], arrays[start:stop], dtypes[start:stop])
+            if stop < len(arrays):
+                writer.add(_text(keys[stop]), np.asarray(arrays[stop]), dtypes[stop])
+            start = stop + 1
 
 
 def _counted(*names: Shape, count: int) -> tuple[()]:
@@ -155,15 +171,18 @@ RESTORE_V2 = define(
 )
 
 
-def _read(reader: Reader, name: str, spelled: str, dtype: DType) -> torch.Tensor | np.ndarray:
-    info = reader.info(name)
-    if info.dtype != dtype.base_dtype:
+def _check_dtype(stored: DType, name: str, dtype: DType) -> None:
+    if stored is not dtype and stored != dtype.base_dtype:
         raise InvalidArgumentError(
             None,
             None,
-            f"tensor_name = {name}; expected dtype {dtype.base_dtype.name} does not equal original dtype "
-            f"{info.dtype.name}",
+            f"tensor_name = {name}; expected dtype {dtype.base_dtype.name} does not equal original dtype {stored.name}",
         )
+
+
+def _read(reader: Reader, name: str, spelled: str, dtype: DType) -> torch.Tensor | np.ndarray:
+    info = reader.info(name)
+    _check_dtype(info.dtype, name, dtype)
     if not spelled:
         return from_numpy(reader.read(name))
     shape, extents = parse_shape_and_slice(spelled)
@@ -209,9 +228,21 @@ def restore_kernel(file_pattern: np.ndarray, tensor_name: np.ndarray, *, dt: DTy
 def restore_v2_kernel(
     prefix: np.ndarray, tensor_names: np.ndarray, shape_and_slices: np.ndarray, *, dtypes: tuple[DType, ...]
 ) -> list[Any]:
-    specified = _specified(tensor_names, shape_and_slices, len(dtypes), "expected dtypes")
     with open_checkpoint(os.fsdecode(prefix.item())) as reader:
+        whole = len(tensor_names) == len(shape_and_slices) == len(dtypes) and not any(shape_and_slices)
+        if whole and isinstance(reader, BundleReader):
+            return list(map(_restored, reader.read_all(tensor_names.tolist(), dtypes, mappable=True)))
+        specified = _specified(tensor_names, shape_and_slices, len(dtypes), "expected dtypes")
         return [_read(reader, name, spelled, dtypes[number]) for number, name, spelled in specified]
+
+
+def _restored(array: np.ndarray) -> Any:
+    if array.__class__ is np.ndarray and array.dtype.num < 24 and array.dtype.kind in "fiub":
+        return torch.from_numpy(array)
+    tensor = from_numpy(array)
+    if isinstance(array, np.memmap):
+        tensor.pages = array  # whoever copies it can let go of what is copied
+    return tensor
 
 
 @RESTORE_V2.shape(values=["shape_and_slices"])

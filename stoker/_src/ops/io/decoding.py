@@ -1,4 +1,4 @@
-"""Ops that turn strings into values: raw bytes, base64, compressed bytes, CSV and JSON."""
+"""Ops that decode strings: raw bytes, base64, compressed bytes, CSV and JSON."""
 
 from __future__ import annotations
 
@@ -135,13 +135,13 @@ def decode_padded_raw_shape(input_bytes: Shape, fixed_length: Any, *, out_type: 
 def decode_raw(
     input_bytes: Any, out_type: Any, little_endian: bool = True, fixed_length: Any = None, name: str | None = None
 ) -> Tensor:
-    """The numbers that each string's bytes spell, in one more dimension.
+    """Decodes the bytes of each string as numbers, in a new last dimension.
 
     Args:
-        input_bytes: strings, all of one length unless `fixed_length` is given.
-        out_type: the numbers' dtype.
-        little_endian: the order of the bytes of one number.
-        fixed_length: a number of bytes to cut each string to, or fill it up to with zeros; a multiple of the size
+        input_bytes: strings, all of the same length unless `fixed_length` is given.
+        out_type: the dtype of the numbers.
+        little_endian: whether the low byte of a number comes first.
+        fixed_length: the number of bytes to truncate or zero-pad each string to; a multiple of the size
             of `out_type`.
         name: the op's name.
     """
@@ -160,10 +160,10 @@ def decode_raw_v1(
     name: str | None = None,
     bytes: Any = None,
 ) -> Tensor:
-    """The numbers that each string's bytes spell; `bytes` is an old name of `input_bytes`.
+    """Decodes the bytes of each string as numbers. `bytes` is an old name of `input_bytes`.
 
     Raises:
-        ValueError: both spellings, or neither, or no `out_type`.
+        ValueError: both or neither of the two names are given, or `out_type` is missing.
     """
     if input_bytes is not None and bytes is not None:
         raise ValueError("Cannot specify both 'bytes' and 'input_bytes'.")
@@ -214,14 +214,14 @@ ENCODE_BASE64.shape(unchanged)
 @export("io.decode_base64", v1="decode_base64")
 @elementwise
 def decode_base64(input: Any, name: str | None = None) -> Tensor:
-    """The bytes of URL-safe base64, padded or not."""
+    """Decodes URL-safe base64, padded or not."""
     return DECODE_BASE64(input, name=name)
 
 
 @export("io.encode_base64", v1="encode_base64")
 @elementwise
 def encode_base64(input: Any, pad: bool = False, name: str | None = None) -> Tensor:
-    """URL-safe base64 of each string; with `pad`, filled up with "=" to a multiple of four."""
+    """Encodes each string in URL-safe base64. With `pad`, the result is padded with "=" to a multiple of four."""
     return ENCODE_BASE64(input, pad=pad, name=name)
 
 
@@ -234,7 +234,7 @@ INFLATED_LIMIT = 1 << 31
 def inflate(data: bytes, gzip: bool) -> bytes:
     """All members of a gzip file, or the first stream of zlib's, whatever follows it.
 
-    Like TensorFlow, what ends early gives what it has.
+    As in TensorFlow, truncated input gives the data that is there.
     """
     parts: list[bytes] = []
     total = 0
@@ -272,7 +272,7 @@ DECODE_COMPRESSED.shape(unchanged)
 
 @export("io.decode_compressed", v1="decode_compressed")
 def decode_compressed(bytes: Any, compression_type: str = "", name: str | None = None) -> Tensor:
-    """Each string decompressed: "" (as it is), "ZLIB" or "GZIP"."""
+    """Decompresses each string: "" (unchanged), "ZLIB" or "GZIP"."""
     return DECODE_COMPRESSED(bytes, compression_type=compression_type, name=name)
 
 
@@ -285,7 +285,7 @@ DECODE_JSON_EXAMPLE.shape(unchanged)
 
 @export("io.decode_json_example", v1="decode_json_example")
 def decode_json_example(json_examples: Any, name: str | None = None) -> Tensor:
-    """Examples written in protobuf's JSON mapping, as the binary messages the parsing functions take."""
+    """Converts Examples in protobuf's JSON mapping to the binary messages that the parsing functions take."""
     return DECODE_JSON_EXAMPLE(json_examples, name=name)
 
 
@@ -359,20 +359,20 @@ def decode_csv(
     select_cols: Sequence[int] | None = None,
     name: str | None = None,
 ) -> list[Tensor]:
-    """CSV records as one tensor per column, each of the records' shape.
+    """Parses CSV records into one tensor per column, each with the shape of `records`.
 
     Args:
         records: strings, one record each (RFC 4180, without line ends).
-        record_defaults: for each column a default, which also tells its dtype (float32, float64, int32, int64 or
-            string); an empty vector where a field must not be empty.
-        field_delim: the character between fields.
-        use_quote_delim: whether double quotes quote.
-        na_value: a field of this text counts as empty.
-        select_cols: increasing positions of the columns wanted; by default all.
+        record_defaults: a default for each column, which also determines its dtype (float32, float64, int32, int64 or
+            string). An empty vector means that the field is required.
+        field_delim: the delimiter character.
+        use_quote_delim: whether double quotes are quotation marks.
+        na_value: a text that counts as an empty field.
+        select_cols: increasing indices of the columns to parse; by default all.
         name: the op's name.
 
     Raises:
-        ValueError: `select_cols` is not increasing, is negative, or has another length than `record_defaults`.
+        ValueError: `select_cols` is not increasing, is negative, or does not match the length of `record_defaults`.
     """
     chosen = [] if select_cols is None else list(select_cols)
     if any(a >= b for a, b in itertools.pairwise(chosen)):
@@ -402,5 +402,5 @@ def decode_csv_v1(
     na_value: str = "",
     select_cols: Sequence[int] | None = None,
 ) -> list[Tensor]:
-    """CSV records as one tensor per column; see the 2.x form, whose last arguments come in another order."""
+    """Parses CSV records into one tensor per column. See the 2.x form, which has another order of the last arguments."""
     return decode_csv(records, record_defaults, field_delim, use_quote_delim, na_value, select_cols, name)

@@ -1,4 +1,4 @@
-"""Ops on files: read, write, match names; and writing a graph to a file."""
+"""File ops: reading, writing and matching names; and writing a graph to a file."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def write_file_shape(filename: Shape, contents: Shape) -> tuple[()]:
 
 @export("io.write_file", v1="write_file")
 def write_file(filename: Any, contents: Any, name: str | None = None) -> Any:
-    """Writes a file, making the folders above it. Returns the op (None in eager mode)."""
+    """Writes a file and creates missing parent folders. Returns the op (None in eager mode)."""
     written = WRITE_FILE(filename, contents, name=name)
     return None if context.executing_eagerly() else written
 
@@ -106,13 +106,13 @@ def matching_files_shape(pattern: Shape) -> Shape:
 
 @export("io.matching_files", v1="matching_files")
 def matching_files(pattern: Any, name: str | None = None) -> Tensor:
-    """The names of the files that match one or several patterns (wildcards in the last part of the path), sorted."""
+    """The sorted names of the files that match one or several patterns. Wildcards are allowed in the last path component."""
     return MATCHING_FILES(pattern, name=name)
 
 
 @export("io.match_filenames_once", v1="train.match_filenames_once")
 def match_filenames_once(pattern: Any, name: str | None = None) -> Any:
-    """A local variable that holds the names matching `pattern` at the time it is initialized."""
+    """A local variable with the file names that match `pattern` when it is initialized."""
     with name_scope(name, "matching_filenames", None) as scope:
         return variables.Variable(
             initial_value=matching_files(pattern),
@@ -126,9 +126,9 @@ def match_filenames_once(pattern: Any, name: str | None = None) -> Any:
 
 @export("io.write_graph", v1="train.write_graph")
 def write_graph(graph_or_graph_def: Any, logdir: Any, name: str, as_text: bool = True) -> str:
-    """Writes a graph's GraphDef as text or in binary, and returns the file's path; the folder is made if need be.
+    """Writes a graph's GraphDef as text or binary, and returns the path. Missing folders are created.
 
-    The file appears complete or not at all.
+    The file is written atomically.
     """
     graph_def = graph_or_graph_def.as_graph_def() if isinstance(graph_or_graph_def, Graph) else graph_or_graph_def
     logdir = os.fspath(logdir)

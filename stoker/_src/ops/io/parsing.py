@@ -1,7 +1,7 @@
 """Ops that parse serialized Examples and SequenceExamples. The parsers are in `formats/example.py`.
 
-The keys and defaults a node parses with are constants in practice: the parser made from them is kept with the node.
-The Python functions over these ops are in `feature_specs.py`.
+The keys and defaults of a node are constants in practice, so the parser built from them is kept with the node.
+The public functions are in `feature_specs.py`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Any protocol message into tensors and back: `decode_proto` and `encode_proto`.
+"""Conversion between protocol messages and tensors: `decode_proto` and `encode_proto`.
 
-Messages are described by a FileDescriptorSet: in a file, after "bytes://", or ("local://") by what this process has
-imported. Submessages travel as strings.
+Messages are described by a FileDescriptorSet: in a file, after "bytes://", or ("local://") by the types that this
+process has imported. Submessages are strings.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ _ENTRY = "stoker_map_entry"
 def _list_map_entries(messages: Sequence[Any]) -> None:
     """Makes maps lists of entries, which keep the order of the wire, and keys that come twice, as in TensorFlow.
 
-    The fields of an entry are put into oneofs of one field each, by which it is known that they were set.
+    The fields of an entry are put into oneofs with one field each, so that their presence is known.
     """
     for message in messages:
         _list_map_entries(message.nested_type)
@@ -270,23 +270,23 @@ def decode_proto(
     sanitize: bool = False,
     name: str | None = None,
 ) -> Any:
-    """Fields of serialized messages as tensors.
+    """Decodes fields of serialized messages into tensors.
 
     Args:
-        bytes: serialized messages, of any shape.
-        message_type: full name of their type.
-        field_names: fields to take; an extension by its full name.
-        output_types: the dtype of each; submessages only as strings.
-        descriptor_source: "local://" (types this process has imported), a file with a FileDescriptorSet, or "bytes://"
-            and one.
+        bytes: serialized messages, in a tensor of any shape.
+        message_type: the full name of the message type.
+        field_names: the fields to decode; an extension by its full name.
+        output_types: the dtype of each field; submessages must be strings.
+        descriptor_source: "local://" (types this process has imported), the name of a file with a FileDescriptorSet, or "bytes://"
+            followed by one.
         message_format: "binary" or "text".
-        sanitize: parse each message as a whole and write it anew before taking fields: checks what nobody asked for, and
-            merges submessages of one field. Without it submessages are the bytes they came in.
+        sanitize: whether to parse and re-serialize each message first. This checks fields that are not decoded, and
+            merges submessages of one field. Without it, submessages are returned as their original bytes.
         name: the op's name.
 
     Returns:
-        (sizes, values): sizes [..., fields] is how often each field is there; each of values is [..., longest], filled
-        up with the field's default, and at least one wide.
+        (sizes, values): sizes [..., fields] is the number of values of each field. Each entry of values is [..., longest], padded
+        with the field's default and at least one wide.
     """
     return DECODE_PROTO_V2(
         bytes,
@@ -367,14 +367,14 @@ def encode_proto(
     descriptor_source: str | bytes = "local://",
     name: str | None = None,
 ) -> Tensor:
-    """Serialized messages with the given fields: what `decode_proto` reads.
+    """Serializes messages with the given fields: the inverse of `decode_proto`.
 
     Args:
-        sizes: int32 [..., fields]: how many values of each field a message gets.
-        values: for each field [..., at least so many], of a dtype that fits it.
+        sizes: int32 [..., fields], the number of values of each field in a message.
+        values: for each field, a tensor [..., at least that many] of a matching dtype.
         field_names: the fields.
-        message_type: full name of the messages' type.
-        descriptor_source: as for `decode_proto`.
+        message_type: the full name of the message type.
+        descriptor_source: see `decode_proto`.
         name: the op's name.
     """
     return ENCODE_PROTO(sizes, list(values), field_names=field_names, message_type=message_type, descriptor_source=descriptor_source, name=name)  # fmt: skip

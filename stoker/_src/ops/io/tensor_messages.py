@@ -1,4 +1,4 @@
-"""Tensors as messages: TensorProto to and from tensors and arrays, and sparse tensors as three of them."""
+"""Conversion between TensorProtos, tensors and arrays; sparse tensors are three TensorProtos."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ PARSE_TENSOR.shape(lambda serialized: UNKNOWN_SHAPE)
 
 @export("io.parse_tensor", v1="parse_tensor")
 def parse_tensor(serialized: Any, out_type: Any, name: str | None = None) -> Tensor:
-    """The tensor of a serialized TensorProto, whose dtype must be `out_type` exactly."""
+    """Parses a serialized TensorProto. Its dtype must be exactly `out_type`."""
     return PARSE_TENSOR(serialized, out_type=as_dtype(out_type), name=name)
 
 
@@ -91,7 +91,7 @@ SERIALIZE_TENSOR.shape(scalar)
 
 @export("io.serialize_tensor", v1="serialize_tensor")
 def serialize_tensor(tensor: Any, name: str | None = None) -> Tensor:
-    """The bytes of the TensorProto of a tensor; `parse_tensor` reads them."""
+    """Serializes a tensor as a TensorProto, which `parse_tensor` reads."""
     return SERIALIZE_TENSOR(tensor, name=name)
 
 
@@ -102,18 +102,18 @@ def serialize_tensor(tensor: Any, name: str | None = None) -> Tensor:
 def make_tensor_proto(
     values: Any, dtype: Any = None, shape: Any = None, verify_shape: bool = False, allow_broadcast: bool = False
 ) -> Any:
-    """A TensorProto of Python or NumPy values.
+    """Creates a TensorProto from Python or NumPy values.
 
     Args:
-        values: numbers, strings, lists of them or an array; a TensorProto is returned as it is.
-        dtype: their dtype; by default what a constant of them would have.
-        shape: the tensor's shape; where it has more elements than `values`, the last of those stands for the rest.
-        verify_shape: refuse values of another shape.
-        allow_broadcast: with `verify_shape`, allow a scalar or a vector of one element for any shape.
+        values: numbers, strings, lists of them or an array. A TensorProto is returned unchanged.
+        dtype: the dtype; by default that of a constant with these values.
+        shape: the tensor's shape. If it has more elements than `values`, the last value is repeated.
+        verify_shape: whether to refuse values of another shape.
+        allow_broadcast: with `verify_shape`, whether to allow a scalar or a vector of one element for any shape.
 
     Raises:
-        TypeError: another shape under `verify_shape`, or elements that are not of `dtype`.
-        ValueError: too many elements, or None.
+        TypeError: the shape differs although `verify_shape` is set, or elements are not of `dtype`.
+        ValueError: there are too many elements, or the value is None.
     """
     if isinstance(values, protos.TensorProto):
         return values
@@ -137,11 +137,11 @@ def make_tensor_proto(
 
 @export("make_ndarray", v1="contrib.util.make_ndarray")
 def make_ndarray(tensor: Any) -> np.ndarray:
-    """The array of a TensorProto; strings as an object array of bytes.
+    """Converts a TensorProto to an array. Strings become an object array of bytes.
 
     Raises:
-        TypeError: a dtype that arrays cannot have.
-        ValueError: contents that do not fit the dtype and shape.
+        TypeError: arrays cannot have the dtype.
+        ValueError: the contents do not match the dtype and shape.
     """
     dtype = as_dtype(tensor.dtype)
     if dtype.name in ("resource", "variant"):

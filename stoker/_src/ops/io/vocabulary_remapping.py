@@ -1,4 +1,4 @@
-"""Ops that bring rows and columns of a saved matrix into the order of another vocabulary."""
+"""Ops that reorder rows and columns of a saved matrix for another vocabulary."""
 
 from __future__ import annotations
 

@@ -19,6 +19,7 @@ from stoker._src.graph.late_binding import ops
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Tensor
 from stoker._src.ops.array import shaping
+from stoker._src.ops.support import rows
 from stoker._src.ops.support.dispatching import elementwise
 from stoker._src.ops.support.lowering import binary_loop
 from stoker._src.ops.support.unsigned import ordered
@@ -71,6 +72,8 @@ def greater_equal(x: Any, y: Any, name: str | None = None) -> Tensor:
 
 EQUAL = define("Equal(x: T, y: T) -> (z: bool)", T=ANY, incompatible_shape_error=True).not_differentiable()
 NOT_EQUAL = define("NotEqual(x: T, y: T) -> (z: bool)", T=ANY, incompatible_shape_error=True).not_differentiable()
+EQUAL.rows(rows.broadcast)
+NOT_EQUAL.rows(rows.broadcast)
 
 
 def _fit(x: Any, y: Any) -> bool:

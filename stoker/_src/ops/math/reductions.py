@@ -22,6 +22,7 @@ from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.array import casting, joining, ranges, selection, shaping
 from stoker._src.ops.array.constants import constant
 from stoker._src.ops.math import arithmetic, comparison, scans, unary_functions
+from stoker._src.ops.support import rows
 from stoker._src.ops.support.dispatching import dispatched
 from stoker._src.ops.support.unsigned import modular, ordered
 
@@ -36,7 +37,17 @@ def _reduction(name: str, allowed: Any) -> OpDefinition:
         signature = f"{name}(input: T, reduction_indices: rank<2* host Tidx) -> (output: T)"
         definition = define(signature, keep_dims=False, T=allowed, Tidx=AXES)
     definition.shape(reduced_shape, values=["reduction_indices"])
+    definition.rows(reduced_rows)
     return definition
+
+
+def reduced_rows(op: Operation, inputs: list[rows.Input]) -> list[Tensor] | None:
+    """The same dimensions of each row, which are one further behind."""
+    rank, axes = inputs[0].rank, rows.numbers(inputs[1])
+    if rank is None or axes is None or not inputs[0].stacked:
+        return None
+    behind = axes % rank + 1 if rank else axes
+    return rows.again(op, [inputs[0].tensor, convert_to_tensor(behind, inputs[1].tensor.dtype)])
 
 
 def reduced_shape(input: Shape, reduction_indices: np.ndarray | None, *, keep_dims: bool) -> Shape:

@@ -276,10 +276,12 @@ def safe_embedding_lookup_sparse(
             weights = None if weights is None else SparseTensor(ids.indices, weights.values, ids.dense_shape)
         keep = comparison.greater_equal(ids.values, 0)
         if weights is not None:
-            if combiner != "sum":
-                keep = comparison.logical_and(
-                    keep, comparison.greater(weights.values, shaping.zeros_like(weights.values))
-                )
+            # For sums the second operand only refuses weights of another number than ids.
+            if combiner == "sum":
+                counted = shaping.ones_like(weights.values, dtype=dtypes.bool_)
+            else:
+                counted = comparison.greater(weights.values, shaping.zeros_like(weights.values))
+            keep = comparison.logical_and(keep, counted)
             weights = sparse_functions.retain(weights, keep)
         ids = sparse_functions.retain(ids, keep)
         fallback = convert_to_tensor(default_id or 0, ids.dtype.base_dtype)

@@ -311,6 +311,7 @@ _ATTRS = {"signed_input": True, "num_bits": 8, "range_given": False, "T": FLOATS
 QUANTIZE_AND_DEQUANTIZE = define(
     "QuantizeAndDequantize(input: T) -> (output: T)", **{**_ATTRS, "input_min": 0.0, "input_max": 0.0}
 )
+QUANTIZE_AND_DEQUANTIZE.rows(lambda op, inputs: None)  # the range may be that of all elements
 QUANTIZE_AND_DEQUANTIZE_V2, QUANTIZE_AND_DEQUANTIZE_V4 = (
     define(
         f"QuantizeAndDequantize{version}(input: T, input_min: T, input_max: T) -> (output: T)",

@@ -1,4 +1,4 @@
-"""Sound: WAV files, spectrograms, and mel-frequency cepstral coefficients."""
+"""Audio: WAV files, spectrograms, and mel-frequency cepstral coefficients."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def decode_wav(data: bytes) -> tuple[np.ndarray, int]:
     """The samples [count, channels], as 16-bit integers, and the sample rate of a PCM file.
 
     Raises:
-        InvalidArgumentError: other bytes than those of a 16-bit PCM WAV file.
+        InvalidArgumentError: the bytes are not a 16-bit PCM WAV file.
     """
     file = _Bytes(data)
     file.expect(b"RIFF")
@@ -160,12 +160,12 @@ def encode_wav_kernel(audio: torch.Tensor, sample_rate: int) -> np.ndarray:
 def decode_wav_file(
     contents: Any, desired_channels: int = -1, desired_samples: int = -1, name: str | None = None
 ) -> Any:
-    """(samples, rate) of a 16-bit PCM WAV file: float32 [samples, channels] in [-1, 1), and an int32 scalar.
+    """Decodes a 16-bit PCM WAV file: float32 samples [samples, channels] in [-1, 1), and the sample rate as an int32 scalar.
 
     Args:
         contents: the file, a string scalar.
-        desired_channels: how many channels to give; -1 for as many as there are. Missing ones repeat the first.
-        desired_samples: how many samples to give; -1 for as many as there are. Missing ones are silent.
+        desired_channels: the number of channels to return; -1 for all. Missing channels repeat the first.
+        desired_samples: the number of samples to return; -1 for all. Missing samples are silent.
         name: the op's name.
     """
     return DECODE_WAV(contents, desired_channels=desired_channels, desired_samples=desired_samples, name=name)
@@ -173,7 +173,7 @@ def decode_wav_file(
 
 @export("audio.encode_wav")
 def encode_wav_file(audio: Any, sample_rate: Any, name: str | None = None) -> Tensor:
-    """Samples in [-1, 1], float32 [samples, channels], as a 16-bit PCM WAV file."""
+    """Encodes float32 samples [samples, channels] in [-1, 1] as a 16-bit PCM WAV file."""
     return ENCODE_WAV(convert_to_tensor(audio, dtypes.float32), sample_rate, name=name)
 
 

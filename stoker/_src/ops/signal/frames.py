@@ -1,4 +1,4 @@
-"""Signals in frames: short-time Fourier transforms, cosine transforms, cepstral coefficients."""
+"""Framed signals: short-time Fourier transforms, cosine transforms, cepstral coefficients."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ def _axis_of(x: Tensor, axis: Any) -> Any:
     """The place of an axis: a number where it is known, else a scalar tensor, counted from the front.
 
     Raises:
-        TypeError: it is no whole number.
-        ValueError: it is no scalar, or out of range.
+        TypeError: it is not an integer.
+        ValueError: it is not a scalar, or is out of range.
     """
     tensor = _scalar(axis, "axis")
     if not tensor.dtype.is_integer:
@@ -86,19 +86,19 @@ def frame(
     axis: int = -1,
     name: str | None = None,
 ) -> Tensor:
-    """Overlapping frames of `signal` along `axis`: that dimension becomes two, [frames, frame_length].
+    """Splits `signal` into overlapping frames along `axis`, which becomes two dimensions, [frames, frame_length].
 
     Args:
         signal: A tensor.
-        frame_length: The number of samples of a frame.
+        frame_length: The number of samples in a frame.
         frame_step: The number of samples from one frame to the next.
-        pad_end: Whether to fill up the end with `pad_value`, so that every sample is in a frame.
-        pad_value: What to fill up with.
+        pad_end: Whether to pad the end with `pad_value`, so that every sample is in a frame.
+        pad_value: The padding value.
         axis: The dimension of samples.
         name: A name for the scope.
 
     Raises:
-        ValueError: lengths that are no scalars, or an axis out of range.
+        ValueError: a length is not a scalar, or the axis is out of range.
     """
     with name_scope(name, "frame", [signal, frame_length, frame_step]):
         x = convert_to_tensor(signal, name="signal")
@@ -129,10 +129,10 @@ def frame(
 
 @export("signal.overlap_and_add")
 def overlap_and_add(signal: Any, frame_step: Any, name: str | None = None) -> Tensor:
-    """The signal whose frames, `frame_step` samples apart, add up: [..., frames, length] becomes [..., samples].
+    """Adds overlapping frames that are `frame_step` samples apart: [..., frames, length] becomes [..., samples].
 
     Raises:
-        ValueError: a signal of rank below 2, or a step that is no whole scalar.
+        ValueError: the signal has a rank below 2, or the step is not an integer scalar.
     """
     with name_scope(name, "overlap_and_add", [signal, frame_step]):
         x = convert_to_tensor(signal, name="signal")
@@ -199,7 +199,7 @@ def stft(
 
 @export("signal.inverse_stft_window_fn")
 def inverse_stft_window_fn(frame_step: Any, forward_window_fn: Any = hann_window, name: str | None = None) -> Any:
-    """A window for `inverse_stft` that undoes `forward_window_fn`: divided by the sum of its overlapping squares."""
+    """A window for `inverse_stft` that undoes `forward_window_fn`: it is divided by the sum of its overlapping squares."""
 
     def inverse_window(frame_length: Any, dtype: Any) -> Tensor:
         with name_scope(name, "inverse_stft_window_fn"):
@@ -243,7 +243,7 @@ def inverse_stft(
     window_fn: Any = hann_window,
     name: str | None = None,
 ) -> Tensor:
-    """Signals of short-time Fourier transforms: frames transformed back, windowed, overlapped and added."""
+    """Reconstructs signals from short-time Fourier transforms: inverse transform, window, overlap and add."""
     with name_scope(name, "inverse_stft", [stfts]):
         spectra = convert_to_tensor(stfts, name="stfts")
         width, step = _window_length(frame_length), _scalar(frame_step, "frame_step")
@@ -304,8 +304,8 @@ def dct(input: Any, type: int = 2, n: Any = None, axis: int = -1, norm: Any = No
     """The discrete cosine transform of type 1 to 4 over the last dimension.
 
     Raises:
-        ValueError: another type or normalization.
-        NotImplementedError: another axis.
+        ValueError: the type or normalization is unknown.
+        NotImplementedError: the axis is not the last one.
     """
     _check_dct(type, n, axis, norm)
     with name_scope(name, "dct", [input, type, n, axis, norm]):
@@ -358,7 +358,7 @@ def _weights(first: Any, rest: Any, count: Any, like: Tensor) -> Tensor:
 
 @export("signal.idct", v1="spectral.idct")
 def idct(input: Any, type: int = 2, n: Any = None, axis: int = -1, norm: Any = None, name: str | None = None) -> Tensor:
-    """The inverse of `dct` of the same type: without a normalization, up to the factor 2 n (2 (n - 1) for type 1)."""
+    """The inverse of `dct` of the same type. Without normalization, it is scaled by 2 n (2 (n - 1) for type 1)."""
     _check_dct(type, n, axis, norm)
     return dct(input, {1: 1, 2: 3, 3: 2, 4: 4}[type], n, axis, norm, name)
 
@@ -368,7 +368,7 @@ def mfccs_from_log_mel_spectrograms(log_mel_spectrograms: Any, name: str | None 
     """Mel-frequency cepstral coefficients: the scaled cosine transform (type 2) of log-mel spectrograms.
 
     Raises:
-        ValueError: no mel bins.
+        ValueError: there are no mel bins.
     """
     with name_scope(name, "mfccs_from_log_mel_spectrograms", [log_mel_spectrograms]):
         x = convert_to_tensor(log_mel_spectrograms)
@@ -403,7 +403,7 @@ def mdct(
     norm: Any = None,
     name: str | None = None,
 ) -> Tensor:
-    """The modified cosine transform: half-overlapping windowed frames, folded, by type 4: [..., frames, length / 2]."""
+    """The modified discrete cosine transform of half-overlapping windowed frames: [..., frames, length / 2]."""
     with name_scope(name, "mdct", [signals, frame_length]):
         half = _half(frame_length)
         framed = frame(signals, 2 * half, half, pad_end=pad_end)
@@ -426,7 +426,7 @@ def mdct(
 
 @export("signal.inverse_mdct")
 def inverse_mdct(mdcts: Any, window_fn: Any = vorbis_window, norm: Any = None, name: str | None = None) -> Tensor:
-    """The signal of a modified cosine transform, with a window that satisfies the Princen-Bradley condition."""
+    """The inverse of `mdct`. The window must satisfy the Princen-Bradley condition."""
     with name_scope(name, "inverse_mdct", [mdcts]):
         x = convert_to_tensor(mdcts, name="mdcts")
         x.shape.with_rank_at_least(2)
@@ -500,7 +500,7 @@ def _size_at(x: Tensor, axis: int) -> Any:
 
 @export("signal.fftshift")
 def fftshift(x: Any, axes: Any = None, name: str | None = None) -> Tensor:
-    """The zero frequency moved to the middle of `axes` (all for None)."""
+    """Moves the zero frequency to the middle of `axes` (all for None)."""
     return _shifted(x, axes, False, name, "fftshift")
 
 

@@ -1,4 +1,4 @@
-"""Windows, and scales of frequency."""
+"""Window functions, and the mel scale."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def kaiser_window(window_length: Any, beta: Any = 12.0, dtype: Any = dtypes.floa
 def kaiser_bessel_derived_window(
     window_length: Any, beta: Any = 12.0, dtype: Any = dtypes.float32, name: str | None = None
 ) -> Tensor:
-    """The power-complementary window made of running sums of a Kaiser window."""
+    """The power-complementary window made of cumulative sums of a Kaiser window."""
     with name_scope(name, "kaiser_bessel_derived_window"):
         length = _length(window_length, "kaiser_bessel_derived_window")
         half = arithmetic.FLOOR_DIV(length, 2)
@@ -133,10 +133,10 @@ def linear_to_mel_weight_matrix(
     dtype: Any = dtypes.float32,
     name: str | None = None,
 ) -> Tensor:
-    """A matrix that turns linear spectrograms into mel spectrograms: triangles of equal width on the mel scale.
+    """A matrix that converts linear spectrograms to mel spectrograms: triangles of equal width on the mel scale.
 
     Raises:
-        ValueError: edges or sizes that make no bands.
+        ValueError: the edges or sizes are invalid.
     """
     # Plain comparisons: what Python cannot compare, and tensors that have no value yet, are TypeErrors.
     if num_mel_bins <= 0:

@@ -1,4 +1,4 @@
-"""`tf.sets`: sets along the last dimension of tensors, results as SparseTensors with the members of each set in order."""
+"""`tf.sets`: sets along the last dimension of tensors. Results are SparseTensors with sorted members."""
 
 from __future__ import annotations
 
@@ -220,40 +220,40 @@ def _apply(a: Any, b: Any, operation: str, validate_indices: bool) -> SparseTens
 
 @export("sets.intersection", v1="sets.set_intersection")
 def set_intersection(a: Any, b: Any, validate_indices: bool = True) -> SparseTensor:
-    """The members that two sets share, for each pair of sets along the last dimension of `a` and `b`.
+    """The intersection of each pair of sets along the last dimension of `a` and `b`.
 
     Args:
-        a: a Tensor or SparseTensor of whole numbers or strings, of rank 2 at least.
-        b: another of the same dtype, with the same sizes but for the last.
-        validate_indices: whether the order of a SparseTensor's indices is checked.
+        a: a Tensor or SparseTensor of integers or strings, of rank 2 or more.
+        b: a tensor of the same dtype, with the same sizes except for the last.
+        validate_indices: whether to check the order of a SparseTensor's indices.
 
     Returns:
-        A SparseTensor of the same rank, with the members in order.
+        A SparseTensor of the same rank, with sorted members.
 
     Raises:
-        TypeError: dtypes that differ or are not supported.
+        TypeError: the dtypes differ or are not supported.
     """
     return _apply(a, b, "intersection", validate_indices)
 
 
 @export("sets.difference", v1="sets.set_difference")
 def set_difference(a: Any, b: Any, aminusb: bool = True, validate_indices: bool = True) -> SparseTensor:
-    """The members of one set that are not in the other: of `a`, or of `b` if not `aminusb`; see `intersection`."""
+    """The difference of each pair of sets: a - b, or b - a if `aminusb` is False. See `intersection`."""
     return _apply(a, b, "a-b" if aminusb else "b-a", validate_indices)
 
 
 @export("sets.union", v1="sets.set_union")
 def set_union(a: Any, b: Any, validate_indices: bool = True) -> SparseTensor:
-    """The members of either set; see `intersection`."""
+    """The union of each pair of sets. See `intersection`."""
     return _apply(a, b, "union", validate_indices)
 
 
 @export("sets.size", v1="sets.set_size")
 def set_size(a: Any, validate_indices: bool = True) -> Tensor:
-    """How many different members each set along the last dimension of a SparseTensor has.
+    """The number of distinct members of each set along the last dimension of a SparseTensor.
 
     Raises:
-        TypeError: `a` is not sparse, or of another dtype than sets have.
+        TypeError: `a` is not sparse, or its dtype is not supported.
     """
     a = _as_set(a, "a")
     if not isinstance(a, SparseTensor):

@@ -1,4 +1,4 @@
-"""Public functions that also take a SparseTensor: of its values, where that is what TensorFlow's take."""
+"""Public functions that also accept a SparseTensor. They apply to its values, as in TensorFlow."""
 
 from __future__ import annotations
 

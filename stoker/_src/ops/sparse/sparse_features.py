@@ -1,4 +1,4 @@
-"""Features from sparse tensors: crosses of columns, and the edit distance of sequences."""
+"""Features from sparse tensors: crosses of columns, and edit distances of sequences."""
 
 from __future__ import annotations
 
@@ -187,7 +187,7 @@ def _features(inputs: Any) -> tuple[list[Any], list[Any], list[Any], list[Any]]:
 
 @export("sparse.cross")
 def cross(inputs: Any, name: str | None = None, separator: Any = None) -> SparseTensor:
-    """Every combination of features, one from each column, joined as text (with "_X_", or `separator`)."""
+    """Crosses features: all combinations of one feature from each column, joined by "_X_" (or `separator`)."""
     return SparseTensor(*SPARSE_CROSS_V2(*_features(inputs), "_X_" if separator is None else separator, name=name))
 
 
@@ -195,7 +195,7 @@ def cross(inputs: Any, name: str | None = None, separator: Any = None) -> Sparse
 def cross_hashed(
     inputs: Any, num_buckets: int = 0, hash_key: int | None = None, name: str | None = None
 ) -> SparseTensor:
-    """Every combination of features, one from each column, as a bucket number (any int64 for no buckets)."""
+    """Crosses features: all combinations of one feature from each column, hashed to a bucket (any int64 if there are no buckets)."""
     return SparseTensor(
         *SPARSE_CROSS(
             *_features(inputs),
@@ -301,10 +301,10 @@ def edit_distance_shape(
 
 @export("edit_distance")
 def edit_distance(hypothesis: Any, truth: Any, normalize: bool = True, name: str = "edit_distance") -> Tensor:
-    """How many edits make each sequence of `hypothesis` that of `truth`; divided by the length of the truth if asked.
+    """The Levenshtein distance between the sequences of `hypothesis` and `truth`. With `normalize`, divided by the length of the truth.
 
     Raises:
-        TypeError: arguments that are not sparse.
+        TypeError: an argument is not sparse.
     """
     for label, given in (("Hypothesis", hypothesis), ("Truth", truth)):
         if not is_sparse(given):

@@ -1,4 +1,4 @@
-"""tf.sparse and the 1.x tf.sparse_*: functions of SparseTensors."""
+"""The functions of `tf.sparse`, and the 1.x functions `tf.sparse_*`."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def _older(name: str, value: Any, older_name: str, older: Any) -> Any:
 
 @export("sparse.from_dense")
 def from_dense(tensor: Any, name: str | None = None) -> SparseTensor:
-    """The elements of `tensor` that are not zero (or not the empty string)."""
+    """Converts `tensor` to a SparseTensor of its nonzero elements (nonempty strings)."""
     with name_scope(name, "dense_to_sparse"):
         tensor = convert_to_tensor(tensor)
         blank = shaping.zeros_like(tensor)
@@ -81,12 +81,12 @@ def from_dense(tensor: Any, name: str | None = None) -> SparseTensor:
 
 @export(v1=("sparse_placeholder", "sparse.placeholder"))
 def sparse_placeholder(dtype: Any, shape: Any = None, name: str | None = None) -> SparseTensor:
-    """A SparseTensor that every run must feed with a SparseTensorValue.
+    """A placeholder for a SparseTensor, fed with a SparseTensorValue.
 
     Args:
-        dtype: of the values.
-        shape: the dense shape as sizes, or as an int64 vector that is a tensor.
-        name: the prefix of the names of the parts.
+        dtype: the dtype of the values.
+        shape: the dense shape, as sizes or as an int64 vector.
+        name: a prefix for the names of the components.
     """
     if context.executing_eagerly():
         raise RuntimeError("`sparse_placeholder` is not compatible with eager execution.")
@@ -112,7 +112,7 @@ def sparse_placeholder(dtype: Any, shape: Any = None, name: str | None = None) -
 
 @export("sparse.eye")
 def eye(num_rows: Any, num_columns: Any = None, dtype: Any = dtypes.float32, name: str | None = None) -> SparseTensor:
-    """The identity matrix."""
+    """A sparse identity matrix."""
     _check_whole(num_rows, "num_rows")
     _check_whole(num_rows if num_columns is None else num_columns, "num_columns")
     with name_scope(name, "eye"):
@@ -135,7 +135,7 @@ def sparse_to_dense(
 ) -> Tensor:
     """A dense tensor with `sparse_values` at `sparse_indices` and `default_value` elsewhere.
 
-    Indices must be in order and distinct unless `validate_indices` is False.
+    Indices must be sorted and distinct unless `validate_indices` is False.
     """
     return sparse_ops.SPARSE_TO_DENSE(
         sparse_indices, output_shape, sparse_values, default_value, validate_indices=validate_indices, name=name
@@ -146,7 +146,7 @@ def sparse_to_dense(
 def to_dense(
     sp_input: Any, default_value: Any = None, validate_indices: bool = True, name: str | None = None
 ) -> Tensor:
-    """The dense tensor, with `default_value` (zero, or the empty string) where nothing is."""
+    """Converts to a dense tensor, with `default_value` (zero or the empty string) at missing elements."""
     sparse = as_sparse(sp_input)
     if default_value is None:
         default_value = "" if sparse.dtype.base_dtype is dtypes.string else shaping.zeros([], sparse.dtype.base_dtype)
@@ -160,7 +160,7 @@ def to_dense(
 
 @export("sparse.to_indicator", v1="sparse_to_indicator")
 def to_indicator(sp_input: Any, vocab_size: Any, name: str | None = None) -> Tensor:
-    """For each row a vector that is true at the ids the row holds."""
+    """A bool vector for each row, which is true at the ids in the row."""
     sparse = as_sparse(sp_input)
     with name_scope(name, "SparseToIndicator") as scope:
         ones = shaping.ones_like(sparse.values, dtypes.bool_)
@@ -172,10 +172,10 @@ def to_indicator(sp_input: Any, vocab_size: Any, name: str | None = None) -> Ten
 def merge(
     sp_ids: Any, sp_values: Any, vocab_size: Any, name: str | None = None, already_sorted: bool = False
 ) -> SparseTensor:
-    """Ids and values of the same places, as one tensor whose last dimension is the id.
+    """Combines ids and values with the same indices into one tensor whose last dimension is the id.
 
     Raises:
-        TypeError, ValueError: arguments that do not go together.
+        TypeError, ValueError: the arguments do not match.
     """
     many = isinstance(sp_ids, (list, tuple)) and not isinstance(sp_ids, SparseTensorValue)
     ids = [as_sparse(each) for each in (sp_ids if many else [sp_ids])]
@@ -201,7 +201,7 @@ def merge(
 
 @export("sparse.reorder", v1="sparse_reorder")
 def reorder(sp_input: Any, name: str | None = None) -> SparseTensor:
-    """The same elements, in the order of their coordinates."""
+    """Sorts the elements by their coordinates."""
     sparse = as_sparse(sp_input)
     indices, values = sparse_ops.SPARSE_REORDER(sparse.indices, sparse.values, sparse.dense_shape, name=name)
     return _known(SparseTensor(indices, values, _settled(sparse)), sparse.static_shape)
@@ -209,10 +209,10 @@ def reorder(sp_input: Any, name: str | None = None) -> SparseTensor:
 
 @export("sparse.reshape", v1="sparse_reshape")
 def reshape(sp_input: Any, shape: Any, name: str | None = None) -> SparseTensor:
-    """The same elements in another shape; one size may be -1.
+    """Reshapes a SparseTensor. One size may be -1.
 
     Raises:
-        ValueError: a shape of another number of elements, where both are known, or two sizes of -1.
+        ValueError: the known numbers of elements differ, or two sizes are -1.
     """
     sparse = as_sparse(sp_input)
     wanted = casting.cast(shape, dtypes.int64)
@@ -243,7 +243,7 @@ def _reshaped(shape: Shape, wanted: Any) -> Shape:
 
 @export("sparse.transpose", v1="sparse_transpose")
 def transpose(sp_input: Any, perm: Any = None, name: str | None = None) -> SparseTensor:
-    """Dimensions in the order `perm`, or reversed."""
+    """Permutes the dimensions into the order `perm`, or reverses them."""
     sparse = as_sparse(sp_input)
     with name_scope(name, "SparseTranspose"):
         rank = sparse.static_shape.rank
@@ -266,7 +266,7 @@ def transpose(sp_input: Any, perm: Any = None, name: str | None = None) -> Spars
 
 @export("sparse.expand_dims")
 def expand_dims(sp_input: Any, axis: Any = None, name: str | None = None) -> SparseTensor:
-    """With a dimension of size 1 put in at `axis` (last by default)."""
+    """Inserts a dimension of size 1 at `axis` (last by default)."""
     sparse = as_sparse(sp_input)
     rank = sparse.static_shape.rank
     at: Any = -1 if axis is None else axis
@@ -339,14 +339,14 @@ def concat(
     concat_dim: Any = None,
     expand_nonconcat_dims: bool | None = None,
 ) -> SparseTensor:
-    """SparseTensors joined along `axis`; their other sizes must agree, or grow to the largest if asked."""
+    """Concatenates SparseTensors along `axis`. The other sizes must agree, or are expanded to the largest if requested."""
     axis = _older("axis", axis, "concat_dim", concat_dim)
     return concat_v2(axis, sp_inputs, bool(expand_nonconcat_dim or expand_nonconcat_dims), name)
 
 
 @export(v2="sparse.concat")
 def concat_v2(axis: Any, sp_inputs: Any, expand_nonconcat_dims: bool = False, name: str | None = None) -> SparseTensor:
-    """SparseTensors joined along `axis`; their other sizes must agree, or grow to the largest if asked."""
+    """Concatenates SparseTensors along `axis`. The other sizes must agree, or are expanded to the largest if requested."""
     if not isinstance(sp_inputs, (list, tuple)):
         raise TypeError("Inputs must be a list or tuple.")
     parts = [as_sparse(each) for each in sp_inputs]
@@ -383,10 +383,10 @@ def split(
     name: str | None = None,
     split_dim: Any = None,
 ) -> list[SparseTensor]:
-    """`num_split` parts along `axis`; the first are one larger when the size does not divide.
+    """Splits a SparseTensor into `num_split` parts along `axis`. If the size is not divisible, the first parts are one larger.
 
     Raises:
-        ValueError: an argument by position, or one that is missing.
+        ValueError: an argument is given by position, or is missing.
     """
     if keyword_required is not None:
         raise ValueError("Keyword arguments are required for this function.")
@@ -400,7 +400,7 @@ def split(
 def split_v2(
     sp_input: Any = None, num_split: int | None = None, axis: Any = None, name: str | None = None
 ) -> list[SparseTensor]:
-    """`num_split` parts along `axis`; the first are one larger when the size does not divide."""
+    """Splits a SparseTensor into `num_split` parts along `axis`. If the size is not divisible, the first parts are one larger."""
     if sp_input is None or num_split is None or axis is None:
         raise ValueError("sp_input, num_split and axis are required")
     sparse = as_sparse(sp_input)
@@ -417,7 +417,7 @@ def split_v2(
 
 @export("sparse.slice", v1="sparse_slice")
 def slice(sp_input: Any, start: Any, size: Any, name: str | None = None) -> SparseTensor:
-    """`size[i]` elements from `start[i]` on, along every dimension i."""
+    """Extracts `size[i]` elements from `start[i]` on along every dimension i."""
     sparse = as_sparse(sp_input)
     first, count = (convert_to_tensor(each, dtypes.int64) for each in (start, size))
     with name_scope(name, "SparseSlice") as scope:
@@ -428,7 +428,7 @@ def slice(sp_input: Any, start: Any, size: Any, name: str | None = None) -> Spar
 
 @export("sparse.retain", v1="sparse_retain")
 def retain(sp_input: Any, to_retain: Any) -> SparseTensor:
-    """The elements for which `to_retain` is true."""
+    """Keeps the elements for which `to_retain` is true."""
     sparse = as_sparse(sp_input)
     keep = convert_to_tensor(to_retain)
     if keep.static_shape.rank not in (1, None):
@@ -448,7 +448,7 @@ def retain(sp_input: Any, to_retain: Any) -> SparseTensor:
 
 @export("sparse.mask", v1="sparse_mask")
 def mask(a: IndexedSlices, mask_indices: Any, name: str | None = None) -> IndexedSlices:
-    """IndexedSlices without the rows of `mask_indices`."""
+    """Removes the rows `mask_indices` from IndexedSlices."""
     with name_scope(name, "sparse_mask"):
         rows = convert_to_tensor(a.indices)
         kept, places = selection.LIST_DIFF(rows, mask_indices)
@@ -457,7 +457,7 @@ def mask(a: IndexedSlices, mask_indices: Any, name: str | None = None) -> Indexe
 
 @export("sparse.fill_empty_rows", v1="sparse_fill_empty_rows")
 def fill_empty_rows(sp_input: Any, default_value: Any, name: str | None = None) -> tuple[SparseTensor, Tensor]:
-    """With `default_value` in column 0 of every row that has nothing, and which rows those are."""
+    """Fills column 0 of every empty row with `default_value`. Also returns which rows were empty."""
     sparse = as_sparse(sp_input)
     with name_scope(name, "SparseFillEmptyRows"):
         default = convert_to_tensor(default_value, sparse.dtype.base_dtype)
@@ -470,12 +470,12 @@ def fill_empty_rows(sp_input: Any, default_value: Any, name: str | None = None) 
 
 @export(v1=("sparse_add", "sparse.add"))
 def add(a: Any, b: Any, threshold: Any = None, thresh: Any = None) -> Any:
-    """The sum of two tensors, of which one at least is sparse; sparse when both are.
+    """Adds two tensors, of which at least one is sparse. The result is sparse if both are.
 
-    Sums of two elements whose magnitude is below `threshold` are left out of a sparse result.
+    A sparse result omits sums whose magnitude is below `threshold`.
 
     Raises:
-        TypeError: two dense tensors.
+        TypeError: both tensors are dense.
     """
     threshold = _older("threshold", threshold, "thresh", thresh)
     return add_v2(a, b, 0 if threshold is None else threshold)
@@ -483,7 +483,7 @@ def add(a: Any, b: Any, threshold: Any = None, thresh: Any = None) -> Any:
 
 @export(v2="sparse.add")
 def add_v2(a: Any, b: Any, threshold: Any = 0) -> Any:
-    """The sum of two tensors, of which one at least is sparse; sparse when both are."""
+    """Adds two tensors, of which at least one is sparse. The result is sparse if both are."""
     if is_sparse(a) and is_sparse(b):
         x, y = as_sparse(a), as_sparse(b)
         limit = convert_to_tensor(threshold, x.dtype.real_dtype.base_dtype, name="threshold")
@@ -503,7 +503,7 @@ def add_v2(a: Any, b: Any, threshold: Any = 0) -> Any:
 def sparse_dense_matmul(
     sp_a: Any, b: Any, adjoint_a: bool = False, adjoint_b: bool = False, name: str | None = None
 ) -> Tensor:
-    """The product of a sparse matrix and a dense one (or of a dense one and a sparse one)."""
+    """Multiplies a sparse matrix by a dense one (or a dense one by a sparse one)."""
     if is_sparse(b):
         # a b = (b^H a^H)^H, where the sparse factor comes first.
         flipped = sparse_dense_matmul(b, sp_a, adjoint_a=not adjoint_b, adjoint_b=not adjoint_a, name=name)
@@ -518,13 +518,13 @@ def sparse_dense_matmul(
 
 @export("sparse.maximum", v1="sparse_maximum")
 def maximum(sp_a: Any, sp_b: Any, name: str | None = None) -> SparseTensor:
-    """The larger of two SparseTensors, element by element; what is absent counts as zero."""
+    """The element-wise maximum of two SparseTensors. Missing elements count as zero."""
     return _extreme(sparse_ops.SPARSE_SPARSE_MAXIMUM, "SparseSparseMaximum", sp_a, sp_b, name)
 
 
 @export("sparse.minimum", v1="sparse_minimum")
 def minimum(sp_a: Any, sp_b: Any, name: str | None = None) -> SparseTensor:
-    """The smaller of two SparseTensors, element by element; what is absent counts as zero."""
+    """The element-wise minimum of two SparseTensors. Missing elements count as zero."""
     return _extreme(sparse_ops.SPARSE_SPARSE_MINIMUM, "SparseSparseMinimum", sp_a, sp_b, name)
 
 
@@ -537,7 +537,7 @@ def _extreme(definition: Any, default: str, sp_a: Any, sp_b: Any, name: str | No
 
 @export("sparse.softmax", v1="sparse_softmax")
 def softmax(sp_input: Any, name: str | None = None) -> SparseTensor:
-    """The softmax of the elements that are there, over the last dimension."""
+    """The softmax over the last dimension of the elements that are present."""
     sparse = as_sparse(sp_input)
     with name_scope(name, "SparseSoftmax"):
         values = sparse_reductions.SPARSE_SOFTMAX(sparse.indices, sparse.values, sparse.dense_shape)
@@ -586,7 +586,7 @@ def reduce_sum_sparse(
 def reduce_max(
     sp_input: Any, axis: Any = None, keepdims: Any = None, reduction_axes: Any = None, keep_dims: Any = None
 ) -> Tensor:
-    """The largest of the elements that are there (zero where none is), as a dense tensor."""
+    """The maximum of the elements that are present over `axis` (zero if there are none), as a dense tensor."""
     axis, keep = _older_arguments(axis, keepdims, reduction_axes, keep_dims)
     return _reduce(sparse_reductions.SPARSE_REDUCE_MAX, sp_input, axis, keep)
 
@@ -595,7 +595,7 @@ def reduce_max(
 def reduce_max_sparse(
     sp_input: Any, axis: Any = None, keepdims: Any = None, reduction_axes: Any = None, keep_dims: Any = None
 ) -> SparseTensor:
-    """The largest of the elements that are there, as a SparseTensor."""
+    """The maximum of the elements that are present over `axis`, as a SparseTensor."""
     axis, keep = _older_arguments(axis, keepdims, reduction_axes, keep_dims)
     return _reduce(sparse_reductions.SPARSE_REDUCE_MAX_SPARSE, sp_input, axis, keep)
 
@@ -613,17 +613,17 @@ def reduce_sum_v2(
 def reduce_max_v2(
     sp_input: Any, axis: Any = None, keepdims: Any = None, output_is_sparse: bool = False, name: str | None = None
 ) -> Any:
-    """The largest of the elements that are there, dense or sparse."""
+    """The maximum of the elements that are present over `axis`, dense or sparse."""
     definitions = sparse_reductions.SPARSE_REDUCE_MAX, sparse_reductions.SPARSE_REDUCE_MAX_SPARSE
     return _reduce(definitions[bool(output_is_sparse)], sp_input, axis, False if keepdims is None else keepdims, name)
 
 
 @export(v2="sparse.map_values")
 def map_values(op: Any, *args: Any, **kwargs: Any) -> SparseTensor:
-    """`op` of the values of SparseTensors that have the same places, as a SparseTensor.
+    """Applies `op` to the values of SparseTensors with equal indices. Returns a SparseTensor.
 
     Raises:
-        ValueError: no SparseTensor among the arguments.
+        ValueError: there is no SparseTensor among the arguments.
     """
     found = [each for each in (*args, *kwargs.values()) if isinstance(each, SparseTensor)]
     if not found:

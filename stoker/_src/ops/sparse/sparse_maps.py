@@ -1,4 +1,4 @@
-"""Sparse tensors kept by number between ops: what lets them pass through queues, as one int64 each."""
+"""Sparse tensors stored under int64 handles between ops, so that they can pass through queues."""
 
 from __future__ import annotations
 

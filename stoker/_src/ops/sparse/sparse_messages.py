@@ -1,4 +1,4 @@
-"""Sparse tensors as strings: three TensorProtos (indices, values, shape) each, one by one or a batch at once."""
+"""Serialized sparse tensors: three TensorProtos (indices, values, shape) each, singly or in batches."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ def _sparse(sp_input: Any) -> SparseTensor:
 
 @export(v2="io.serialize_sparse")
 def serialize_sparse(sp_input: Any, out_type: Any = dtypes.string, name: str | None = None) -> Tensor:
-    """A SparseTensor as three strings: its indices, values and shape.
+    """Serializes a SparseTensor as three strings: its indices, values and shape.
 
     Raises:
         TypeError: `sp_input` is not a SparseTensor.
@@ -170,13 +170,13 @@ def serialize_sparse(sp_input: Any, out_type: Any = dtypes.string, name: str | N
 
 @export(v1=("serialize_sparse", "io.serialize_sparse"))
 def serialize_sparse_v1(sp_input: Any, name: str | None = None, out_type: Any = dtypes.string) -> Tensor:
-    """A SparseTensor as three strings."""
+    """Serializes a SparseTensor as three strings."""
     return serialize_sparse(sp_input, out_type, name)
 
 
 @export(v2="io.serialize_many_sparse")
 def serialize_many_sparse(sp_input: Any, out_type: Any = dtypes.string, name: str | None = None) -> Tensor:
-    """A batch of N sparse tensors, a SparseTensor of rank 2 or more, as strings [N, 3].
+    """Serializes a batch of N sparse tensors, given as a SparseTensor of rank 2 or more, as strings [N, 3].
 
     Raises:
         TypeError: `sp_input` is not a SparseTensor.
@@ -187,7 +187,7 @@ def serialize_many_sparse(sp_input: Any, out_type: Any = dtypes.string, name: st
 
 @export(v1=("serialize_many_sparse", "io.serialize_many_sparse"))
 def serialize_many_sparse_v1(sp_input: Any, name: str | None = None, out_type: Any = dtypes.string) -> Tensor:
-    """A batch of N sparse tensors as strings [N, 3]."""
+    """Serializes a batch of N sparse tensors as strings [N, 3]."""
     return serialize_many_sparse(sp_input, out_type, name)
 
 
@@ -294,14 +294,14 @@ def deserialize_many_sparse_shape(serialized_sparse: Shape) -> tuple[Shape, Shap
 def deserialize_many_sparse(
     serialized_sparse: Any, dtype: Any, rank: int | None = None, name: str | None = None
 ) -> Any:
-    """N serialized sparse tensors, strings [N, 3], as one SparseTensor with a leading dimension N.
+    """Deserializes N sparse tensors, strings [N, 3], into one SparseTensor with a leading dimension N.
 
-    The other sizes are the largest among them.
+    The other sizes are the largest of all N.
 
     Args:
-        serialized_sparse: what `serialize_many_sparse` gives, or several of `serialize_sparse` stacked.
-        dtype: of the values; must be theirs.
-        rank: of each sparse tensor, where it is known.
+        serialized_sparse: the result of `serialize_many_sparse`, or stacked results of `serialize_sparse`.
+        dtype: the dtype of the values.
+        rank: the rank of each sparse tensor, if known.
         name: the op's name.
     """
     indices, values, shape = DESERIALIZE_MANY_SPARSE(serialized_sparse, dtype=as_dtype(dtype), name=name)

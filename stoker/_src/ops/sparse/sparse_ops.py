@@ -1,4 +1,4 @@
-"""Sparse tensors as ops: the three parts of each operand in, the parts of the result out."""
+"""Sparse ops: they take the three components of each operand and return the components of the result."""
 
 from __future__ import annotations
 

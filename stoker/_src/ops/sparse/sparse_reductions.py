@@ -1,4 +1,4 @@
-"""Sparse tensors reduced, normalized and filled up: sums and maxima, softmax, empty rows."""
+"""Reductions and normalization of sparse tensors: sums and maxima, softmax, empty rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ops of a sparse and a dense tensor: products, sums, and element by element."""
+"""Ops of a sparse and a dense tensor: products, sums and element-wise ops."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numbers to and from text, and tensors printed into text."""
+"""Conversion between numbers and text, and formatting of tensors."""
 
 from __future__ import annotations
 
@@ -86,14 +86,14 @@ def string_to_number_kernel(string_tensor: np.ndarray, *, out_type: DType) -> to
 def string_to_number(
     string_tensor: Any = None, out_type: Any = dtypes.float32, name: str | None = None, input: Any = None
 ) -> Tensor:
-    """The number that each string spells."""
+    """Parses each string as a number."""
     return STRING_TO_NUMBER(input if string_tensor is None else string_tensor, out_type=out_type, name=name)
 
 
 @export(v2="strings.to_number")
 @elementwise
 def string_to_number_v2(input: Any, out_type: Any = dtypes.float32, name: str | None = None) -> Tensor:
-    """The number that each string spells."""
+    """Parses each string as a number."""
     return string_to_number(input, out_type, name)
 
 
@@ -177,7 +177,7 @@ def as_string(
     fill: str = "",
     name: str | None = None,
 ) -> Tensor:
-    """Numbers as text, in C's formats: %f by default, %e if `scientific`, %g if `shortest`."""
+    """Formats numbers as text in C's formats: %f by default, %e if `scientific`, %g if `shortest`."""
     return AS_STRING(
         input, precision=precision, scientific=scientific, shortest=shortest, width=width, fill=fill, name=name
     )
@@ -261,10 +261,10 @@ def string_format_kernel(inputs: list[Any], *, T: Any, template: str, placeholde
 def string_format(
     template: str, inputs: Any, placeholder: str = "{}", summarize: int = 3, name: str | None = None
 ) -> Tensor:
-    """`template` with each placeholder replaced by the printed form of an input.
+    """Replaces each placeholder in `template` by the formatted value of an input.
 
     Raises:
-        ValueError: another number of placeholders than of inputs.
+        ValueError: the number of placeholders differs from the number of inputs.
     """
     values = [inputs] if is_tensor(inputs) else inputs
     if template.count(placeholder) != len(values):
@@ -310,5 +310,5 @@ def fingerprint_shape(data: Shape, method: np.ndarray | None) -> Shape:
 
 @export("fingerprint")
 def fingerprint(data: Any, method: Any = "farmhash64", name: str | None = None) -> Tensor:
-    """One fingerprint (8 bytes, low byte first) for each row of `data`; it never changes."""
+    """A fingerprint of each row of `data`: 8 bytes, low byte first. It is stable across versions."""
     return FINGERPRINT(data, method, name=name)

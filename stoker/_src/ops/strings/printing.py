@@ -1,4 +1,4 @@
-"""Printing from inside a run: `tf.print`, the 1.x `tf.Print`, and the time."""
+"""Printing during a run: `tf.print`, the 1.x `tf.Print`, and timestamps."""
 
 from __future__ import annotations
 
@@ -73,14 +73,14 @@ def print_v1(
     summarize: int | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """`input_`, whose evaluation prints `data` to standard error.
+    """Returns `input_`, and prints `data` to standard error when it is evaluated.
 
     Args:
-        input_: the tensor to pass on.
+        input_: the tensor to return.
         data: tensors to print.
-        message: text before them.
-        first_n: print only the first so many times.
-        summarize: how many elements of each to print: 3 unless given, -1 for all.
+        message: a prefix for the text.
+        first_n: print only the first `first_n` times.
+        summarize: how many elements of each tensor to print: 3 by default, -1 for all.
         name: the op's name.
     """
     return PRINT(input_, [convert_to_tensor(item) for item in data], message=message, first_n=first_n, summarize=summarize, name=name)  # fmt: skip
@@ -176,18 +176,18 @@ def _mark(inputs: Any, sep: str) -> str:
 
 @export("print")
 def print_v2(*inputs: Any, **kwargs: Any) -> Any:
-    """Prints values, tensors and nested structures of them, as Python's `print` does.
+    """Prints values, tensors and nested structures, like Python's `print`.
 
-    In graph mode an op that prints when it runs (make others wait for it), in eager mode at once.
+    In graph mode, returns an op that prints when it runs; use it as a control dependency. In eager mode, prints at once.
 
     Args:
-        *inputs: what to print.
-        **kwargs: `output_stream` (sys.stderr unless given; sys.stdout, a logging function of tf.logging, or
-            "file://path" to append to), `summarize` (how many elements of each dimension to show at either end: 3,
+        *inputs: the values to print.
+        **kwargs: `output_stream` (sys.stderr by default; sys.stdout, a logging function of tf.logging, or
+            "file://path" to append to a file), `summarize` (how many elements to show at each end of each dimension: 3 by default,
             -1 for all), `sep` (" "), `end` (a line end) and `name`.
 
     Raises:
-        ValueError: another keyword, or a stream that cannot be printed to.
+        ValueError: an unknown keyword, or an unsupported stream.
     """
     output_stream = kwargs.pop("output_stream", None)
     name, summarize = kwargs.pop("name", None), kwargs.pop("summarize", 3)
@@ -223,5 +223,5 @@ TIMESTAMP.shape(scalar)
 
 @export("timestamp")
 def timestamp(name: str | None = None) -> Tensor:
-    """Seconds since the epoch, at the time the op runs."""
+    """The time when the op runs, in seconds since the epoch."""
     return TIMESTAMP(name=name)

@@ -1,4 +1,4 @@
-"""Regular expressions: RE2's engine, whose time is linear in the text, with RE2's rules for rewrites."""
+"""Regular expressions with the RE2 engine, whose time is linear in the text, and RE2's rewrite rules."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def compiled(pattern: bytes) -> Any:
 def rewritten(pattern: bytes, rewrite: bytes, replace_global: bool) -> Callable[[bytes], bytes]:
     r"""The function that replaces matches of `pattern` by `rewrite`, with `\0` to `\9` for groups and `\\` for a backslash.
 
-    A rewrite that names a group the pattern does not have changes nothing. One with another escape changes nothing where only the
-    first match is replaced; else each match becomes what stands before that escape. TensorFlow does the same.
+    A rewrite that refers to a missing group changes nothing. A rewrite with an invalid escape changes nothing if only the
+    first match is replaced. Otherwise each match becomes the text before that escape. TensorFlow does the same.
     """
     found = compiled(pattern)
     literals, references, complete = _parsed(rewrite)

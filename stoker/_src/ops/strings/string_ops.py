@@ -1,4 +1,4 @@
-"""Strings: joining, splitting, searching, cutting, numbers to and from text, hashing."""
+"""String ops: joining, splitting, searching, substrings, case and hashing."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def string_join_shape(inputs: list[Shape]) -> Shape:
 @export("strings.join", v1="string_join")
 @dispatched
 def string_join(inputs: Any, separator: str = "", name: str | None = None) -> Tensor:
-    """Strings joined element by element with `separator` between; scalars go with every element."""
+    """Joins strings element by element with `separator`. Scalars are broadcast."""
     return STRING_JOIN(inputs, separator=separator, name=name)
 
 
@@ -150,7 +150,7 @@ def reduce_join(
     reduction_indices: Any = None,
     keepdims: Any = None,
 ) -> Tensor:
-    """Strings joined along dimensions, in the order in which `axis` gives them."""
+    """Joins strings along dimensions, in the order given by `axis`."""
     axis, keep = reductions.older_arguments(axis, keepdims, reduction_indices, keep_dims)
     return reduce_join_v2(inputs, axis, keep, separator, name)
 
@@ -160,7 +160,7 @@ def reduce_join(
 def reduce_join_v2(
     inputs: Any, axis: Any = None, keepdims: bool = False, separator: str = "", name: str | None = None
 ) -> Tensor:
-    """Strings joined along dimensions, in the order in which `axis` gives them."""
+    """Joins strings along dimensions, in the order given by `axis`."""
     with name_scope(None, "ReduceJoin", [inputs, axis]):
         inputs = inputs if isinstance(inputs, Tensor) else convert_to_tensor(inputs, dtypes.string)
         return REDUCE_JOIN(inputs, _join_axes(inputs, axis), keep_dims=keepdims, separator=separator, name=name)
@@ -219,7 +219,7 @@ def unsorted_segment_join_shape(inputs: Shape, segment_ids: Shape, num_segments:
 def unsorted_segment_join(
     inputs: Any, segment_ids: Any, num_segments: Any, separator: str = "", name: str | None = None
 ) -> Tensor:
-    """Strings of one segment joined, in order."""
+    """Joins the strings of each segment, in order."""
     return UNSORTED_SEGMENT_JOIN(inputs, segment_ids, num_segments, separator=separator, name=name)
 
 
@@ -408,14 +408,14 @@ def substr_shape(input: Shape, pos: Shape, len: Shape) -> Shape:
 @export(v1=("substr", "strings.substr"))
 @elementwise
 def substr(input: Any, pos: Any, len: Any, name: str | None = None, unit: str = "BYTE") -> Tensor:
-    """`len` bytes (or UTF-8 characters) of each string from `pos` on; a negative `pos` counts from the end."""
+    """Substrings of `len` bytes (or UTF-8 characters) from `pos` on. A negative `pos` counts from the end."""
     return SUBSTR(input, pos, len, unit=unit, name=name)
 
 
 @export(v2="strings.substr")
 @elementwise
 def substr_v2(input: Any, pos: Any, len: Any, unit: str = "BYTE", name: str | None = None) -> Tensor:
-    """`len` bytes (or UTF-8 characters) of each string from `pos` on; a negative `pos` counts from the end."""
+    """Substrings of `len` bytes (or UTF-8 characters) from `pos` on. A negative `pos` counts from the end."""
     return SUBSTR(input, pos, len, unit=unit, name=name)
 
 
@@ -473,14 +473,14 @@ def string_upper_kernel(input: np.ndarray, *, encoding: str) -> np.ndarray:
 @export("strings.lower")
 @elementwise
 def string_lower(input: Any, encoding: str = "", name: str | None = None) -> Tensor:
-    """ASCII letters, or with encoding "utf-8" all letters, in lower case."""
+    """Converts ASCII letters (with encoding "utf-8" all letters) to lower case."""
     return STRING_LOWER(input, encoding=encoding, name=name)
 
 
 @export("strings.upper")
 @elementwise
 def string_upper(input: Any, encoding: str = "", name: str | None = None) -> Tensor:
-    """ASCII letters, or with encoding "utf-8" all letters, in upper case."""
+    """Converts ASCII letters (with encoding "utf-8" all letters) to upper case."""
     return STRING_UPPER(input, encoding=encoding, name=name)
 
 
@@ -490,7 +490,7 @@ STRING_STRIP = _elementwise("StringStrip(input: string) -> (output: string)", by
 @export("strings.strip", v1="string_strip")
 @elementwise
 def string_strip(input: Any, name: str | None = None) -> Tensor:
-    """Each string without white space at its ends."""
+    """Strips white space from both ends of each string."""
     return STRING_STRIP(input, name=name)
 
 
@@ -535,26 +535,26 @@ def string_to_hash_bucket_strong_kernel(input: np.ndarray, *, num_buckets: int, 
 def string_to_hash_bucket(
     string_tensor: Any = None, num_buckets: Any = None, name: str | None = None, input: Any = None
 ) -> Tensor:
-    """A bucket number in [0, num_buckets) for each string, by TensorFlow's first hash, which may change with its version."""
+    """Hashes each string to a bucket in [0, num_buckets) by TensorFlow's original hash, which may change between versions."""
     return STRING_TO_HASH_BUCKET(input if string_tensor is None else string_tensor, num_buckets=num_buckets, name=name)
 
 
 @export(v2="strings.to_hash_bucket")
 @elementwise
 def string_to_hash_bucket_v2(input: Any, num_buckets: int, name: str | None = None) -> Tensor:
-    """A bucket number in [0, num_buckets) for each string, by TensorFlow's first hash."""
+    """Hashes each string to a bucket in [0, num_buckets) by TensorFlow's original hash."""
     return STRING_TO_HASH_BUCKET(input, num_buckets=num_buckets, name=name)
 
 
 @export("strings.to_hash_bucket_fast", v1="string_to_hash_bucket_fast")
 @elementwise
 def string_to_hash_bucket_fast(input: Any, num_buckets: int, name: str | None = None) -> Tensor:
-    """A bucket number in [0, num_buckets) for each string, by a fast hash that never changes."""
+    """Hashes each string to a bucket in [0, num_buckets) by a fast hash that is stable across versions."""
     return STRING_TO_HASH_BUCKET_FAST(input, num_buckets=num_buckets, name=name)
 
 
 @export("strings.to_hash_bucket_strong", v1="string_to_hash_bucket_strong")
 @elementwise
 def string_to_hash_bucket_strong(input: Any, num_buckets: int, key: Any, name: str | None = None) -> Tensor:
-    """A bucket number in [0, num_buckets) for each string, by a hash keyed with two integers (SipHash)."""
+    """Hashes each string to a bucket in [0, num_buckets) by SipHash, keyed with two integers."""
     return STRING_TO_HASH_BUCKET_STRONG(input, num_buckets=num_buckets, key=key, name=name)

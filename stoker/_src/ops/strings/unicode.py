@@ -1,4 +1,4 @@
-"""Unicode: strings to and from code points, between encodings; n-grams of tokens."""
+"""Unicode: conversion to and from code points and between encodings, and n-grams of tokens."""
 
 from __future__ import annotations
 
@@ -235,7 +235,7 @@ def unicode_transcode(
     replace_control_characters: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """Each string in another encoding; bytes that cannot be read are replaced, left out or refused, as `errors` says."""
+    """Converts each string to another encoding. `errors` says whether invalid bytes are replaced, dropped or refused."""
     return UNICODE_TRANSCODE(
         input,
         input_encoding=input_encoding,
@@ -317,5 +317,5 @@ def unicode_script_kernel(input: torch.Tensor) -> torch.Tensor:
 
 @export("strings.unicode_script")
 def unicode_script(input: Any, name: str | None = None) -> Tensor:
-    """The number of the script that each code point belongs to (ICU's UScriptCode), -1 for what is no code point."""
+    """The script of each code point, as ICU's UScriptCode; -1 for invalid code points."""
     return UNICODE_SCRIPT(input, name=name)

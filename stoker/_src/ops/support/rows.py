@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from stoker._src.graph import context, shape_rules
+from stoker._src.graph.late_binding import ops
 from stoker._src.graph.planning import Trait
 from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Operation, Tensor
@@ -37,7 +38,7 @@ def over_rows(op: Operation, inputs: list[Input]) -> list[Tensor] | None:
     if rule is shape_rules.unchanged and len(inputs) == 1:
         return again(op, [inputs[0].tensor])
     if rule is shape_rules.broadcasting:
-        return _broadcast(op, inputs)
+        return broadcast(op, inputs)
     return None
 
 
@@ -61,12 +62,15 @@ def numbers(each: Input) -> np.ndarray | None:
     return None if each.stacked else constant_value(each.tensor)
 
 
-def _broadcast(op: Operation, inputs: list[Input]) -> list[Tensor] | None:
-    """Rows with rows of the same rank, or with a value of no higher rank, broadcast like single rows."""
-    ranks = [each.rank for each in inputs]
-    if None in ranks:
+def broadcast(op: Operation, inputs: list[Input]) -> list[Tensor] | None:
+    """Rows of lower rank than others get dimensions behind that of the stack, where single rows would get them in front."""
+    ranks = [each.rank for each in inputs if each.rank is not None]
+    if len(ranks) != len(inputs):
         return None
-    highest = max(rank for rank in ranks if rank is not None)
-    if any(each.stacked and each.rank != highest for each in inputs):
-        return None
-    return again(op, [each.tensor for each in inputs])
+    tensors = []
+    for each, rank in zip(inputs, ranks):
+        tensor = each.tensor
+        for _ in range(max(ranks) - rank if each.stacked else 0):
+            tensor = ops.expand_dims(tensor, 1)
+        tensors.append(tensor)
+    return again(op, tensors)

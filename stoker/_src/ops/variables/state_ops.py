@@ -15,6 +15,7 @@ import torch
 from stoker._src.base.dtypes import INDEX, NUMERIC, DType
 from stoker._src.base.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError, OutOfRangeError
 from stoker._src.base.shapes import SCALAR, UNKNOWN_SHAPE, Shape
+from stoker._src.formats.tensor_bundle import let_go
 from stoker._src.graph.definition import (
     ANY,
     INT,
@@ -73,9 +74,16 @@ class VariableState:
             self.value = value.copy()
             return
         if old is not None and old.shape == value.shape and old.dtype == value.dtype:
-            old.copy_(value)
+            if value.numel() >= _LARGE and hasattr(value, "pages"):
+                _copy_pages(old, value)
+            else:
+                old.copy_(value)
             return
         self._check(value.shape, validate_shape)
+        if value.numel() >= _LARGE and hasattr(value, "pages") and self.device in (None, torch.device("cpu")):
+            self.value = torch.empty_like(value)
+            _copy_pages(self.value, value)
+            return
         copy = value.clone(memory_format=torch.contiguous_format)
         self.value = copy if self.device is None else copy.to(self.device)
 
@@ -89,6 +97,18 @@ class VariableState:
 
     def __repr__(self) -> str:
         return f"<variable {self.name} {self.dtype.name}{self.shape}>"
+
+
+_LARGE = 1 << 23  # elements
+
+
+def _copy_pages(target: torch.Tensor, source: Any) -> None:
+    """Copies a tensor that is the pages of a file, and lets go of each part once it is copied."""
+    flat, other, width = target.view(-1), source.view(-1), source.element_size()
+    for start in range(0, flat.numel(), _LARGE):
+        end = min(start + _LARGE, flat.numel())
+        flat[start:end].copy_(other[start:end])
+        let_go(source.pages, start * width, end * width)
 
 
 # A variable with this shared name belongs to the holder of its handle (eager variables, as in TensorFlow).

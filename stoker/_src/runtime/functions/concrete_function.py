@@ -16,6 +16,7 @@ from stoker._src.graph.trackable import Trackable
 from stoker._src.graph.type_spec import TypeSpec
 from stoker._src.ops.control_flow import branches_and_loops
 from stoker._src.runtime.functions.arguments import Identity, Parameters, argument_names, is_value, type_text
+from stoker._src.runtime.functions.call_log import CALLS
 from stoker._src.runtime.functions.calls import DifferentiableFunction
 
 
@@ -184,6 +185,8 @@ class ConcreteFunction(Trackable):
 
     def call_flat(self, values: list[Any]) -> Any:
         """The results for the tensors of the arguments, in order."""
+        if CALLS.is_on:
+            CALLS.note(self.graph)
         if len(values) != len(self._arguments):
             raise TypeError(f"{self.name} takes {len(self._arguments)} tensors but {len(values)} were given.")
         tensors = []

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import torch
 
 from stoker._src.base import dtypes
 from stoker._src.graph.graph import Graph
@@ -87,12 +88,27 @@ class _Block:
             else:
                 self._at(self._sink, self._collect, self._to, results)
                 return
-        for number in range(len(records[0])):
-            record = [_row(column, number) for column in records]
-            try:
-                results = self._single.function(None, *record)
-            except BaseException as error:
-                raise step_failure(error, self._single) from error
+        done: list[Any] = []
+        try:
+            for number in range(len(records[0])):
+                done.append(self._single.function(None, *[_row(column, number) for column in records]))
+        except BaseException as error:
+            self._put(done)
+            raise step_failure(error, self._single) from error
+        self._put(done)
+
+    def _put(self, done: list[Any]) -> None:
+        """Passes on the results of single records: together where they are of one size."""
+        if not done:
+            return
+        columns = list(zip(*done))
+        if all(value.shape == column[0].shape for column in columns for value in column):
+            stack = [
+                np.stack(column) if isinstance(column[0], np.ndarray) else torch.stack(column) for column in columns
+            ]
+            self._at(self._sink, self._collect, self._to, stack)
+            return
+        for results in done:
             self._at(self._sink, self._collect, self._to, [value[None] for value in results])
 
     def _at(self, op: Operation, kernel: Any, *arguments: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections.abc import Callable
@@ -10,11 +11,18 @@ from typing import Any
 from google.protobuf import message
 
 from stoker._src.base import tf_logging
-from stoker._src.base.errors import DataLossError, FailedPreconditionError, InvalidArgumentError, NotFoundError
+from stoker._src.base.errors import (
+    DataLossError,
+    FailedPreconditionError,
+    InvalidArgumentError,
+    NotFoundError,
+    OpError,
+)
 from stoker._src.base.export import export
 from stoker._src.formats import gfile
 from stoker._src.formats.filesystems import path_text
 from stoker._src.formats.protos import SaverDef, TrackableObjectGraph
+from stoker._src.formats.tensor_bundle import index_filename
 from stoker._src.graph import context
 from stoker._src.graph.interchange.meta_graph import (
     export_scoped_meta_graph,
@@ -285,21 +293,36 @@ class Saver:
                 self._save_graph(sess, path, meta_graph_suffix, strip_default_attrs, save_debug_info)
             return None
         directory = os.path.dirname(save_path)
+        was_there = gfile.exists(index_filename(path))
         try:
-            saved = self._save_eagerly(path) if eager else sess.run(*self._save_arguments(path)).decode()
+            saved = self._save_values(sess, path, directory, save_path)
+            if write_meta_graph and not eager:  # before the state file names the checkpoint
+                self._save_graph(sess, path, meta_graph_suffix, strip_default_attrs, save_debug_info)
+            if write_state:
+                self._record(saved)
+                write_checkpoint_state(
+                    directory, saved, self.last_checkpoints, latest_filename, relative=self._save_relative_paths
+                )
+        except (OSError, OpError):
+            # A full disk: what could not be finished is not left behind, unless it took the place of an older checkpoint.
+            if not was_there:
+                self._last_checkpoints = [each for each in self._last_checkpoints if each[0] != path]
+                with contextlib.suppress(OSError, OpError):
+                    delete_checkpoint(path, self._write_version, meta_graph_suffix)
+            raise
+        if write_state:
+            self._delete_old(meta_graph_suffix)
+        return saved
+
+    def _save_values(self, sess: Any, path: str, directory: str, save_path: str) -> str:
+        try:
+            if context.executing_eagerly():
+                return self._save_eagerly(path)
+            return sess.run(*self._save_arguments(path)).decode()
         except (FailedPreconditionError, NotFoundError) as error:
             if directory and not gfile.isdir(directory):
                 raise ValueError(f"Parent directory of {save_path} doesn't exist, can't save.") from error
             raise
-        if write_meta_graph and not eager:  # before the state file names the checkpoint
-            self._save_graph(sess, path, meta_graph_suffix, strip_default_attrs, save_debug_info)
-        if write_state:
-            self._record(saved)
-            write_checkpoint_state(
-                directory, saved, self.last_checkpoints, latest_filename, relative=self._save_relative_paths
-            )
-            self._delete_old(meta_graph_suffix)
-        return saved
 
     def _save_arguments(self, path: str) -> tuple[str, dict[str, str]]:
         return self.saver_def.save_tensor_name, {self.saver_def.filename_tensor_name: path}

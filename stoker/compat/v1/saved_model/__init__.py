@@ -41,6 +41,7 @@ from stoker._src.saved_model.constants import VARIABLES_DIRECTORY as VARIABLES_D
 from stoker._src.saved_model.constants import VARIABLES_FILENAME as VARIABLES_FILENAME
 from stoker._src.saved_model.files import contains_saved_model as contains_saved_model
 from stoker._src.saved_model.files import maybe_saved_model_directory as maybe_saved_model_directory
+from stoker._src.saved_model.loaded import load as load_v2
 from stoker._src.saved_model.loader import load as load
 from stoker._src.saved_model.signatures import build_signature_def as build_signature_def
 from stoker._src.saved_model.signatures import build_tensor_info as build_tensor_info

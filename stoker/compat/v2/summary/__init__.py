@@ -9,6 +9,9 @@ from stoker._src.summary.recording import histogram as histogram
 from stoker._src.summary.recording import image as image
 from stoker._src.summary.recording import scalar as scalar
 from stoker._src.summary.recording import text as text
+from stoker._src.summary.recording import trace_export as trace_export
+from stoker._src.summary.recording import trace_off as trace_off
+from stoker._src.summary.recording import trace_on as trace_on
 from stoker._src.summary.recording import write as write
 from stoker._src.summary.writers import create_file_writer as create_file_writer
 from stoker._src.summary.writers import create_noop_writer as create_noop_writer

@@ -1,0 +1,1 @@
+"""`tf.feature_column`: how raw features become the first layer of a model."""

@@ -1,0 +1,42 @@
+"""Asking a column of either generation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stoker._src.feature_column.base import CategoricalColumn, DenseColumn, FeatureColumn, IdWeightPair, InScope
+
+
+def _scope_of(state_manager: Any) -> dict[str, Any]:
+    if isinstance(state_manager, InScope):
+        return {"weight_collections": state_manager.collections, "trainable": state_manager.trainable}
+    return {}
+
+
+def sparse_tensors(column: Any, cache: Any, state_manager: Any) -> IdWeightPair:
+    """The ids and weights of a categorical column."""
+    if isinstance(column, CategoricalColumn):
+        return column.get_sparse_tensors(cache, state_manager)
+    return column._get_sparse_tensors(cache, **_scope_of(state_manager))
+
+
+def dense_tensor(column: Any, cache: Any, state_manager: Any) -> Any:
+    """The dense tensor of a dense column."""
+    if isinstance(column, DenseColumn):
+        return column.get_dense_tensor(cache, state_manager)
+    return column._get_dense_tensor(cache, **_scope_of(state_manager))
+
+
+def spec_of(column: Any) -> dict[str, Any]:
+    """What Examples must hold for a column."""
+    return column.parse_example_spec if isinstance(column, FeatureColumn) else column._parse_example_spec
+
+
+def buckets_of(column: Any) -> int:
+    """How many ids a categorical column has."""
+    return column.num_buckets if isinstance(column, CategoricalColumn) else column._num_buckets
+
+
+def shape_of(column: Any) -> Any:
+    """The shape of a dense column's values for one example."""
+    return column.variable_shape if hasattr(column, "variable_shape") else column._variable_shape

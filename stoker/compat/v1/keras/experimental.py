@@ -1,0 +1,5 @@
+"""Public names of tf.keras.experimental."""
+
+# Written by scripts/api_gen.py.
+# fmt: off
+from stoker._src.feature_column.layers import SequenceFeatures as SequenceFeatures

@@ -1,0 +1,21 @@
+"""Public names of tf.feature_column."""
+
+# Written by scripts/api_gen.py.
+# fmt: off
+from stoker._src.feature_column.categorical import categorical_column_with_hash_bucket as categorical_column_with_hash_bucket
+from stoker._src.feature_column.categorical import categorical_column_with_identity as categorical_column_with_identity
+from stoker._src.feature_column.categorical import categorical_column_with_vocabulary_file_v2 as categorical_column_with_vocabulary_file
+from stoker._src.feature_column.categorical import categorical_column_with_vocabulary_list as categorical_column_with_vocabulary_list
+from stoker._src.feature_column.combined import crossed_column as crossed_column
+from stoker._src.feature_column.combined import weighted_categorical_column as weighted_categorical_column
+from stoker._src.feature_column.embedding import embedding_column as embedding_column
+from stoker._src.feature_column.embedding import indicator_column as indicator_column
+from stoker._src.feature_column.numeric import bucketized_column as bucketized_column
+from stoker._src.feature_column.numeric import numeric_column as numeric_column
+from stoker._src.feature_column.parse_spec import make_parse_example_spec_v2 as make_parse_example_spec
+from stoker._src.feature_column.sequences import sequence_categorical_column_with_hash_bucket as sequence_categorical_column_with_hash_bucket
+from stoker._src.feature_column.sequences import sequence_categorical_column_with_identity as sequence_categorical_column_with_identity
+from stoker._src.feature_column.sequences import sequence_categorical_column_with_vocabulary_file as sequence_categorical_column_with_vocabulary_file
+from stoker._src.feature_column.sequences import sequence_categorical_column_with_vocabulary_list as sequence_categorical_column_with_vocabulary_list
+from stoker._src.feature_column.sequences import sequence_numeric_column as sequence_numeric_column
+from stoker._src.feature_column.shared import shared_embeddings as shared_embeddings

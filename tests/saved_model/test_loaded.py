@@ -1,0 +1,63 @@
+"""`tf.saved_model.load`: signatures of SavedModels in eager mode, and models of TensorFlow 2 in sessions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import stoker as tf
+import stoker.compat.v1 as tf1
+from stoker._src.graph import context
+
+GOLDEN = Path(__file__).parent.parent / "golden" / "saved_model"
+
+
+def test_models_of_objects_load_into_sessions():
+    """A model of TensorFlow 2 has a graph with signatures, whose initializer fills its tables from its assets."""
+    with tf1.Graph().as_default(), tf1.Session() as session:
+        meta = tf1.saved_model.load(session, ["serve"], str(GOLDEN / "two_tf2"))
+        for key, fed, expected in (("serving_default", [[1.0, 1.0]], [[6.0]]), ("ids", ["two", "none"], [1, -1])):
+            signature = meta.signature_def[key]
+            (given,), (wanted,) = signature.inputs.values(), signature.outputs.values()
+            assert session.run(wanted.name, {given.name: fed}).tolist() == expected
+
+
+@pytest.mark.parametrize(("model", "bias"), [("one_tf1", 0.0), ("one_tf2", 0.0), ("two_tf2", 3.0)])
+def test_signatures_are_functions(model, bias):
+    """Signatures take tensors by name and give a dictionary; a single argument may go without its name."""
+    with context.enter_eager():
+        loaded = tf.saved_model.load(GOLDEN / model)
+        assert list(loaded.signatures) == ["ids", "serving_default"]
+        compute = loaded.signatures["serving_default"]
+        x = np.float32([[1, 1], [0, 3]])
+        np.testing.assert_array_equal(compute(x=tf.constant(x))["y"].numpy(), np.float32([[3], [6]]) + bias)
+        np.testing.assert_array_equal(compute(x)["y"].numpy(), np.float32([[3], [6]]) + bias)
+        (found,) = loaded.signatures["ids"](tf.constant(["two", "none"])).values()
+        assert found.numpy().tolist() == [1, -1]
+        assert compute.structured_input_signature == ((), {"x": tf.TensorSpec([None, 2], tf.float32, name="x")})
+        assert list(compute.structured_outputs) == ["y"]
+        with pytest.raises(TypeError, match=r"takes the arguments \['x'\], not \['z'\]"):
+            compute(z=x)
+        with pytest.raises(TypeError, match="by name"):
+            compute(x, x)
+
+
+def test_what_is_not_loaded_is_told(tmp_path):
+    """Objects of the model are not made again; graphs and options are refused; several meta graphs need tags."""
+    with context.enter_eager():
+        loaded = tf.saved_model.load(str(GOLDEN / "two_tf2"), tags=["serve"])
+        with pytest.raises(AttributeError, match="no attribute 'compute'"):
+            loaded.compute  # noqa: B018
+        with pytest.raises(NotImplementedError, match="LoadOptions"):
+            tf.saved_model.load(str(GOLDEN / "two_tf2"), options=object())
+    with tf1.Graph().as_default(), tf1.Session() as session:
+        with pytest.raises(NotImplementedError, match="run in eager mode"):
+            loaded.signatures["serving_default"](x=tf.constant([[1.0, 1.0]]))
+        builder = tf1.saved_model.Builder(str(tmp_path / "model"))
+        builder.add_meta_graph_and_variables(session, ["serve"])
+        builder.add_meta_graph(["train"])
+        builder.save()
+    with context.enter_eager(), pytest.raises(ValueError, match="more than one MetaGraph"):
+        tf.saved_model.load(str(tmp_path / "model"))
