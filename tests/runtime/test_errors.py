@@ -158,6 +158,7 @@ def test_every_class_reaches_the_caller_with_its_op(kind):
     ("raised", "kind"),
     [
         (MemoryError("no room"), errors.ResourceExhaustedError),
+        (RecursionError("too deep"), errors.ResourceExhaustedError),
         (RuntimeError("could not create a primitive"), errors.ResourceExhaustedError),
         (RuntimeError("can't start new thread"), errors.ResourceExhaustedError),
         (OSError(errno.ENOMEM, "Cannot allocate memory"), errors.ResourceExhaustedError),

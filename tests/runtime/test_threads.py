@@ -111,3 +111,16 @@ def test_closing_a_session_ends_its_loops():
     session.close()
     thread.join()
     assert len(errors) == 1
+
+
+def test_only_ops_that_may_wait_for_each_other_get_threads():
+    """Of blocking ops in one run, those that need each other's results run one after the other in the run's own thread."""
+    one, two = tf.FIFOQueue(3, tf.float32, [[]]), tf.FIFOQueue(3, tf.float32, [[]])
+    with tf.Session() as session:
+        chain = two.enqueue(one.dequeue() + 1.0)
+        assert "started(" not in session.explain(chain)
+        apart = [one.enqueue(1.0), two.dequeue()]
+        assert session.explain(apart).count("started(") == 2
+        session.run(one.enqueue(1.0))
+        session.run(chain)
+        assert session.run(apart)[1] == 2.0

@@ -51,6 +51,8 @@ def explain_failure(error: BaseException, op: Any, values: list[Any] | None = No
     if isinstance(error, (MemoryError, torch.OutOfMemoryError)) or _wants_memory(error):
         missing = "a thread when starting one" if "new thread" in str(error) else "memory when allocating"
         return ResourceExhaustedError(None, node, f"{name}out of {missing}{described}")
+    if isinstance(error, RecursionError):
+        return ResourceExhaustedError(None, node, f"{name}{_first_line(error)}{described}")
     if isinstance(error, NotImplementedError):
         return UnimplementedError(None, node, f"{name}{_first_line(error)}{described}")
     if isinstance(error, ValueError):

@@ -248,3 +248,40 @@ def test_who_comes_first_is_served_first(session):
     assert first.end().tolist() == [1, 2, 3, 1, 2, 3]
     session.run(add)
     assert second.end() == 1
+
+
+@pytest.mark.parametrize("kind", ["first in, first out", "shuffled", "by priority"])
+def test_nothing_is_lost_between_many_threads(session, kind: str):
+    """What several threads put in, one by one and in rows, comes out once."""
+    if kind == "by priority":
+        queue = tf.PriorityQueue(7, tf.int64, [[]])
+    elif kind == "shuffled":
+        queue = tf.RandomShuffleQueue(7, 2, [tf.int64, tf.int64], [[], []])
+    else:
+        queue = tf.FIFOQueue(7, [tf.int64, tf.int64], [[], []])
+    number = tf.placeholder(tf.int64)
+    one, rows = queue.enqueue([number, number]), queue.enqueue_many([number, number])
+    single, several, rest = queue.dequeue(), queue.dequeue_many(5), queue.dequeue_up_to(4)
+
+    def put(start: int) -> None:
+        for value in range(start, start + 60, 6):
+            session.run(one, {number: value})
+            session.run(rows, {number: np.arange(value + 1, value + 6)})
+
+    def take(op) -> list[int]:
+        found: list[int] = []
+        while True:
+            try:
+                found += np.ravel(session.run(op)[1]).tolist()
+            except tf.errors.OutOfRangeError:
+                return found
+
+    takers = [_Behind(lambda op=op: take(op)) for op in (single, several, rest, single)]
+    putters = [_Behind(lambda start=start: put(start)) for start in (0, 100, 200)]
+    for putter in putters:
+        putter.end()
+    session.run(queue.close())
+    found = [value for taker in takers for value in taker.end()]
+    left = session.run(queue.size())
+    expected = [start + i for start in (0, 100, 200) for i in range(60)]
+    assert len(found) == len(set(found)) == len(expected) - left and set(found) <= set(expected) and left < 5

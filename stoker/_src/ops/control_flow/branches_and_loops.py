@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from stoker._src.base import dtypes, nest
+from stoker._src.base.depth import Level
 from stoker._src.base.export import export
 from stoker._src.base.shapes import SCALAR, Shape, TensorShape, as_shape
 from stoker._src.graph import context
@@ -61,7 +62,7 @@ def control_outputs(graph: FuncGraph) -> list[Operation]:
 
 def trace(graph: FuncGraph, function: Callable[..., Any], args: Any = (), op_result: Any = None) -> Traced:
     """Calls `function` in `graph`. Each returned operation is replaced by `op_result`, a tensor that waits for it."""
-    with graph.as_default():
+    with Level(), graph.as_default():
         structure = function(*args)
         tensors: list[Tensor | None] = []
 

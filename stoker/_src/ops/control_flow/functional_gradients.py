@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from stoker._src.base import dtypes
+from stoker._src.base.depth import Level
 from stoker._src.base.shapes import SCALAR, Shape
 from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor
@@ -92,7 +93,7 @@ class BodyGradient:
         """Traces the gradient of the outputs `starts` of `function`. `like` are the incoming gradients, or have the same types."""
         self.function = function
         self.graph = FuncGraph(f"{function.name}_grad", function.graph, copies_constants=True)
-        with self.graph.as_default():
+        with Level(), self.graph.as_default():
             outputs = [function.outputs[i] for i in starts]
             self.incoming = [
                 self.graph.add_input(t.dtype.base_dtype, t.static_shape, "grad_ys") for t in flat_gradients(like)

@@ -1,4 +1,4 @@
-"""`parse_example` and its relatives: from a dictionary of feature specifications to parsing ops and back.
+"""`parse_example` and related functions: conversion between dictionaries of feature specifications and parsing ops.
 
 Features go to the op sorted by name, sparse ones first, as TensorFlow orders them.
 """
@@ -22,7 +22,7 @@ from stoker._src.ops.ragged import parsed_features
 
 @export("io.VarLenFeature", v1="VarLenFeature")
 class VarLenFeature(NamedTuple):
-    """A feature with any number of values; parsed into a SparseTensor.
+    """A feature with any number of values, parsed into a SparseTensor.
 
     Attributes:
         dtype: float32, int64 or string.
@@ -33,14 +33,14 @@ class VarLenFeature(NamedTuple):
 
 @export("io.SparseFeature", v1="SparseFeature")
 class SparseFeature(NamedTuple):
-    """A sparse tensor that an Example holds as lists of indices and of values.
+    """A sparse tensor that an Example stores as lists of indices and values.
 
     Attributes:
-        index_key: name of the int64 feature with the indices, or a list of names, one for each dimension.
-        value_key: name of the feature with the values.
-        dtype: of the values.
-        size: how large the dimension is, or a list like `index_key`.
-        already_sorted: the indices are in order and need no sorting.
+        index_key: the name of the int64 feature with the indices, or a list of names, one for each dimension.
+        value_key: the name of the feature with the values.
+        dtype: the dtype of the values.
+        size: the size of the dimension, or a list like `index_key`.
+        already_sorted: whether the indices are already sorted.
     """
 
     index_key: Any
@@ -52,12 +52,12 @@ class SparseFeature(NamedTuple):
 
 @export("io.FixedLenFeature", v1="FixedLenFeature")
 class FixedLenFeature(NamedTuple):
-    """A feature with the same number of values in every Example; parsed into a tensor of (batch,) + shape.
+    """A feature with the same number of values in every Example, parsed into a tensor of shape (batch,) + shape.
 
     Attributes:
-        shape: of one Example's values.
+        shape: the shape of one Example's values.
         dtype: float32, int64 or string.
-        default_value: stands for a missing feature; without it a missing feature is an error.
+        default_value: the value of a missing feature. Without it, a missing feature is an error.
     """
 
     shape: Any
@@ -67,13 +67,13 @@ class FixedLenFeature(NamedTuple):
 
 @export("io.FixedLenSequenceFeature", v1="FixedLenSequenceFeature")
 class FixedLenSequenceFeature(NamedTuple):
-    """A feature with any number of steps of one shape; parsed into a tensor padded to the longest.
+    """A feature with any number of steps of one shape, parsed into a tensor that is padded to the longest.
 
     Attributes:
-        shape: of one step.
+        shape: the shape of one step.
         dtype: float32, int64 or string.
-        allow_missing: a missing feature counts as no steps. (`parse_example` asks for True.)
-        default_value: what to pad with: 0 or "" unless given.
+        allow_missing: whether a missing feature counts as no steps. (`parse_example` requires True.)
+        default_value: the padding value; 0 or "" by default.
     """
 
     shape: Any
@@ -120,11 +120,11 @@ class RaggedFeature(_RaggedFields):
 
     Attributes:
         dtype: float32, int64 or string.
-        value_key: name of the feature with the values; by default the key in the dictionary.
+        value_key: the name of the feature with the values; by default the key in the dictionary.
         partitions: further levels, each a `RaggedFeature.RowSplits(key)`, `RowLengths`, `RowStarts`, `RowLimits`,
             `ValueRowIds` or `UniformRowLength(length)`.
         row_splits_dtype: int32 or int64.
-        validate: check the partitions at run time.
+        validate: whether to check the partitions at run time.
     """
 
     __slots__ = ()
@@ -247,7 +247,7 @@ def _gather(features: Mapping[Any, Any], allowed: tuple[type, ...], *, lists: bo
     """What `features` ask for.
 
     Raises:
-        ValueError: a feature of another class than `allowed`, without type or shape, or at odds with another.
+        ValueError: a feature is not of an allowed class, has no dtype or shape, or conflicts with another.
     """
     wanted = _Wanted()
     for key in sorted(features, key=_as_text):
@@ -395,15 +395,15 @@ def parse_example(serialized: Any, features: Any, example_names: Any = None, nam
 
     Args:
         serialized: a vector of strings, or a scalar for results without the batch dimension.
-        features: from names to FixedLenFeature, VarLenFeature, SparseFeature, FixedLenSequenceFeature or RaggedFeature.
-        example_names: names of the Examples, shown in errors; as many as there are.
-        name: prefix of the ops' names.
+        features: a dict from names to FixedLenFeature, VarLenFeature, SparseFeature, FixedLenSequenceFeature or RaggedFeature.
+        example_names: the names of the Examples for error messages, one for each.
+        name: a prefix for the names of the ops.
 
     Returns:
-        From the names to a Tensor, SparseTensor or RaggedTensor.
+        A dict from the names to a Tensor, SparseTensor or RaggedTensor.
 
     Raises:
-        ValueError: no features, or one that is not complete or does not fit the others.
+        ValueError: there are no features, or one is incomplete or conflicts with another.
     """
     if not features:
         raise ValueError(f"Argument `features` cannot be None or falsy. Got {features}")
@@ -414,7 +414,7 @@ def parse_example(serialized: Any, features: Any, example_names: Any = None, nam
 def parse_example_v1(
     serialized: Any, features: Any, name: str | None = None, example_names: Any = None
 ) -> dict[Any, Any]:
-    """Parses serialized Examples; see the 2.x form, whose last arguments come in another order."""
+    """Parses serialized Examples. See the 2.x form, which has another order of the last arguments."""
     return parse_example(serialized, features, example_names, name)
 
 
@@ -425,7 +425,7 @@ def parse_single_example(
     """Parses one serialized Example, a scalar, into tensors without a batch dimension.
 
     Raises:
-        ValueError: no features, or one that is not complete; `serialized` is no scalar.
+        ValueError: there are no features, one is incomplete, or `serialized` is not a scalar.
     """
     if not features:
         raise ValueError(f"Invalid argument: features cannot be {'None' if features is None else 'empty'}.")
@@ -438,7 +438,7 @@ def parse_single_example(
 def parse_single_example_v1(
     serialized: Any, features: Any, name: str | None = None, example_names: Any = None
 ) -> dict[Any, Any]:
-    """Parses one serialized Example; see the 2.x form, whose last arguments come in another order."""
+    """Parses one serialized Example. See the 2.x form, which has another order of the last arguments."""
     return parse_single_example(serialized, features, example_names, name)
 
 
@@ -541,17 +541,17 @@ def parse_sequence_example(
 
     Args:
         serialized: a vector of strings.
-        context_features: from names to FixedLenFeature, VarLenFeature or RaggedFeature.
-        sequence_features: from names to FixedLenSequenceFeature, VarLenFeature or RaggedFeature.
-        example_names: names of the examples, shown in errors.
-        name: prefix of the ops' names.
+        context_features: a dict from names to FixedLenFeature, VarLenFeature or RaggedFeature.
+        sequence_features: a dict from names to FixedLenSequenceFeature, VarLenFeature or RaggedFeature.
+        example_names: the names of the examples for error messages.
+        name: a prefix for the names of the ops.
 
     Returns:
-        (context, sequences, lengths): three dictionaries; dense sequences are padded to the longest with 0 or "", and
+        (context, sequences, lengths): three dictionaries. Dense sequences are padded to the longest with 0 or "", and
         `lengths` has the number of steps of each row.
 
     Raises:
-        ValueError: no features at all, or one that is not complete.
+        ValueError: there are no features, or one is incomplete.
     """
     if not (context_features or sequence_features):
         raise ValueError(
@@ -575,7 +575,7 @@ def parse_single_sequence_example(
         (context, sequences): dense sequences are tensors of (steps,) + shape, sparse ones have indices [time, index].
 
     Raises:
-        ValueError: no features at all, or one that is not complete; `serialized` is no scalar.
+        ValueError: there are no features, one is incomplete, or `serialized` is not a scalar.
     """
     if not (context_features or sequence_features):
         raise ValueError("Both context_features and sequence_features are None, but at least one should have values.")

@@ -1,4 +1,4 @@
-"""SparseTensors and RaggedTensors out of the parts that parsing ops give."""
+"""Builds SparseTensors and RaggedTensors from the outputs of parsing ops."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def merged_sparse(
     """Rows of ids and rows of values as one sparse tensor: each value is in the row of its first id, at its ids.
 
     Raises:
-        TypeError: a size that is neither a number nor a tensor.
-        ValueError: another number of sizes than of ids.
+        TypeError: a size is neither a number nor a tensor.
+        ValueError: the numbers of sizes and ids differ.
     """
     sizes = [sizes] if len(ids) == 1 and not isinstance(sizes, (list, tuple)) else sizes
     if not isinstance(sizes, (list, tuple)):
@@ -66,7 +66,7 @@ def ragged_feature(key: Any, feature: Any, found: Mapping[Any, Any], *, batched:
     """A RaggedFeature from its values and partitions, each given as (values, the splits of its examples and steps).
 
     Raises:
-        ValueError: a partition with other outer levels than the values.
+        ValueError: a partition has other outer levels than the values.
     """
     values, outer = found[key if feature.value_key is None else feature.value_key]
     result: Any = values

@@ -275,19 +275,19 @@ def sparse_bincount(
     binary_output: bool = False,
     name: str | None = None,
 ) -> SparseTensor:
-    """How often each whole number appears, as a SparseTensor that holds the numbers that do.
+    """Counts how often each integer occurs, as a SparseTensor of the integers that occur.
 
     Args:
-        values: a Tensor, SparseTensor or RaggedTensor of whole numbers from 0.
-        weights: one for each value, in the same form; their sums take the place of counts.
-        axis: 0 or None counts over all values, -1 row by row.
-        minlength: the least size of the result's last dimension.
-        maxlength: that size; larger values are left out.
-        binary_output: whether to give 1 in place of counts.
+        values: a Tensor, SparseTensor or RaggedTensor of non-negative integers.
+        weights: a weight for each value, in the same form. Their sums replace the counts.
+        axis: 0 or None counts over all values, -1 for each row.
+        minlength: the minimum size of the result's last dimension.
+        maxlength: the maximum size. Larger values are ignored.
+        binary_output: whether to return 1 instead of counts.
         name: a name for the scope.
 
     Raises:
-        ValueError: another axis, or both weights and `binary_output`.
+        ValueError: the axis is invalid, or both weights and `binary_output` are given.
     """
     with name_scope(name, "count", [values, weights]):
         if not isinstance(values, (SparseTensor, ragged_tensor.RaggedTensor)):
@@ -341,7 +341,7 @@ def _bin_limits(arr: Tensor, minlength: Any, maxlength: Any) -> Tensor:
 def bincount_v1(
     arr: Any, weights: Any = None, minlength: Any = None, maxlength: Any = None, dtype: Any = dtypes.int32
 ) -> Tensor:
-    """How often each whole number appears in `arr`; with `weights`, the sum of the weights at its places."""
+    """Counts how often each integer occurs in `arr`, or sums the `weights` of each integer."""
     return bincount(arr, weights, minlength, maxlength, dtype)
 
 
@@ -356,20 +356,20 @@ def bincount(
     axis: Any = None,
     binary_output: bool = False,
 ) -> Tensor:
-    """How often each whole number appears in `arr`; with `weights`, the sum of the weights at its places.
+    """Counts how often each integer occurs in `arr`, or sums the `weights` of each integer.
 
     Args:
-        arr: Whole numbers from 0, of rank 2 at most where `axis` is given.
-        weights: A weight for each element; the result has its dtype.
-        minlength: The least number of bins.
-        maxlength: The number of bins above which values are left out.
-        dtype: The dtype of counts.
+        arr: Non-negative integers, of rank 2 at most if `axis` is given.
+        weights: A weight for each element. The result has its dtype.
+        minlength: The minimum number of bins.
+        maxlength: The maximum number of bins. Larger values are ignored.
+        dtype: The dtype of the counts.
         name: A name for the scope.
-        axis: 0 or None counts over all elements, -1 row by row.
-        binary_output: Whether to say only if a number appears.
+        axis: 0 or None counts over all elements, -1 for each row.
+        binary_output: Whether to return only whether an integer occurs.
 
     Raises:
-        ValueError: another axis, or both weights and `binary_output`.
+        ValueError: the axis is invalid, or both weights and `binary_output` are given.
     """
     with name_scope(name, "bincount"):
         if isinstance(arr, (SparseTensor, ragged_tensor.RaggedTensor)):

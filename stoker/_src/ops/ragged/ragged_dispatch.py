@@ -1,6 +1,6 @@
-"""Public functions that also take ragged tensors, and the operators of RaggedTensor.
+"""Public functions that also accept ragged tensors, and the operators of RaggedTensor.
 
-The forms that dispatched functions call for ragged arguments (see `support/dispatching.py`).
+These forms are registered with dispatched functions (see `support/dispatching.py`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Ragged tensors as features: crosses of columns, rows without values filled, and ragged tensors as single variants."""
+"""Ragged tensors as features: crosses of columns, filling of empty rows, and encoding as variants."""
 
 from __future__ import annotations
 
@@ -109,8 +109,8 @@ def _cross(inputs: Any, name: str | None, **how: Any) -> RaggedTensor:
     """Crosses columns that may be ragged, sparse or dense.
 
     Raises:
-        TypeError: `inputs` are no list.
-        ValueError: a column that is not a matrix.
+        TypeError: `inputs` is not a list.
+        ValueError: a column is not a matrix.
     """
     if not isinstance(inputs, (tuple, list)):
         raise TypeError("Inputs must be a list")
@@ -158,7 +158,7 @@ def _cross(inputs: Any, name: str | None, **how: Any) -> RaggedTensor:
 
 @export("ragged.cross")
 def cross(inputs: Any, name: str | None = None) -> RaggedTensor:
-    """Every combination of features, one from each column (ragged, sparse or dense), joined as text with "_X_"."""
+    """Crosses features: all combinations of one feature from each column (ragged, sparse or dense), joined by "_X_"."""
     return _cross(inputs, name, hashed_output=False, num_buckets=0, hash_key=0, out_values_type=dtypes.string)
 
 
@@ -166,7 +166,7 @@ def cross(inputs: Any, name: str | None = None) -> RaggedTensor:
 def cross_hashed(
     inputs: Any, num_buckets: int = 0, hash_key: int | None = None, name: str | None = None
 ) -> RaggedTensor:
-    """Every combination of features, one from each column, as a bucket number (any int64 for no buckets)."""
+    """Crosses features: all combinations of one feature from each column, hashed to a bucket (any int64 if there are no buckets)."""
     key = hashing.CROSS_HASH_KEY if hash_key is None else hash_key
     return _cross(inputs, name, hashed_output=True, num_buckets=num_buckets, hash_key=key, out_values_type=dtypes.int64)
 

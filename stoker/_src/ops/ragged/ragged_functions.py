@@ -1,4 +1,4 @@
-"""Functions of ragged tensors: made from lists, joined, gathered, masked, reduced."""
+"""Functions of ragged tensors: creation from lists, joining, gathering, masking, reduction."""
 
 from __future__ import annotations
 
@@ -99,18 +99,18 @@ def constant(
     name: str | None = None,
     row_splits_dtype: Any = dtypes.int64,
 ) -> Any:
-    """A constant RaggedTensor from nested lists (a plain constant where nothing can be ragged).
+    """Creates a constant RaggedTensor from nested lists (a plain constant if no level can be ragged).
 
     Args:
-        pylist: nested lists of scalars, all equally deep.
-        dtype: of the values; by default as `tf.constant` finds it.
-        ragged_rank: the number of ragged levels; by default every level but the innermost dimension of a scalar list.
+        pylist: nested lists of scalars, all at the same depth.
+        dtype: the dtype of the values; by default as for `tf.constant`.
+        ragged_rank: the number of ragged levels; by default every level except the innermost dimension of a scalar list.
         inner_shape: the shape of the values at the innermost ragged level.
-        name: prefix of the ops' names.
+        name: a prefix for the names of the ops.
         row_splits_dtype: int32 or int64.
 
     Raises:
-        ValueError: scalars at different depths, or lists that contradict `ragged_rank` or `inner_shape`.
+        ValueError: scalars are at different depths, or the lists contradict `ragged_rank` or `inner_shape`.
     """
     with name_scope(name, "RaggedConstant", None):
         wanted = None if dtype is None else as_dtype(dtype)
@@ -135,7 +135,7 @@ def constant_value_of_lists(
     inner_shape: Any = None,
     row_splits_dtype: Any = "int64",
 ) -> Any:
-    """A RaggedTensorValue from nested lists (a plain array where nothing can be ragged)."""
+    """Creates a RaggedTensorValue from nested lists (a plain array if no level can be ragged)."""
     kind = None if dtype is None else (as_dtype(dtype).as_numpy_dtype if not isinstance(dtype, type) else dtype)
     if not _is_list(pylist):
         return np.array(pylist, dtype=kind)
@@ -148,7 +148,7 @@ def constant_value_of_lists(
 
 @export(v1="ragged.placeholder")
 def placeholder(dtype: Any, ragged_rank: int, value_shape: Any = None, name: str | None = None) -> Any:
-    """A RaggedTensor that every run must feed (with a RaggedTensorValue); `value_shape` is the shape of one value."""
+    """A placeholder for a RaggedTensor, fed with a RaggedTensorValue. `value_shape` is the shape of one value."""
     if ragged_rank == 0:
         return constants.placeholder(dtype, value_shape, name)
     with name_scope(name, "RaggedPlaceholder", []):
@@ -170,7 +170,7 @@ def ragged_range(
     name: str | None = None,
     row_splits_dtype: Any = dtypes.int64,
 ) -> RaggedTensor:
-    """Row i holds the numbers from `starts[i]` up to, not including, `limits[i]`; with one argument, from 0."""
+    """Row i contains the numbers from `starts[i]` (inclusive) to `limits[i]` (exclusive). A single argument gives the limits."""
     if limits is None:
         starts, limits = 0, starts
     wanted = None if dtype is None else as_dtype(dtype)
@@ -201,10 +201,10 @@ def _flattened(value: Any, found: list[RaggedTensor]) -> Any:
 
 @export("ragged.map_flat_values")
 def map_flat_values(op: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """`op` of the innermost values of the ragged tensors among the arguments, which must have the same rows.
+    """Applies `op` to the flat values of the ragged tensors among the arguments, which must have the same partitions.
 
     Raises:
-        ValueError: ragged tensors of different ragged ranks, or a result of another length.
+        ValueError: the ragged ranks differ, or the result has another length.
     """
     found: list[RaggedTensor] = []
     args = tuple(_flattened(arg, found) for arg in args)
@@ -218,8 +218,8 @@ def same_rows(values: list[RaggedTensor]) -> RaggedTensor:
     """The first of `values`, checked to have the rows of the others.
 
     Raises:
-        ValueError: different ragged ranks.
-        InvalidArgumentError: when run, different splits.
+        ValueError: the ragged ranks differ.
+        InvalidArgumentError: (at run time) the splits differ.
     """
     first = values[0]
     if any(each.ragged_rank != first.ragged_rank for each in values):
@@ -288,7 +288,7 @@ def gather(
     """Rows of `params` by number, where `params` or `indices` are ragged.
 
     Raises:
-        NotImplementedError: another axis than 0 of ragged params, or batch dimensions.
+        NotImplementedError: the axis of ragged params is not 0, or there are batch dimensions.
     """
     if batch_dims or (axis not in (None, 0) and isinstance(params, RaggedTensor)):
         raise NotImplementedError(
@@ -361,8 +361,8 @@ def _settled_axis(axis: Any, value: Any, extra: int = 0) -> int:
     """The axis counted from the front.
 
     Raises:
-        TypeError: it is no Python integer.
-        ValueError: it is out of range, or counted from the end of a tensor of unknown rank.
+        TypeError: it is not a Python integer.
+        ValueError: it is out of range, or negative for a tensor of unknown rank.
     """
     if not isinstance(axis, (int, np.integer)):
         raise TypeError(f"axis must be an int; got {type(axis).__name__}")
@@ -419,7 +419,7 @@ def _stacked_rows(parts: list[RaggedTensor]) -> RaggedTensor:
 
 @export("ragged.stack")
 def stack(values: Any, axis: int = 0, name: str | None = None) -> Any:
-    """Tensors of one rank (ragged or not, of different sizes) along a new dimension at `axis`."""
+    """Stacks tensors of the same rank (ragged or not, of any sizes) along a new dimension at `axis`."""
     with name_scope(name, "RaggedConcat", None):
         if not isinstance(values, (list, tuple)):
             values = [values]
@@ -457,7 +457,7 @@ def tile(input: RaggedTensor, multiples: Any, name: str | None = None) -> Ragged
     """`input` repeated `multiples[i]` times along dimension i.
 
     Raises:
-        NotImplementedError: multiples that are no constants.
+        NotImplementedError: the multiples are not constants.
     """
     times = constant_value(convert_to_tensor(multiples))
     if times is None:
@@ -474,7 +474,7 @@ def tile(input: RaggedTensor, multiples: Any, name: str | None = None) -> Ragged
 
 @export("ragged.boolean_mask")
 def boolean_mask(data: Any, mask: Any, name: str | None = None) -> Any:
-    """The values where `mask` holds; dimensions of the mask behind the first become ragged."""
+    """The values where `mask` is true. Dimensions of the mask after the first become ragged."""
     with name_scope(name, "RaggedMask", None):
         if not isinstance(mask, RaggedTensor):
             mask = convert_to_tensor(mask, dtypes.bool_, name="mask")
@@ -507,7 +507,7 @@ def _masked(data: RaggedTensor, mask: RaggedTensor) -> RaggedTensor:
 
 @export("ragged.stack_dynamic_partitions")
 def stack_dynamic_partitions(data: Any, partitions: Any, num_partitions: Any, name: str | None = None) -> RaggedTensor:
-    """Row i holds the values of `data` whose partition is i, in their order."""
+    """Row i contains the values of `data` whose partition is i, in order."""
     with name_scope(name, "SegmentStack", None):
         data, ids = (
             each if isinstance(each, RaggedTensor) else convert_to_tensor(each, name=label)

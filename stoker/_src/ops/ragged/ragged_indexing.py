@@ -1,4 +1,4 @@
-"""`ragged[...]`: rows by number or slice, slices of every row, new dimensions."""
+"""`ragged[...]`: rows by index or slice, slices of every row, new dimensions."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def ragged_getitem(ragged: RaggedTensor, key: Any) -> Any:
     """`ragged[key]`.
 
     Raises:
-        ValueError: a position in a ragged dimension, where rows may be shorter.
-        IndexError: a row that is not there, when that is known.
+        ValueError: an index is in a ragged dimension, where rows may be shorter.
+        IndexError: a row is statically known not to exist.
     """
     with name_scope(None, "RaggedGetItem", [ragged.row_splits]):
         keys = list(key) if isinstance(key, tuple) else [key]

@@ -1,4 +1,4 @@
-"""Ops on ragged tensors, which they see as flat values and the splits of each level."""
+"""Ops on ragged tensors, given as flat values and the row splits of each level."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _loose_lengths(splits: torch.Tensor, count: int) -> torch.Tensor:
     """The row lengths of `splits`, which may leave out some of the `count` values before and behind all rows.
 
     Raises:
-        InvalidArgumentError: splits that fall, or reach beyond the values.
+        InvalidArgumentError: the splits decrease, or exceed the values.
     """
     lengths = splits[1:] - splits[:-1]
     if not len(splits) or bool((lengths < 0).any()) or int(splits[0]) < 0 or int(splits[-1]) > count:
@@ -50,7 +50,7 @@ def _lengths(splits: torch.Tensor, count: int | None = None) -> torch.Tensor:
     """The row lengths of `splits`; `count` is the number of values they must cover.
 
     Raises:
-        InvalidArgumentError: splits that do not rise from 0 to `count`.
+        InvalidArgumentError: the splits do not increase from 0 to `count`.
     """
     if splits.ndim != 1 or not len(splits) or splits[0] != 0:
         raise _invalid(f"row_splits must be a vector that starts with 0, got {splits.tolist()!s:.200}")

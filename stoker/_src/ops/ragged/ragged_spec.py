@@ -1,4 +1,4 @@
-"""`RaggedTensorSpec`: what is known of ragged tensors, and how they are fed, fetched, opened and put together row by row."""
+"""`RaggedTensorSpec`: the type of ragged tensors, and how they are fed, fetched, expanded and assembled by row."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ class RaggedTensorSpec(ShapedSpec):
     """Describes RaggedTensors.
 
     Args:
-        shape: with None where rows differ in length.
-        dtype: of the values.
-        ragged_rank: how many partitions there are; by default all dimensions but the first are ragged.
+        shape: the shape, with None for ragged dimensions.
+        dtype: the dtype of the values.
+        ragged_rank: the number of partitions; by default all dimensions except the first are ragged.
         row_splits_dtype: int32 or int64.
-        flat_values_spec: the spec of the flat values, where they are no plain tensor.
+        flat_values_spec: the spec of the flat values, if they are not a plain tensor.
 
     Raises:
-        ValueError: a ragged rank that the shape does not have room for, or neither rank nor ragged rank.
+        ValueError: the ragged rank is too large for the shape, or neither rank nor ragged rank is given.
     """
 
     __slots__ = ("_flat_values_spec", "_ragged_rank", "_row_splits_dtype")

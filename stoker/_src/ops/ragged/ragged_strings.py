@@ -1,4 +1,4 @@
-"""String functions whose results are ragged: splitting into words, bytes and characters, code points, n-grams."""
+"""String functions with ragged results: splitting into words, bytes and characters, code points, n-grams."""
 
 from __future__ import annotations
 
@@ -71,13 +71,13 @@ def string_split(
     result_type: str = "SparseTensor",
     name: str | None = None,
 ) -> Any:
-    """The words of each string, between any of the characters of `delimiter` (white space by default).
+    """Splits each string into words at any character of `delimiter` (white space by default).
 
     Returns:
         A sparse matrix, or with result_type "RaggedTensor" a ragged one.
 
     Raises:
-        ValueError: both `sep` and `delimiter`, or another result type.
+        ValueError: both `sep` and `delimiter` are given, or the result type is unknown.
     """
     if sep is not None and delimiter is not None:
         raise ValueError("Cannot specify both 'sep' and 'delimiter'.")
@@ -101,10 +101,10 @@ def split(
     source: Any = None,
     name: str | None = None,
 ) -> Any:
-    """The parts of each string between occurrences of `sep` (runs of white space by default).
+    """Splits each string at occurrences of `sep` (runs of white space by default).
 
     Returns:
-        A sparse matrix, or with result_type "RaggedTensor" a ragged tensor of the strings' rank and one more.
+        A sparse matrix, or with result_type "RaggedTensor" a ragged tensor with one more dimension.
     """
     if input is None:
         input = source
@@ -136,7 +136,7 @@ def _split_each(input: Any, sep: Any, maxsplit: int) -> Any:
 
 @export(v2="strings.split")
 def split_v2(input: Any, sep: Any = None, maxsplit: int = -1, name: str | None = None) -> Any:
-    """The parts of each string between occurrences of `sep` (runs of white space by default), ragged.
+    """Splits each string at occurrences of `sep` (runs of white space by default) into a ragged tensor.
 
     One string gives a vector, a vector of strings a ragged matrix, and so on.
     """
@@ -146,7 +146,7 @@ def split_v2(input: Any, sep: Any = None, maxsplit: int = -1, name: str | None =
 
 @export("strings.bytes_split")
 def bytes_split(input: Any, name: str | None = None) -> Any:
-    """The bytes of each string, as strings of one byte."""
+    """Splits each string into strings of one byte."""
     with name_scope(name, "StringsByteSplit", [input]):
         return _each(input, lambda text: _rows(string_ops.STRING_SPLIT(text, "", skip_empty=False)))
 
@@ -174,7 +174,7 @@ def unicode_decode(
     replace_control_characters: bool = False,
     name: str | None = None,
 ) -> Any:
-    """The code points of each string; of one string, a vector."""
+    """Decodes each string to code points. A scalar gives a vector."""
     options = {
         "input_encoding": input_encoding,
         "errors": errors,
@@ -194,7 +194,7 @@ def unicode_decode_with_offsets(
     replace_control_characters: bool = False,
     name: str | None = None,
 ) -> tuple[Any, Any]:
-    """The code points of each string, and the byte at which each starts."""
+    """Decodes each string to code points, and also returns the byte offset of each."""
     options = {
         "input_encoding": input_encoding,
         "errors": errors,
@@ -219,7 +219,7 @@ def _characters(points: RaggedTensor, encoding: str, errors: str, replacement_ch
 def unicode_split(
     input: Any, input_encoding: str, errors: str = "replace", replacement_char: int = 65533, name: str | None = None
 ) -> Any:
-    """The characters of each string, as strings in the same encoding."""
+    """Splits each string into characters, as strings in the same encoding."""
     options = {"input_encoding": input_encoding, "errors": errors, "replacement_char": replacement_char}
     with name_scope(name, "UnicodeSplit", [input]):
         return _each(
@@ -232,7 +232,7 @@ def unicode_split(
 def unicode_split_with_offsets(
     input: Any, input_encoding: str, errors: str = "replace", replacement_char: int = 65533, name: str | None = None
 ) -> tuple[Any, Any]:
-    """The characters of each string, and the byte at which each starts."""
+    """Splits each string into characters, and also returns the byte offset of each."""
     options = {"input_encoding": input_encoding, "errors": errors, "replacement_char": replacement_char}
 
     def both(text: Tensor) -> tuple[RaggedTensor, RaggedTensor]:
@@ -247,7 +247,7 @@ def unicode_split_with_offsets(
 def unicode_encode(
     input: Any, output_encoding: str, errors: str = "replace", replacement_char: int = 65533, name: str | None = None
 ) -> Any:
-    """A string from each row of code points: the last dimension, ragged or not."""
+    """Encodes each row of code points (the last dimension, ragged or not) as a string."""
     with name_scope(name, "UnicodeEncode", [input]):
         points = input if isinstance(input, RaggedTensor) else convert_to_tensor(input)
         rank = points.static_shape.rank
@@ -291,20 +291,20 @@ def ngrams(
     preserve_short_sequences: bool = False,
     name: str | None = None,
 ) -> Any:
-    """Runs of `ngram_width` tokens of each row, joined by `separator`.
+    """The n-grams of each row: `ngram_width` consecutive tokens, joined by `separator`.
 
     Args:
-        data: strings, the last dimension being the tokens of a row; ragged or not, as the result is.
+        data: strings whose last dimension is the tokens of a row. The result is ragged if `data` is.
         ngram_width: a width or several.
-        separator: between tokens.
-        pad_values: a token (or a pair for left and right) put before and after each row.
-        padding_width: how many of them; by default one less than the width, which is also the most.
-        preserve_short_sequences: whether a row too short for any width is kept as one n-gram.
-        name: prefix of the ops' names.
+        separator: the string between tokens.
+        pad_values: a token (or a pair for left and right) to pad each row with.
+        padding_width: the number of padding tokens; by default and at most one less than the width.
+        preserve_short_sequences: whether to keep a row that is too short for every width as one n-gram.
+        name: a prefix for the names of the ops.
 
     Raises:
-        ValueError: a width below 1, or a padding width without pad values.
-        TypeError: widths or pad values of the wrong kind.
+        ValueError: a width is below 1, or a padding width is given without pad values.
+        TypeError: the widths or pad values have the wrong type.
     """
     if padding_width is not None and padding_width < 1:
         raise ValueError(f"padding_width must be greater than 0, got {padding_width}.")

@@ -1,4 +1,4 @@
-"""`RaggedTensor`: a tensor whose rows differ in length, as its values one after the other and where rows are cut."""
+"""`RaggedTensor`: a tensor whose rows differ in length, stored as flat values and row splits."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _splits_tensor(value: Any, name: str, dtype: DType | None = None) -> Tensor:
     """Splits, lengths or row numbers as a vector of int32 or int64 (int64 where a plain value does not say).
 
     Raises:
-        ValueError: another dtype or rank.
+        ValueError: the dtype or rank is wrong.
     """
     if isinstance(value, (Tensor, np.ndarray)) or hasattr(value, "dtype"):
         tensor = convert_to_tensor(value, name=name)
@@ -79,10 +79,10 @@ def _from_zero(sums: Tensor) -> Tensor:
 
 @export("RaggedTensor")
 class RaggedTensor:
-    """Rows of different lengths: row i is `values[row_splits[i]:row_splits[i + 1]]`; values may be ragged themselves.
+    """A tensor with rows of different lengths: row i is `values[row_splits[i]:row_splits[i + 1]]`. The values may be ragged as well.
 
-    Made by `tf.ragged.constant` and the `from_...` methods. Their `validate` False leaves out the check that the
-    partition fits the values.
+    Created by `tf.ragged.constant` and the `from_...` methods. With `validate=False`, they do not check that the
+    partition matches the values.
     """
 
     is_tensor_like = True
@@ -130,8 +130,8 @@ class RaggedTensor:
         """Row i is `values[row_splits[i]:row_splits[i + 1]]`.
 
         Raises:
-            ValueError: splits that are empty or not int32 or int64.
-            InvalidArgumentError: splits that do not rise from 0 to the number of values, if `validate`.
+            ValueError: the splits are empty, or not int32 or int64.
+            InvalidArgumentError: the splits do not increase from 0 to the number of values, if `validate` is set.
         """
         if isinstance(row_splits, (list, tuple)) and not row_splits:
             raise ValueError("row_splits tensor may not be empty.")
@@ -227,7 +227,7 @@ class RaggedTensor:
         """Every row has the same length; `nrows` says how many rows there are when the length is 0.
 
         Raises:
-            ValueError: the number of values is not the length times the number of rows.
+            ValueError: the number of values is not the row length times the number of rows.
         """
         with name_scope(name, "RaggedFromUniformRowLength", [values, uniform_row_length, nrows]):
             values = _as_values(values)
@@ -329,15 +329,15 @@ class RaggedTensor:
         """The rows of a tensor: all of each, the first `lengths[i]` values, or those before the trailing `padding`.
 
         Args:
-            tensor: of rank above `ragged_rank`.
+            tensor: a tensor of rank above `ragged_rank`.
             lengths: a vector of row lengths, or a list of vectors, one for each ragged level.
-            padding: the value that fills up rows.
+            padding: the value that pads rows.
             ragged_rank: the number of ragged levels of the result.
-            name: prefix of the ops' names.
+            name: a prefix for the names of the ops.
             row_splits_dtype: int32 or int64.
 
         Raises:
-            ValueError: both `lengths` and `padding`, or a rank that is too small.
+            ValueError: both `lengths` and `padding` are given, or the rank is too small.
         """
         if lengths is not None and padding is not None:
             raise ValueError("Specify argument `lengths` or `padding`, but not both.")
@@ -403,8 +403,8 @@ class RaggedTensor:
         """The rows of a sparse matrix whose values fill each row from its start.
 
         Raises:
-            ValueError: a sparse tensor that is no matrix.
-            InvalidArgumentError: when run, a gap before a value.
+            ValueError: the sparse tensor is not a matrix.
+            InvalidArgumentError: (at run time) there is a gap before a value.
         """
         if not isinstance(st_input, SparseTensor):
             raise TypeError(
@@ -593,7 +593,7 @@ class RaggedTensor:
         """The same rows with splits of another dtype.
 
         Raises:
-            ValueError: neither int32 nor int64.
+            ValueError: it is neither int32 nor int64.
         """
         kind = as_dtype(dtype)
         if kind not in _SPLIT_TYPES:
@@ -706,7 +706,7 @@ def _places(ragged: RaggedTensor) -> Tensor:
 
 @export("ragged.row_splits_to_segment_ids")
 def row_splits_to_segment_ids(splits: Any, name: str | None = None, out_type: Any = None) -> Tensor:
-    """The number of the row of each value: [0, 2, 2, 3] gives [0, 0, 2]."""
+    """Converts row splits to the row of each value: [0, 2, 2, 3] gives [0, 0, 2]."""
     with name_scope(name, "RaggedSplitsToSegmentIds", [splits]):
         cuts = _splits_tensor(splits, "splits")
         kind = cuts.dtype.base_dtype if out_type is None else as_dtype(out_type)
@@ -720,10 +720,10 @@ def row_splits_to_segment_ids(splits: Any, name: str | None = None, out_type: An
 def segment_ids_to_row_splits(
     segment_ids: Any, num_segments: Any = None, out_type: Any = None, name: str | None = None
 ) -> Tensor:
-    """Where rows are cut, given the row of each value: [0, 0, 2] gives [0, 2, 2, 3].
+    """Converts the row of each value to row splits: [0, 0, 2] gives [0, 2, 2, 3].
 
     Raises:
-        TypeError: `segment_ids` or `num_segments` are no whole numbers.
+        TypeError: `segment_ids` or `num_segments` are not integers.
     """
     with name_scope(name, "SegmentIdsToRaggedSplits", [segment_ids]):
         ids = _whole_numbers(segment_ids, dtypes.int64, "segment_ids")

@@ -1,4 +1,4 @@
-"""`RaggedTensorValue`: the arrays of a ragged tensor, as a run gives them."""
+"""`RaggedTensorValue`: the arrays of a ragged tensor, as a session returns them."""
 
 from __future__ import annotations
 

@@ -1,20 +1,25 @@
 """Functions that ops call (If, While, PartitionedCall, ...): their bodies compiled to steps of their own.
 
-A body is compiled for each place that calls it. Inputs that are constants there (variables, captured constants) are bound, so
+A body is compiled for the places that call it. Inputs that are constants there (variables, captured constants) are bound, so
 that what depends on them alone is folded, and the aliasing of variables is known inside of the body; outputs that nobody
-wants are not computed.
+wants are not computed. Places of one plan of which the same is known share what was compiled.
 
 A function that an op keeps (`OpDefinition.keeping`: what datasets call) is compiled for the worker, and called without a run.
 """
 
 from __future__ import annotations
 
+import copy
 import threading
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import torch
+
 from stoker._src.base import dtypes
+from stoker._src.base.depth import Level
 from stoker._src.base.errors import InvalidArgumentError
+from stoker._src.base.shapes import Shape
 from stoker._src.graph.attr_values import FunctionRef
 from stoker._src.graph.function_graph import Function
 from stoker._src.graph.interchange.function_def import function_refs
@@ -54,6 +59,13 @@ class FunctionCompiler:
         self.placement = placement
         self.variables_lock = variables_lock
         self.precision = precision_of(self.placement, config)
+        self._bodies: dict[Any, tuple[Step, Any]] | None = None
+
+    def for_plan(self) -> FunctionCompiler:
+        """The compiler of one plan, in which places that call a function alike share its step."""
+        compiler = copy.copy(self)
+        compiler._bodies = {}
+        return compiler
 
     def __call__(
         self, op: Operation, passed: list[Value], wanted: list[bool], given: list[Known] | None = None
@@ -63,6 +75,10 @@ class FunctionCompiler:
         Raises:
             InvalidArgumentError: an attribute names a function that is not there, or takes or returns something else.
         """
+        with Level():
+            return self._compiled(op, passed, wanted, given)
+
+    def _compiled(self, op: Operation, passed: list[Value], wanted: list[bool], given: list[Known] | None) -> Compiled:
         for ref in function_refs(op):
             check_call(op, _function_of(op, ref))
             check_results(op, _function_of(op, ref))
@@ -131,8 +147,22 @@ class FunctionCompiler:
         return steps[-1].function
 
     def _body(self, function: Function, outputs: list[Any], bound: dict[int, Any], given: list[Known] | None) -> Step:
+        key = (
+            id(function),
+            tuple(map(id, outputs)),
+            tuple((i, _identity(constant)) for i, constant in bound.items()),
+            None
+            if given is None
+            else tuple((each.shape.dims, each.elements is None, _dims(each.elements)) for each in given),
+        )
+        found = None if self._bodies is None else self._bodies.get(key)
+        if found is not None:
+            return found[0]
         dropped = [tensor for tensor, kept in zip(function.outputs, outputs) if kept is not tensor]
-        return self.compile(function, outputs, bound, _effects_behind(dropped, set(function.inputs)), known=given)
+        step = self.compile(function, outputs, bound, _effects_behind(dropped, set(function.inputs)), known=given)
+        if self._bodies is not None:
+            self._bodies[key] = step, (function, outputs, bound)  # kept, so that nothing else gets their ids
+        return step
 
     def compile(
         self,
@@ -254,6 +284,17 @@ class BoundFunction:
                 holding.end()
             else:
                 holding.pause()
+
+
+def _dims(shape: Shape | None) -> Any:
+    return None if shape is None else shape.dims
+
+
+def _identity(constant: Any) -> Any:
+    """What two constants share if bodies may be compiled for both at once: the object, or the value of a single number."""
+    if isinstance(constant, torch.Tensor) and constant.numel() == 1 and constant.is_cpu:
+        return str(constant.dtype), tuple(constant.shape), repr(constant.item())
+    return id(constant)
 
 
 def _is_resource(tensor: Tensor) -> bool:

@@ -174,7 +174,9 @@ class PolymorphicFunction(Trackable):
         traces = self._traces
         with traces.lock:
             # A body traced inside of another graph may take tensors from it, and is then good there only.
-            places: list[Any] = [None] if context.outermost_context() is None else []
+            # One that takes none is good in all that is built inside of the same outermost graph, or everywhere in eager mode.
+            outermost = context.outermost_context()
+            places: list[Any] = [None if outermost is None else Identity(outermost)]
             if not context.executing_eagerly():
                 places.append(Identity(context.target()))
             for place in places:

@@ -77,7 +77,12 @@ class Plan:
     def _planner(self, **options: Any) -> Planner:
         worker = self._worker
         return Planner(
-            self.fetch.tensors, self.fetch.targets, self.feeds, worker.node_context, worker.compiler, **options
+            self.fetch.tensors,
+            self.fetch.targets,
+            self.feeds,
+            worker.node_context,
+            worker.compiler.for_plan(),
+            **options,
         )
 
     @functools.cached_property

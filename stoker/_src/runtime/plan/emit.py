@@ -18,6 +18,7 @@ from typing import Any, NoReturn
 import numpy as np
 import torch
 
+from stoker._src.base.depth import allow_running
 from stoker._src.base.errors import InternalError
 from stoker._src.graph.tensor import Operation
 from stoker._src.ops.support.values import host_value
@@ -47,14 +48,20 @@ class Step:
     lines: dict[int, Instruction]  # line number -> instruction
     constants: dict[str, Any]
     planner: Planner
+    levels: int = 1  # how deep the functions it calls nest
     timed_lines: dict[int, Instruction] = field(default_factory=dict)
 
     def with_functions(self) -> Iterator[Step]:
-        """This step and those of the functions it calls, at any depth."""
-        yield self
-        for instruction in self.planner.instructions:
-            for step in instruction.steps:
-                yield from step.with_functions()
+        """This step and those of the functions it calls, at any depth; each once."""
+        pending, seen = [self], {id(self)}
+        while pending:
+            step = pending.pop()
+            yield step
+            for instruction in step.planner.instructions:
+                for inner in instruction.steps:
+                    if id(inner) not in seen:
+                        seen.add(id(inner))
+                        pending.append(inner)
 
     def timed(self) -> tuple[Any, list[Instruction]]:
         """The same step with a call of `tick(i)` after its i-th instruction, and those instructions."""
@@ -69,7 +76,9 @@ def emit(planner: Planner) -> Step:
     code = check_source(source, filename, set(writer.globals))
     namespace = dict(writer.globals)
     exec(code, namespace)
-    return Step(namespace["step"], source, filename, writer.lines, writer.globals, planner)
+    inner = max((step.levels for instruction in planner.instructions for step in instruction.steps), default=0)
+    allow_running(inner + 1)
+    return Step(namespace["step"], source, filename, writer.lines, writer.globals, planner, inner + 1)
 
 
 def _compile_timed(step: Step) -> tuple[Any, list[Instruction]]:

@@ -7,6 +7,7 @@ that matters (its traits, kernel and batch kernel).
 from __future__ import annotations
 
 import heapq
+import weakref
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from stoker._src.base import dtypes
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.shapes import UNKNOWN_SHAPE, Shape
 from stoker._src.graph.definition import Trait
+from stoker._src.graph.function_graph import Function
 from stoker._src.graph.interchange.function_def import function_refs
 from stoker._src.graph.shape_inference import infer_shapes
 from stoker._src.graph.static_values import constant_value
@@ -92,13 +94,24 @@ def has_effect(op: Operation) -> bool:
         if each.definition.traits & EFFECTS:
             return True
         for ref in function_refs(each) if each.definition.planning.calls else ():
-            if ref.target is None:
+            function = ref.target
+            if function is None:
                 return True
-            if ref.target not in seen:
-                seen.add(ref.target)
-                given = {tensor.op for tensor in ref.target.inputs}
-                pending += [inner for inner in ref.target.needed_ops() if inner not in given]
+            if function not in seen and _without_effect.get(function) != _state_of(function):
+                seen.add(function)
+                given = {tensor.op for tensor in function.inputs}
+                pending += [inner for inner in function.needed_ops() if inner not in given]
+    for function in seen:
+        _without_effect[function] = _state_of(function)
     return False
+
+
+# Functions that were found to do nothing, in the state they had then: each level of nested functions asks about all below it.
+_without_effect: weakref.WeakKeyDictionary[Function, tuple[int, int]] = weakref.WeakKeyDictionary()
+
+
+def _state_of(function: Function) -> tuple[int, int]:
+    return function.graph.version, function.graph.changes
 
 
 def in_order(ops: set[Operation], feeds: set[Tensor]) -> list[Operation]:

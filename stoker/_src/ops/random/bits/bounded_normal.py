@@ -1,9 +1,9 @@
 """Normal numbers between two bounds, by whichever of three rejection methods suits the bounds (Robert, "Simulation of
 truncated normal variables", 1995).
 
-What is consumed: batches, the first dimension of the output, follow one another in the stream. A batch draws whole
-blocks until it has its samples and drops what is left of the last one. The stateful op reserves `bounded_reserve`.
-(TensorFlow with several threads starts large outputs anew at batches that depend on their number; this is one thread.)
+Consumption: batches, the first dimension of the output, follow one another in the stream. A batch draws whole
+blocks until it has its samples, and discards the rest of the last block. The stateful op reserves `bounded_reserve`.
+(TensorFlow with several threads restarts large outputs at batches that depend on the number of threads; this is one thread.)
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Candidate samplers: classes drawn to stand for all of them in a sampled loss, with their expected counts.
+"""Candidate samplers: classes drawn for a sampled loss, with their expected counts.
 
-What is consumed: each try takes one 64-bit number of the stream (two to a block); the op reserves `candidate_reserve`
-blocks however many tries a unique sample took.
+Consumption: each try takes one 64-bit number of the stream (two per block). The op reserves `candidate_reserve`
+blocks, regardless of the number of tries for a unique sample.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Uniform and normal numbers, one Philox block per group of four outputs (two of 64 bits).
 
-What is consumed: a stateful op reserves `RESERVED_PER_OUTPUT` blocks per output element (`PhiloxState.reserve_outputs`)
-and passes the stream here; a stateless op passes the stream its key and counter name. Output i uses words of block
-i // 4 (i // 2 for 64-bit types), except in `truncated_normal`, where each group has blocks of its own. All functions
-return one-dimensional torch tensors on the CPU: the caller gives them their shape.
+Consumption: a stateful op reserves `RESERVED_PER_OUTPUT` blocks per output element (`PhiloxState.reserve_outputs`)
+and passes the stream. A stateless op passes the stream given by its key and counter. Output i uses words of block
+i // 4 (i // 2 for 64-bit types), except in `truncated_normal`, where each group has its own blocks. All functions
+return one-dimensional torch tensors on the CPU, which the caller reshapes.
 """
 
 from __future__ import annotations

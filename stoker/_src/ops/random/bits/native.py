@@ -1,4 +1,4 @@
-"""The compiled twin, if it was built, and the threads that share one large fill."""
+"""The C extension, if it was built, and the threads that share a large fill."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Which two seeds an op gets from the program-wide seed and its own.
+"""The two seeds of an op, from the global seed and its own.
 
-The pair becomes the op's `seed` and `seed2` attributes. Where both end up zero the op chooses a stream of its own, so
-a program that asked for zero gets (0, 2**31 - 1) instead.
+The pair becomes the op's `seed` and `seed2` attributes. If both are zero, the op chooses a random stream, so
+a program that requests zero gets (0, 2**31 - 1) instead.
 """
 
 from __future__ import annotations
