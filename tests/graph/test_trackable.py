@@ -217,3 +217,21 @@ def test_a_saver_restores_tables(tmp_path):
             ("other-keys", [0]),
             ("other-values", [0]),
         ]
+
+
+def test_dense_tables_are_restored_from_their_buckets(tmp_path):
+    """TensorFlow saves a dense table as all of its buckets, a row for each; those that are empty hold no keys."""
+    prefix = str(tmp_path / "model")
+    buckets = np.array([[-1], [5], [-2], [7]]), np.float32([[0], [1], [0], [2]])
+    names = ["MutableDenseHashTable-keys", "MutableDenseHashTable-values"]
+    with tf1.Graph().as_default(), tf1.Session() as session:
+        table = tf.lookup.experimental.DenseHashTable(tf.int64, tf.float32, -1.0, empty_key=-1, deleted_key=-2)
+        session.run(
+            tf1.raw_ops.SaveV2(prefix=prefix, tensor_names=names, shape_and_slices=["", ""], tensors=list(buckets))
+        )
+        saver = tf1.train.Saver()
+        for path in (prefix, str(tmp_path / "again")):
+            saver.restore(session, path)
+            assert session.run(table.lookup(np.array([5, 7, 9]))).tolist() == [1.0, 2.0, -1.0]
+            assert session.run(table.size()) == 2
+            saver.save(session, str(tmp_path / "again"))

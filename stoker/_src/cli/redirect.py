@@ -51,8 +51,10 @@ def in_full(place: str, api: str) -> str | None:
 
 @functools.cache
 def _exists(module: str) -> bool:
-    parent = module.rpartition(".")[0]
-    return (not parent or _exists(parent)) and importlib.util.find_spec(module) is not None
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ModuleNotFoundError:  # its parent is missing, or is no package
+        return False
 
 
 class _Internal(ModuleType):

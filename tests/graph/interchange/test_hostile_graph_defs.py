@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import stoker.compat.v1 as tf
+from stoker._src.base.errors import InternalError
 from stoker._src.formats.protos import GraphDef
 from stoker._src.graph.interchange.importer import CONSUMER_VERSION
 from stoker._src.runtime.plan.emit import check_source
@@ -468,9 +469,9 @@ def test_the_check_refuses_what_a_step_must_not_hold():
         "x = f'{c0}'",
         "x = c0[0]",
     ):
-        with pytest.raises(tf.errors.InternalError):
+        with pytest.raises(InternalError):
             check_source(f"def step(holding):\n    {body}\n", "<test>", {"c0"})
-    with pytest.raises(tf.errors.InternalError):
+    with pytest.raises(InternalError):
         check_source("def step(holding):\n    return (c0,)\nimport os\n", "<test>", {"c0"})
 
 

@@ -232,15 +232,7 @@ MODULES: dict[str, tuple[str, ...]] = {
 }
 
 # Public modules named above that stoker does not have yet: names are not looked up in them.
-AWAITED = frozenset(
-    (
-        "saved_model",
-        "saved_model.builder",
-        "saved_model.loader",
-        "saved_model.signature_constants",
-        "saved_model.tag_constants",
-    )
-)
+AWAITED: frozenset[str] = frozenset()
 
 # (internal module, name) -> what it is called where the module's names are looked up.
 RENAMED: dict[tuple[str, str], str] = {

@@ -1,4 +1,4 @@
-"""What all distributions share: shapes, names, and the public methods over the formulas that subclasses state."""
+"""The base of distributions: shapes, names, and the public methods. Subclasses define the formulas."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from stoker._src.ops.nn import softmax
 
 @export(v1="distributions.ReparameterizationType")
 class ReparameterizationType:
-    """Whether gradients flow through samples to a distribution's parameters."""
+    """Whether samples are differentiable with respect to a distribution's parameters."""
 
     def __init__(self, rep_type: str) -> None:
         self._rep_type = rep_type

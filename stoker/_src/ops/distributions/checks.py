@@ -1,4 +1,4 @@
-"""Conditions that the parameters of distributions must meet."""
+"""Checks of the parameters of distributions."""
 
 from __future__ import annotations
 

@@ -246,7 +246,7 @@ def _log_laplace_cdf(z: Tensor) -> Tensor:
 
 @export(v1="distributions.StudentT")
 class StudentT(Scalars):
-    """Student's t distribution with `df` degrees of freedom, moved by `loc` and stretched by `scale`."""
+    """Student's t distribution with `df` degrees of freedom, location `loc` and scale `scale`."""
 
     @keeps_arguments
     def __init__(
@@ -413,7 +413,7 @@ class Uniform(Scalars):
 
 @export(v1="distributions.Gamma")
 class Gamma(Scalars):
-    """The gamma distribution of shape `concentration` and inverse scale `rate`."""
+    """The gamma distribution with shape `concentration` and inverse scale `rate`."""
 
     @keeps_arguments
     def __init__(

@@ -1,4 +1,4 @@
-"""Distributions of counts and classes, and of their probabilities: Bernoulli, categorical, multinomial, Dirichlet and their mixture."""
+"""Discrete distributions and their priors: Bernoulli, categorical, multinomial, Dirichlet and Dirichlet-multinomial."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class _OfClasses(Distribution):
 
 @export(v1="distributions.Bernoulli")
 class Bernoulli(_OfClasses):
-    """1 with probability `probs` (given as such or as `logits`), else 0."""
+    """The Bernoulli distribution: 1 with probability `probs` (or given by `logits`), else 0."""
 
     @keeps_arguments
     def __init__(
@@ -141,7 +141,7 @@ def _bernoulli_divergence(a: Bernoulli, b: Bernoulli, name: str | None = None) -
 
 @export(v1="distributions.Categorical")
 class Categorical(_OfClasses):
-    """A class from 0 to k - 1, with probabilities along the last dimension of `probs` (or `logits`)."""
+    """The categorical distribution over classes 0 to k - 1, with probabilities along the last dimension of `probs` (or `logits`)."""
 
     @keeps_arguments
     def __init__(
@@ -315,7 +315,7 @@ class _Counts(_Vectors):
 
 @export(v1="distributions.Multinomial")
 class Multinomial(_Counts, _OfClasses):
-    """How often each class came in `total_count` independent trials."""
+    """The multinomial distribution: the counts of each class in `total_count` independent trials."""
 
     @keeps_arguments
     def __init__(
@@ -416,7 +416,7 @@ class _Concentrated(_Vectors):
 
 @export(v1="distributions.Dirichlet")
 class Dirichlet(_Concentrated):
-    """Probabilities of k classes: density proportional to the product of x_i^(concentration_i - 1)."""
+    """The Dirichlet distribution over probabilities of k classes: the density is proportional to the product of x_i^(concentration_i - 1)."""
 
     @keeps_arguments
     def __init__(

@@ -1,4 +1,4 @@
-"""The Kullback-Leibler divergence between distributions, by the types that know a formula."""
+"""The Kullback-Leibler divergence between distributions, dispatched by type."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def kl_divergence(
 
 @export(v1="distributions.RegisterKL")
 class RegisterKL:
-    """Registers a function `f(a, b, name=None)` as the divergence between two types of distributions."""
+    """Decorator that registers `f(a, b, name=None)` as the divergence between two types of distributions."""
 
     def __init__(self, dist_cls_a: type, dist_cls_b: type) -> None:
         self._key = (dist_cls_a, dist_cls_b)

@@ -16,6 +16,7 @@ from stoker._src.graph.definition import OpDefinition, define, one_of
 from stoker._src.graph.indexed_slices import IndexedSlices
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.array import shaping
+from stoker._src.ops.support import table_rows
 from stoker._src.ops.support.movement import allocatable, itemsize
 from stoker._src.ops.support.unsigned import SIGNED_TWIN
 
@@ -39,6 +40,12 @@ def _check_places(indices: torch.Tensor, count: int) -> None:
         raise InvalidArgumentError(None, None, f"Bad: indices[{bad}] == {int(indices[bad])} out of range [0, {count})")
 
 
+def _summed(count: int, places: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
+    """[count, ...]: the sums of the rows that have the same place."""
+    result = torch.zeros((count, *rows.shape[1:]), dtype=rows.dtype, device=rows.device)
+    return result if table_rows.add(result, places, rows) else result.index_add_(0, places, rows)
+
+
 def _combine(how: str, data: torch.Tensor, indices: torch.Tensor, ids: torch.Tensor, count: int | None) -> torch.Tensor:
     if indices.ndim != 1 or ids.ndim != 1 or indices.shape != ids.shape:
         raise InvalidArgumentError(
@@ -58,13 +65,15 @@ def _combine(how: str, data: torch.Tensor, indices: torch.Tensor, ids: torch.Ten
     elif count < 0 or last >= count:
         raise InvalidArgumentError(None, None, f"segment ids must be < num_segments: {last} is not below {count}.")
     _check_places(indices, data.shape[0])
-    places = ids.to(torch.int64)
+    places = ids.to(torch.int64).contiguous()
     twin = SIGNED_TWIN.get(data.dtype)
     bits = data if twin is None else data.view(twin)
-    rows = bits.index_select(0, indices.to(torch.int64))
+    rows = table_rows.gather(bits, indices)
+    if rows is None:
+        rows = bits.index_select(0, indices.to(torch.int64))
     wide = rows.float() if rows.dtype in (torch.float16, torch.bfloat16) else rows
     allocatable([count, *rows.shape[1:]], itemsize(wide))
-    result = torch.zeros((count, *rows.shape[1:]), dtype=wide.dtype, device=rows.device).index_add_(0, places, wide)
+    result = _summed(count, places, wide)
     weights = _weights(how, places, count, wide.dtype)
     if weights is not None:
         result *= weights.reshape(-1, *[1] * (rows.ndim - 1))
@@ -91,7 +100,7 @@ def _definitions(how: str, allowed: tuple[DType, ...]) -> tuple[OpDefinition, Op
                 None,
                 f"segment_ids and indices should have same size: {list(segment_ids.shape)} and {list(indices.shape)}.",
             )
-        places = segment_ids.to(torch.int64)
+        places = segment_ids.to(torch.int64).contiguous()
         count = grad.shape[0] if grad.ndim else 0
         if places.numel() and (int(places.min()) < 0 or int(places.max()) >= count):
             bad = int(places[(places < 0) | (places >= count)][0])
@@ -102,8 +111,8 @@ def _definitions(how: str, allowed: tuple[DType, ...]) -> tuple[OpDefinition, Op
         weights = _weights(how, places, count, grad.dtype)
         rows = grad if weights is None else grad * weights.reshape(-1, *[1] * (grad.ndim - 1))
         allocatable([output_dim0, *grad.shape[1:]], itemsize(grad))
-        result = torch.zeros((output_dim0, *grad.shape[1:]), dtype=grad.dtype, device=grad.device)
-        return result.index_add_(0, indices.to(torch.int64), rows.index_select(0, places))
+        taken = table_rows.gather(rows, places)
+        return _summed(output_dim0, indices.to(torch.int64), rows.index_select(0, places) if taken is None else taken)
 
     first = define(
         f"SparseSegment{how}(data: T, indices: Tidx, segment_ids: Tsegmentids) -> (output: T)",

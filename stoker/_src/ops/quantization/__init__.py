@@ -1,1 +1,1 @@
-"""Quantized numbers: conversion, fake quantization, layers on them."""
+"""Quantization: conversion, fake quantization, and quantized layers."""

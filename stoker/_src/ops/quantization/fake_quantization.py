@@ -1,4 +1,4 @@
-"""Fake quantization: values rounded as a few bits would hold them, with straight-through gradients."""
+"""Fake quantization: rounds values to a few bits, with straight-through gradients."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ FAKE_QUANT_CHANNELS, FAKE_QUANT_CHANNELS_GRADIENT = _with_variables(
 def fake_quant_with_min_max_args(
     inputs: Any, min: float = -6, max: float = 6, num_bits: int = 8, narrow_range: bool = False, name: str | None = None
 ) -> Tensor:
-    """Values rounded to one of 2**num_bits levels between `min` and `max`, of which zero is one."""
+    """Rounds values to one of 2**num_bits levels between `min` and `max`. Zero is always a level."""
     return FAKE_QUANT_ARGS(inputs, min=min, max=max, num_bits=num_bits, narrow_range=narrow_range, name=name)
 
 
@@ -195,7 +195,7 @@ def fake_quant_with_min_max_args_gradient(
     narrow_range: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """The gradient of `fake_quant_with_min_max_args`: that of its result where the input lies in the range."""
+    """The gradient of `fake_quant_with_min_max_args`: it passes where the input is in the range, and is zero elsewhere."""
     return FAKE_QUANT_ARGS_GRADIENT(
         gradients, inputs, min=min, max=max, num_bits=num_bits, narrow_range=narrow_range, name=name
     )
@@ -205,7 +205,7 @@ def fake_quant_with_min_max_args_gradient(
 def fake_quant_with_min_max_vars(
     inputs: Any, min: Any, max: Any, num_bits: int = 8, narrow_range: bool = False, name: str | None = None
 ) -> Tensor:
-    """`fake_quant_with_min_max_args` with a range that can be learned."""
+    """`fake_quant_with_min_max_args` with a trainable range."""
     return FAKE_QUANT_VARS(inputs, min, max, num_bits=num_bits, narrow_range=narrow_range, name=name)
 
 
@@ -229,7 +229,7 @@ def fake_quant_with_min_max_vars_gradient(
 def fake_quant_with_min_max_vars_per_channel(
     inputs: Any, min: Any, max: Any, num_bits: int = 8, narrow_range: bool = False, name: str | None = None
 ) -> Tensor:
-    """`fake_quant_with_min_max_vars` with a range for each channel, the last dimension."""
+    """`fake_quant_with_min_max_vars` with a range for each channel (the last dimension)."""
     return FAKE_QUANT_CHANNELS(inputs, min, max, num_bits=num_bits, narrow_range=narrow_range, name=name)
 
 
@@ -500,7 +500,7 @@ def quantize_and_dequantize_v2(
     input: Any, input_min: Any, input_max: Any, signed_input: bool = True, num_bits: int = 8, range_given: bool = False,
     round_mode: str = "HALF_TO_EVEN", name: str | None = None, narrow_range: bool = False, axis: int | None = None,
 ) -> Tensor:  # fmt: skip
-    """`quantize_and_dequantize` whose gradient is zero outside the range."""
+    """`quantize_and_dequantize` with a zero gradient outside the range."""
     return _quantize_and_dequantize(
         QUANTIZE_AND_DEQUANTIZE_V4, input, input_min, input_max, signed_input, num_bits, range_given, round_mode, name, narrow_range, axis
     )  # fmt: skip

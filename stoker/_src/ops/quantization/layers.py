@@ -470,7 +470,7 @@ def quantized_conv2d(
     dilations: Any = (1, 1, 1, 1),
     name: str | None = None,
 ) -> Any:
-    """The convolution of quantized images [batch, height, width, channels]: (output, min_output, max_output)."""
+    """Convolves quantized images [batch, height, width, channels]. Returns (output, min_output, max_output)."""
     return QUANTIZED_CONV2D(
         input, filter, min_input, max_input, min_filter, max_filter,
         strides=strides, padding=padding, out_type=out_type, dilations=dilations, name=name,
@@ -481,7 +481,7 @@ def quantized_conv2d(
 def quantized_max_pool(
     input: Any, min_input: Any, max_input: Any, ksize: Any, strides: Any, padding: str, name: str | None = None
 ) -> Any:
-    """The largest of each window: (output, min_output, max_output)."""
+    """Max pooling of quantized images. Returns (output, min_output, max_output)."""
     return QUANTIZED_MAX_POOL(input, min_input, max_input, ksize=ksize, strides=strides, padding=padding, name=name)
 
 
@@ -489,7 +489,7 @@ def quantized_max_pool(
 def quantized_avg_pool(
     input: Any, min_input: Any, max_input: Any, ksize: Any, strides: Any, padding: str, name: str | None = None
 ) -> Any:
-    """The mean of each window: (output, min_output, max_output)."""
+    """Average pooling of quantized images. Returns (output, min_output, max_output)."""
     return QUANTIZED_AVG_POOL(input, min_input, max_input, ksize=ksize, strides=strides, padding=padding, name=name)
 
 
@@ -502,7 +502,7 @@ def quantized_relu_x(
     out_type: Any = dtypes.quint8,
     name: str | None = None,
 ) -> Any:
-    """min(max(x, 0), max_value): (activations, min_activations, max_activations)."""
+    """min(max(x, 0), max_value) of quantized numbers. Returns (activations, min_activations, max_activations)."""
     return QUANTIZED_RELU_X(features, max_value, min_features, max_features, out_type=out_type, name=name)
 
 
@@ -510,5 +510,5 @@ def quantized_relu_x(
 def quantized_concat(
     concat_dim: Any, values: Any, input_mins: Any, input_maxes: Any, name: str | None = None
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Tensors end to end, on a scale that holds them all: (output, output_min, output_max)."""
+    """Concatenates quantized tensors on a common scale. Returns (output, output_min, output_max)."""
     return QUANTIZED_CONCAT(concat_dim, values, input_mins, input_maxes, name=name)

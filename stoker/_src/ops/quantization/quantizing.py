@@ -1,4 +1,4 @@
-"""Quantizing: real numbers as integers of a few bits on a scale that a range gives, and back."""
+"""Quantization of real numbers to integers on the scale of a range, and back."""
 
 from __future__ import annotations
 
@@ -237,7 +237,7 @@ def quantize_v2(
     round_mode: str = "HALF_AWAY_FROM_ZERO", narrow_range: bool = False, axis: int | None = None,
     ensure_minimum_range: float = 0.01,
 ) -> Any:  # fmt: skip
-    """`quantize` with an older order of arguments."""
+    """`quantize` with an older argument order."""
     return quantize(
         input, min_range, max_range, T, mode, round_mode, name, narrow_range, axis, ensure_minimum_range
     )  # fmt: skip
@@ -248,7 +248,7 @@ def dequantize(
     input: Any, min_range: Any, max_range: Any, mode: str = "MIN_COMBINED", name: str | None = None,
     axis: int | None = None, narrow_range: bool = False, dtype: Any = dtypes.float32,
 ) -> Tensor:  # fmt: skip
-    """The values that quantized integers stand for (see `quantize`), as float32 or bfloat16."""
+    """Converts quantized integers back to float32 or bfloat16. See `quantize`."""
     x = convert_to_tensor(input, name="input")
     return DEQUANTIZE(
         x, min_range, max_range, mode=mode, narrow_range=narrow_range, axis=_settled(axis, x), dtype=dtype, name=name

@@ -1,4 +1,4 @@
-"""Candidate samplers: classes drawn to stand for all of them in sampled losses."""
+"""Candidate samplers: classes drawn for sampled losses."""
 
 from __future__ import annotations
 
@@ -275,7 +275,7 @@ def log_uniform_candidate_sampler(
     seed: int | None = None,
     name: str | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Draws classes by Zipf's law, for classes ordered from frequent to rare; arguments as the uniform sampler's."""
+    """Draws classes by Zipf's law, for classes sorted by descending frequency. The arguments are those of the uniform sampler."""
     return _sampled(LOG_UNIFORM, true_classes, num_true, num_sampled, unique, range_max, seed, name)
 
 
@@ -289,7 +289,7 @@ def learned_unigram_candidate_sampler(
     seed: int | None = None,
     name: str | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Draws classes by how often they were targets so far, each counted once before; arguments as the uniform one's."""
+    """Draws classes by how often they were targets so far, with an initial count of one. The arguments are those of the uniform sampler."""
     return _sampled(LEARNED_UNIGRAM, true_classes, num_true, num_sampled, unique, range_max, seed, name)
 
 
@@ -346,7 +346,7 @@ def all_candidate_sampler(
     seed: int | None = None,
     name: str | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Every class below `num_sampled`: for tests of losses that sample."""
+    """Returns every class below `num_sampled`, for tests of sampled losses."""
     return ALL(
         true_classes, num_true=num_true, num_sampled=num_sampled, unique=unique, name=name, **op_seed_attrs(seed)
     )
@@ -356,5 +356,5 @@ def all_candidate_sampler(
 def compute_accidental_hits(
     true_classes: Any, sampled_candidates: Any, num_true: int, seed: int | None = None, name: str | None = None
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Where a drawn class is a target: (rows, places among the drawn, weights that cancel them in a softmax)."""
+    """The sampled classes that are also targets: (rows, indices among the sampled, weights that cancel them in a softmax)."""
     return ACCIDENTAL_HITS(true_classes, sampled_candidates, num_true=num_true, name=name, **op_seed_attrs(seed))

@@ -1,4 +1,4 @@
-"""Pseudorandom permutations of indices: each index moves on its own, so that no table of them is needed."""
+"""Pseudorandom permutations of indices. Each index is permuted on its own, without a table."""
 
 from __future__ import annotations
 

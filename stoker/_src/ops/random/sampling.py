@@ -1,4 +1,4 @@
-"""Random ops that draw by given parameters: categories, gamma, Poisson, bounded normals; shuffles and crops."""
+"""Random ops with parameters: categorical, gamma, Poisson and truncated normal numbers; shuffles and crops."""
 
 from __future__ import annotations
 
@@ -242,7 +242,7 @@ def bounded_parameter(parameter: torch.Tensor, dtype: DType) -> np.ndarray:
 def multinomial(
     logits: Any, num_samples: Any, seed: int | None = None, name: str | None = None, output_dtype: Any = None
 ) -> Tensor:
-    """Draws classes: `num_samples` for each row of unnormalized log-probabilities [batch, classes]."""
+    """Draws `num_samples` class indices for each row of unnormalized log-probabilities [batch, classes]."""
     with name_scope(name, "multinomial", [logits]):
         return _categorical(logits, num_samples, output_dtype, seed)
 
@@ -251,7 +251,7 @@ def multinomial(
 def categorical(
     logits: Any, num_samples: Any, dtype: Any = None, seed: int | None = None, name: str | None = None
 ) -> Tensor:
-    """Draws classes: `num_samples` for each row of unnormalized log-probabilities [batch, classes]."""
+    """Draws `num_samples` class indices for each row of unnormalized log-probabilities [batch, classes]."""
     with name_scope(name, "categorical", [logits]):
         return _categorical(logits, num_samples, dtype, seed)
 
@@ -275,7 +275,7 @@ def class_dtype(dtype: Any) -> DType:
 
 @export("random.shuffle", v1="random_shuffle")
 def random_shuffle(value: Any, seed: int | None = None, name: str | None = None) -> Tensor:
-    """The rows of `value` in random order."""
+    """Shuffles the rows of `value`."""
     return RANDOM_SHUFFLE(value, name=name, **op_seed_attrs(seed))
 
 
@@ -288,7 +288,7 @@ def random_gamma(
     seed: int | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """Numbers from gamma distributions of shape `alpha` and rate `beta`: [*shape, *broadcast(alpha, beta)]."""
+    """Draws gamma random numbers with shape `alpha` and rate `beta`: [*shape, *broadcast(alpha, beta)]."""
     with name_scope(name, "random_gamma", [shape, alpha, beta]):
         sizes = convert_to_tensor(shape, dtypes.int32, "shape")
         alpha, beta = gamma_parameters(alpha, beta, dtype)
@@ -321,7 +321,7 @@ def scaled_gamma(drawn: Tensor, beta: Tensor) -> Tensor:
 def random_poisson(
     lam: Any, shape: Any, dtype: Any = dtypes.float32, seed: int | None = None, name: str | None = None
 ) -> Tensor:
-    """Numbers from Poisson distributions of rates `lam`: [*shape, *lam.shape]."""
+    """Draws Poisson random numbers with rates `lam`: [*shape, *lam.shape]."""
     return random_poisson_v2(shape, lam, dtype, seed, name)
 
 
@@ -329,7 +329,7 @@ def random_poisson(
 def random_poisson_v2(
     shape: Any, lam: Any, dtype: Any = dtypes.float32, seed: int | None = None, name: str | None = None
 ) -> Tensor:
-    """Numbers from Poisson distributions of rates `lam`: [*shape, *lam.shape]."""
+    """Draws Poisson random numbers with rates `lam`: [*shape, *lam.shape]."""
     with name_scope(name, "random_poisson", [lam, shape]):
         return RANDOM_POISSON_V2(
             convert_to_tensor(shape, dtypes.int32, "shape"), lam, dtype=dtype, **op_seed_attrs(seed)

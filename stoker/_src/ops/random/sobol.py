@@ -1,4 +1,4 @@
-"""Sobol sequences: points that fill a cube evenly."""
+"""Sobol sequences: low-discrepancy points in a unit cube."""
 
 from __future__ import annotations
 
@@ -52,6 +52,6 @@ def sobol_sample_shape(dim: Any, num_results: Any, skip: Shape) -> Shape:
 def sobol_sample(
     dim: Any, num_results: Any, skip: Any = 0, dtype: Any = dtypes.float32, name: str | None = None
 ) -> Tensor:
-    """`num_results` points of the Sobol sequence of the unit cube of `dim` dimensions, without the first `skip`."""
+    """`num_results` points of the Sobol sequence in the `dim`-dimensional unit cube, after the first `skip`."""
     with name_scope(name, "sobol", [dim, num_results, skip]):
         return SOBOL_SAMPLE(dim, num_results, skip, dtype=dtype)

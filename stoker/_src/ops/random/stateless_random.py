@@ -1,4 +1,4 @@
-"""Stateless random ops: the numbers are a function of the seed (or of the key and counter) alone."""
+"""Stateless random ops: the numbers depend only on the seed (or on the key and counter)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _POSITION = "key: vector=1 host uint64, counter: vector host uint64, alg: scalar
 
 @export("random.Algorithm", "random.experimental.Algorithm")
 class Algorithm(enum.Enum):
-    """Generators of random bits. Philox is the one there is; AUTO_SELECT means it."""
+    """Random bit generators. Only Philox is supported; AUTO_SELECT stands for it."""
 
     PHILOX = 1
     THREEFRY = 2
@@ -462,7 +462,7 @@ def stateless_normal(
     name: str | None = None,
     alg: Any = "auto_select",
 ) -> Tensor:
-    """Numbers from a normal distribution."""
+    """Normal random numbers that depend only on `seed`."""
     return _scaled(NORMAL_V2, "stateless_random_normal", shape, seed, mean, stddev, dtype, name, alg)
 
 
@@ -476,7 +476,7 @@ def stateless_truncated_normal(
     name: str | None = None,
     alg: Any = "auto_select",
 ) -> Tensor:
-    """Numbers from a normal distribution within two deviations of the mean."""
+    """Normal random numbers within two standard deviations of the mean, which depend only on `seed`."""
     return _scaled(TRUNCATED_V2, "stateless_truncated_normal", shape, seed, mean, stddev, dtype, name, alg)
 
 
@@ -484,7 +484,7 @@ def stateless_truncated_normal(
 def stateless_multinomial(
     logits: Any, num_samples: Any, seed: Any, output_dtype: Any = dtypes.int64, name: str | None = None
 ) -> Tensor:
-    """Draws classes: `num_samples` for each row of unnormalized log-probabilities."""
+    """Draws `num_samples` class indices for each row of unnormalized log-probabilities."""
     with name_scope(name, "stateless_multinomial", [logits, seed]):
         return _classes(logits, num_samples, seed, output_dtype)
 
@@ -493,7 +493,7 @@ def stateless_multinomial(
 def stateless_categorical(
     logits: Any, num_samples: Any, seed: Any, dtype: Any = dtypes.int64, name: str | None = None
 ) -> Tensor:
-    """Draws classes: `num_samples` for each row of unnormalized log-probabilities."""
+    """Draws `num_samples` class indices for each row of unnormalized log-probabilities."""
     with name_scope(name, "stateless_categorical", [logits, seed]):
         return _classes(logits, num_samples, seed, dtype)
 
@@ -507,7 +507,7 @@ def _classes(logits: Any, num_samples: Any, seed: Any, dtype: Any) -> Tensor:
 def stateless_binomial(
     shape: Any, seed: Any, counts: Any, probs: Any, output_dtype: Any = dtypes.int32, name: str | None = None
 ) -> Tensor:
-    """Numbers of successes in `counts` trials of probability `probs`; `shape` ends in their broadcast shape."""
+    """Binomial random numbers: successes in `counts` trials with probability `probs`. `shape` ends in their broadcast shape."""
     with name_scope(name, "stateless_random_binomial", [shape, seed, counts, probs]):
         sizes = shape_tensor(shape)
         probs = convert_to_tensor(probs, dtype_hint=dtypes.float32, name="probs")
@@ -519,7 +519,7 @@ def stateless_binomial(
 def stateless_gamma(
     shape: Any, seed: Any, alpha: Any, beta: Any = None, dtype: Any = dtypes.float32, name: str | None = None
 ) -> Tensor:
-    """Numbers from gamma distributions; `shape` ends in the broadcast shape of `alpha` and `beta`."""
+    """Gamma random numbers. `shape` ends in the broadcast shape of `alpha` and `beta`."""
     with name_scope(name, "stateless_random_gamma", [shape, seed, alpha, beta]):
         sizes = shape_tensor(shape)
         alpha, beta = sampling.gamma_parameters(alpha, beta, dtype)
@@ -529,7 +529,7 @@ def stateless_gamma(
 
 @export("random.stateless_poisson")
 def stateless_poisson(shape: Any, seed: Any, lam: Any, dtype: Any = dtypes.int32, name: str | None = None) -> Tensor:
-    """Numbers from Poisson distributions; `shape` ends in the shape of `lam`."""
+    """Poisson random numbers. `shape` ends in the shape of `lam`."""
     with name_scope(name, "stateless_random_poisson", [shape, seed, lam]):
         return POISSON(shape_tensor(shape), seed, lam, dtype=dtype)
 
@@ -544,7 +544,7 @@ def stateless_parameterized_truncated_normal(
     maxvals: Any = 2.0,
     name: str | None = None,
 ) -> Tensor:
-    """Normal numbers between two bounds; `shape` ends in the parameters' broadcast shape."""
+    """Truncated normal random numbers between two bounds. `shape` ends in the parameters' broadcast shape."""
     with name_scope(name, "stateless_parameterized_truncated_normal", [shape, seed, means, stddevs, minvals, maxvals]):
         sizes = shape_tensor(shape)
         named = ((means, "means"), (stddevs, "stddevs"), (minvals, "minvals"), (maxvals, "maxvals"))
@@ -553,7 +553,7 @@ def stateless_parameterized_truncated_normal(
 
 @export("random.experimental.stateless_shuffle")
 def stateless_shuffle(value: Any, seed: Any, alg: Any = "auto_select", name: str | None = None) -> Tensor:
-    """The rows of `value` in the order that `seed` gives."""
+    """Shuffles the rows of `value` by `seed`."""
     with name_scope(name, "stateless_shuffle", [value, seed]):
         key, counter, number = _position(seed, alg)
         return STATELESS_SHUFFLE(value, key, counter, number)
@@ -561,14 +561,14 @@ def stateless_shuffle(value: Any, seed: Any, alg: Any = "auto_select", name: str
 
 @export("random.split", "random.experimental.stateless_split")
 def split(seed: Any, num: Any = 2, alg: Any = "auto_select") -> Tensor:
-    """`num` seeds, unrelated to each other, from one: shape [num, 2]."""
+    """Derives `num` independent seeds from one: shape [num, 2]."""
     seed = convert_to_tensor(seed)
     return stateless_uniform([num, 2], seed, None, None, seed.dtype.base_dtype, alg=alg)
 
 
 @export("random.fold_in", "random.experimental.stateless_fold_in")
 def fold_in(seed: Any, data: Any, alg: Any = "auto_select") -> Tensor:
-    """A seed made of a seed and a number: different numbers give unrelated seeds."""
+    """Derives a seed from a seed and a number. Different numbers give independent seeds."""
     data = convert_to_tensor(data)
     first = stateless_uniform([], seed, None, None, data.dtype.base_dtype, alg=alg)
     return joining.stack([first, data])

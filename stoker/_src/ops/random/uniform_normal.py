@@ -36,7 +36,7 @@ class _Eager:
 
 @export(v1=("set_random_seed", "random.set_random_seed"), v2="random.set_seed")
 def set_random_seed(seed: int) -> None:
-    """Sets the seed of the default graph (of the program, in eager mode), from which ops without a seed get theirs."""
+    """Sets the seed of the default graph (the global seed in eager mode), from which ops without a seed derive theirs."""
     if context.executing_eagerly():
         _Eager.sequence = EagerSeeds(seed)
         context.target().start_seed(seed)
@@ -46,7 +46,7 @@ def set_random_seed(seed: int) -> None:
 
 @export(v1=("get_seed", "random.get_seed"))
 def get_seed(op_seed: int | None) -> tuple[int | None, int | None]:
-    """The pair of seeds that an op with seed `op_seed` gets now; (None, None) for a different stream each time."""
+    """The pair of seeds for an op with seed `op_seed`; (None, None) for a random stream."""
     if context.executing_eagerly():
         sequence = _Eager.sequence
         return op_seeds(context.target().seed, op_seed, sequence.next_op_seed if sequence is not None else lambda: 0)
@@ -158,7 +158,7 @@ def random_normal(
     seed: int | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """Numbers from a normal distribution."""
+    """Draws normal random numbers."""
     return _scaled_draw(RANDOM_STANDARD_NORMAL, "random_normal", shape, mean, stddev, dtype, seed, name)
 
 
@@ -171,7 +171,7 @@ def truncated_normal(
     seed: int | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """Numbers from a normal distribution, drawn again where they lie more than two deviations from the mean."""
+    """Draws normal random numbers. Those more than two standard deviations from the mean are drawn again."""
     return _scaled_draw(TRUNCATED_NORMAL, "truncated_normal", shape, mean, stddev, dtype, seed, name)
 
 

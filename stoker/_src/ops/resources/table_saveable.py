@@ -8,6 +8,8 @@ from typing import Any
 from stoker._src.graph import context
 from stoker._src.graph.saveable import SaveableObject, SaveSpec
 from stoker._src.graph.scopes import name_scope
+from stoker._src.ops.array import shaping
+from stoker._src.ops.math import comparison, masking
 from stoker._src.ops.resources import table_ops
 
 
@@ -38,4 +40,11 @@ class TableSaveable(SaveableObject):
         """The op that replaces all keys and values; shapes are the checkpoint's, as a table has no fixed size."""
         del restored_shapes
         with name_scope(f"{self._label}_table_restore"):
-            return table_ops.IMPORT(self._table.resource_handle, restored_tensors[0], restored_tensors[1])
+            keys, values = restored_tensors
+            for reserved in self._table._reserved:
+                # TensorFlow saves a dense table as its buckets, a row for each, with these keys in those that are empty.
+                keys = shaping.reshape(keys, [-1])
+                values = shaping.reshape(values, [-1, *self._table._value_shape])
+                used = comparison.not_equal(keys, reserved)
+                keys, values = (masking.boolean_mask(each, used) for each in (keys, values))
+            return table_ops.IMPORT(self._table.resource_handle, keys, values)

@@ -548,6 +548,7 @@ class _MutableTable(LookupInterface):
         self._default_value = convert_to_tensor(default_value, self._value_dtype, name="default_value")
         self._value_shape = self._default_value.static_shape
         self._checkpoint = checkpoint
+        self._reserved: tuple[Tensor, ...] = ()  # keys that are never used
         self._exported: tuple[Tensor, Tensor] | None = None  # the ops of a graph that a saver reads
 
     def _made(self, name: str) -> None:
@@ -667,6 +668,7 @@ class DenseHashTable(_MutableTable):
         super().__init__(key_dtype, value_dtype, default_value, checkpoint)
         empty = convert_to_tensor(empty_key, self._key_dtype, name="empty_key")
         deleted = convert_to_tensor(deleted_key, self._key_dtype, name="deleted_key")
+        self._reserved = (empty, deleted)
         self._handle = table_ops.MUTABLE_DENSE_HASH_TABLE_V2(
             empty,
             deleted,

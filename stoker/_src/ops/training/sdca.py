@@ -343,5 +343,5 @@ def sdca_fprint_shape(input: Shape) -> Shape:
 
 @export(v1="train.sdca_fprint")
 def sdca_fprint(input: Any, name: str | None = None) -> Any:
-    """Fingerprints of strings: for a vector of n an int64 matrix [n, 2], the low and the high half of 128 bits."""
+    """Fingerprints of strings: for a vector of n strings an int64 matrix [n, 2], the low and high halves of 128 bits."""
     return SDCA_FPRINT(input, name=name)
