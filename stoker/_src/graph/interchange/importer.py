@@ -130,6 +130,10 @@ def _as_graph_def(message: Any) -> Any:
     return GraphDef.FromString(message.SerializeToString())
 
 
+_INDEX = re.compile("[0-9]{1,10}")
+_LARGEST_INDEX = (1 << 31) - 1
+
+
 def split_input(text: str) -> tuple[str, int]:
     """Splits the name of an input: `"x:1"` -> ("x", 1), `"^x"` -> ("x", -1).
 
@@ -139,7 +143,7 @@ def split_input(text: str) -> tuple[str, int]:
     if text.startswith("^"):
         return text[1:], -1
     node, _, index = text.partition(":")
-    if not node or (index and not index.isdigit()) or (":" in text and not index):
+    if not node or (":" in text and not _INDEX.fullmatch(index)) or int(index or 0) > _LARGEST_INDEX:
         raise ValueError(f"{text!r} is not an input: expected 'node', 'node:index' or '^node'.")
     return node, int(index or 0)
 
@@ -234,7 +238,7 @@ class Importer:
         if self.is_body or "_class" not in node.attr:  # a body may be colocated with nodes outside it
             return
         if node.attr["_class"].WhichOneof("value") not in (None, "list"):
-            raise TypeError(f"Node '{node.name}': attribute _class must be a list of strings.")
+            raise MalformedGraphError(None, None, f"Node '{node.name}': attribute _class must be a list of strings.")
         for group in node.attr["_class"].list.s:
             other = group.decode(errors="replace")
             if other.startswith("loc:@") and other[5:] not in names and other[5:] not in self.input_map:

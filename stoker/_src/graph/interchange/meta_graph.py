@@ -21,6 +21,7 @@ from stoker._src.graph.attr_values import to_attr_value
 from stoker._src.graph.attributes import MISSING
 from stoker._src.graph.definition import find_definition
 from stoker._src.graph.graph import Graph
+from stoker._src.graph.interchange.function_library import MalformedGraphError
 from stoker._src.graph.interchange.importer import import_graph_def
 from stoker._src.graph.interchange.node_def import op_def_of
 from stoker._src.graph.keys import GraphKeys
@@ -391,7 +392,11 @@ def _restore_collection(graph: Graph, key: str, collection: Any, scope: str) -> 
     values: list[Any] = list(getattr(collection, kind).value)
     proto_kind, _, from_proto = proto_functions(key)
     if kind == "bytes_list" and from_proto is not None:
-        values = [from_proto(proto_kind.FromString(each), import_scope=scope or None) for each in values]
+        try:
+            messages = [proto_kind.FromString(each) for each in values]
+        except message.DecodeError as error:
+            raise MalformedGraphError(None, None, f"Collection {key!r:.200} of the meta graph: {error}") from None
+        values = [from_proto(each, import_scope=scope or None) for each in messages]
     elif kind == "node_list":
         values = [graph.as_graph_element(prepend_name_scope(name, scope)) for name in values]
     elif kind == "int64_list":
