@@ -161,6 +161,23 @@ class LocalFileSystem:
         return os.path.islink(path)
 
 
+class _Gathering(io.BufferedWriter):
+    """Gathers what is written. Files in memory stay open when they are closed, so this one knows by itself that it has been."""
+
+    _ended = False
+
+    @property
+    def closed(self) -> bool:
+        return self._ended or self.raw.closed
+
+    def close(self) -> None:
+        if not self.closed:
+            try:
+                super().close()
+            finally:
+                self._ended = True
+
+
 class FsspecFileSystem:
     """Files of a scheme that fsspec knows."""
 
@@ -179,7 +196,7 @@ class FsspecFileSystem:
             if self._backend.isdir(path):
                 raise IsADirectoryError
             file = self._backend.open(path, "ab" if append else "wb")
-            return cast(BinaryIO, file if buffering < 0 else io.BufferedWriter(file, buffering))
+            return cast(BinaryIO, file if buffering < 0 else _Gathering(file, buffering))
 
     def stat(self, path: str) -> FileStatistics:
         with mapped(path):

@@ -215,8 +215,8 @@ def test_what_tensorflow_sees_when_a_graph_runs_is_an_invalid_argument_too():
 
 
 def test_colocation_must_be_a_list():
-    """An attribute _class of another kind is a TypeError."""
-    with pytest.raises(TypeError, match="_class"):
+    """An attribute _class of another kind is an InvalidArgumentError that names the node."""
+    with pytest.raises(tf.errors.InvalidArgumentError, match="'a': attribute _class must be a list"):
         tf.import_graph_def(graph_def(const() + node("a", "Neg", "c", T=T, _class="i: 1")), name="")
 
 
@@ -658,3 +658,41 @@ def test_changed_programs_run_or_are_refused(data):
                 session.run(list(op.outputs) or op)
             except REFUSED as error:
                 assert str(error)
+
+
+@pytest.mark.parametrize("index", ["٣", "²", "2147483648", "99999999999999999999", "+0", "1_0", ""])
+def test_output_indices_are_ascii_digits_of_an_int32(index):
+    """What follows the colon of an input is a number in ASCII digits below 2^31, or the node is refused."""
+    message = graph_def(const())
+    node = message.node.add(name="i", op="Identity", input=[f"c:{index}"])
+    node.attr["T"].type = FLOAT
+    with tf.Graph().as_default(), pytest.raises(ValueError, match="is not an input"):
+        tf.import_graph_def(message)
+
+
+def test_a_damaged_variable_of_a_meta_graph_is_refused_by_tf_errors():
+    """Bytes of a collection that are no message are an InvalidArgumentError that names the collection."""
+    message = tf.MetaGraphDef()
+    message.collection_def["variables"].bytes_list.value.append(b"\xff\xff\xff")
+    with tf.Graph().as_default(), pytest.raises(tf.errors.InvalidArgumentError, match="'variables'"):
+        tf.train.import_meta_graph(message)
+
+
+def test_a_python_function_cannot_be_guessed():
+    """A PyFunc node that another program wrote does not reach a function of this one; one that this program wrote does."""
+    calls = []
+    value = tf.py_func(lambda x: calls.append(1) or x, [tf.constant(1.0)], tf.float32)
+    message = tf.get_default_graph().as_graph_def()
+    node = next(each for each in message.node if each.op.startswith("PyFunc"))
+    number = value.op.get_attr("token").decode().split("_")[1]
+    for token, found in ((node.attr["token"].s, True), (f"pyfunc_{number}".encode(), False)):
+        node.attr["token"].s = token
+        with tf.Graph().as_default():
+            (again,) = tf.import_graph_def(message, return_elements=[f"{node.name}:0"])
+            with tf.Session() as session:
+                if found:
+                    assert session.run(again) == 1.0
+                else:
+                    with pytest.raises(tf.errors.OpError):
+                        session.run(again)
+    assert calls == [1]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import secrets
 import threading
 import weakref
 from collections.abc import Callable, Sequence
@@ -35,13 +36,16 @@ from stoker._src.graph.tapes import no_tapes
 from stoker._src.graph.tensor import Operation
 from stoker._src.ops.support.values import from_numpy, to_numpy
 
+_SECRET = secrets.token_hex(8)
+
 
 class _Function:
     """A registered function. Its users keep this object alive; the registry does not."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
-        self.token = f"pyfunc_{next(_numbers)}"
+        # A node from a file names a function of this process only if this process wrote it: nobody else knows the secret.
+        self.token = f"pyfunc_{next(_numbers)}_{_SECRET}"
 
 
 _numbers = itertools.count()
