@@ -1,1 +1,1 @@
-"""Graphs in and out: GraphDef, function libraries, meta graphs, other versions, control flow raised and lowered."""
+"""Import and export of graphs: GraphDefs, function libraries, meta graphs, compatibility between versions, and conversion of control flow."""

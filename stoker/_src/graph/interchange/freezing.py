@@ -1,8 +1,8 @@
-"""`convert_variables_to_constants`: a graph for inference, with the values of its variables inside.
+"""`convert_variables_to_constants`: makes an inference graph that holds the values of its variables as constants.
 
-A reference variable becomes a Const of the same name. A resource variable does too; then whatever took the handle takes the value:
+A reference variable becomes a Const of the same name, and so does a resource variable. Consumers of a resource handle then take the value:
 ReadVariableOp becomes Identity, ResourceGather becomes GatherV2, and functions that are called with the handle (branches and
-loop bodies) are copied with an argument of the variable's dtype in place of the resource.
+loop bodies) are copied, with an argument of the variable's dtype instead of the resource.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from stoker._src.graph.graph_util import extract_sub_graph, node_name
 
 _REFERENCES = ("Variable", "VariableV2")
 _PASSING = ("Identity",)
-# Attributes with the types of inputs and of outputs, and the functions called, of each op that calls functions.
+# For each op that calls functions: the attributes that hold its input types, its output types and the functions.
 _CALLS = {
     "If": ("Tin", None, ("then_branch", "else_branch")),
     "StatelessIf": ("Tin", None, ("then_branch", "else_branch")),
@@ -42,18 +42,18 @@ def convert_variables_to_constants(
     variable_names_whitelist: Iterable[str] | None = None,
     variable_names_blacklist: Iterable[str] | None = None,
 ) -> Any:
-    """The part of a graph that the outputs need, with variables replaced by constants of their values in `sess`.
+    """Extracts the subgraph that the outputs need and replaces variables with constants of their values in `sess`.
 
     Args:
         sess: the session that holds the variables.
         input_graph_def: a GraphDef, usually `sess.graph_def`.
-        output_node_names: names of the nodes to keep, with what they need.
+        output_node_names: names of the nodes to keep, together with their dependencies.
         variable_names_whitelist: only these variables are replaced (default: all).
-        variable_names_blacklist: these variables stay.
+        variable_names_blacklist: these variables are not replaced.
 
     Raises:
         AssertionError: an output is not in the graph.
-        ValueError: a resource variable is used by an op that cannot take a value instead.
+        ValueError: a resource variable is used by an op that cannot take a value instead of a handle.
     """
     graph = extract_sub_graph(input_graph_def, output_node_names)
     allowed = None if variable_names_whitelist is None else set(variable_names_whitelist)
@@ -71,7 +71,7 @@ def convert_variables_to_constants(
 
 
 def _read_of(graph: Any, node: Any) -> str:
-    """The tensor to fetch for a variable's value."""
+    """Returns the tensor to fetch for a variable's value."""
     if node.op in _REFERENCES:
         return f"{node.name}:0"
     handle = graph.get_tensor_by_name(f"{node.name}:0")
@@ -91,7 +91,7 @@ class _Freezer:
     def run(self) -> Any:
         self.result.versions.CopyFrom(self.graph.versions)
         self.result.library.CopyFrom(self.graph.library)
-        # Output of a node -> dtype of the value that stands where a handle stood.
+        # Maps the output of a node to the dtype of the value that replaces its handle.
         frozen: dict[str, int] = {}
         for node in self.graph.node:
             if node.name in self.values and node.op == "VarHandleOp":
@@ -105,7 +105,7 @@ class _Freezer:
         return self.result
 
     def _converted(self, node: Any, frozen: dict[str, int], output: Any) -> list[Any]:
-        """The nodes that replace `node`; `frozen` gains the outputs of it that are values in place of handles."""
+        """Returns the nodes that replace `node`, and adds to `frozen` its outputs that changed from handles to values."""
         copy = type(node)()
         copy.CopyFrom(node)
         if node.name in self.values and node.op in (*_REFERENCES, "VarHandleOp"):
@@ -136,7 +136,7 @@ class _Freezer:
 
     def _convert_call(self, copy: Any, node: Any, touched: dict[int, int], frozen: dict[str, int], output: Any) -> None:
         types_attr, results_attr, function_attrs = _CALLS[node.op]
-        # The first inputs of If and Case (the predicate, the branch) are not passed on.
+        # The first input of If and Case (the predicate or branch index) is not passed to the functions.
         shift = sum(1 for text in node.input if not text.startswith("^")) - len(node.attr[types_attr].list.type)
         arguments = {position - shift: dtype for position, dtype in touched.items()}
         for position, dtype in arguments.items():
@@ -155,7 +155,7 @@ class _Freezer:
                 shapes[position].unknown_rank = True
 
     def _function(self, name: str, arguments: dict[int, int]) -> str:
-        """A copy of a function whose `arguments` are values of those dtypes in place of handles; its name."""
+        """Copies a function so that `arguments` are values of the given dtypes instead of handles, and returns the copy's name."""
         key = (name, tuple(sorted(arguments.items())))
         if key in self.copies:
             return self.copies[key]
@@ -180,13 +180,13 @@ class _Freezer:
             text = copy.ret[arg.name]
             if _key(text) in frozen:
                 arg.type = frozen[_key(text)]
-        copy.attr.pop("_input_shapes", None)  # what it says of the handles is no longer so
+        copy.attr.pop("_input_shapes", None)  # the shapes recorded for handles no longer apply
         self.result.library.function.append(copy)
         return unique
 
 
 def _rename_reads(before: Any, after: Any) -> None:
-    """Inside functions an output is named by its op's argument: "value" of a ReadVariableOp is "output" of an Identity."""
+    """Renames outputs, which functions refer to by argument name: "value" of a ReadVariableOp is "output" of an Identity."""
     was = {node.name for node in before.node_def if node.op == "ReadVariableOp"}
     renamed = {
         f"{n.name}:value:0": f"{n.name}:output:0" for n in after.node_def if n.name in was and n.op == "Identity"
@@ -198,7 +198,7 @@ def _rename_reads(before: Any, after: Any) -> None:
 
 
 def _key(text: str) -> str:
-    """An input as `frozen` names it: output 0 of a node of a graph has no number."""
+    """Returns an input in the form that `frozen` uses as a key: output 0 of a graph node has no number."""
     return text.removesuffix(":0") if text.count(":") == 1 else text
 
 
@@ -223,7 +223,7 @@ def _as_array(value: Any, dtype: Any) -> Any:
 
 
 def _gather(node: Any, output: Any) -> list[Any]:
-    """GatherV2 along the first axis, with the Const that says so."""
+    """Returns a GatherV2 along the first axis, and the Const for that axis."""
     dtype, indices = node.attr["dtype"].type, node.attr["Tindices"].type
     batch_dims = node.attr["batch_dims"].i if "batch_dims" in node.attr else 0
     axis = type(node)(name=f"{node.name}/axis", op="Const", device=node.device)
@@ -242,7 +242,7 @@ def _gather(node: Any, output: Any) -> list[Any]:
 
 
 def _in_order(nodes: Any) -> list[Any]:
-    """The nodes, each after those of its inputs that are nodes (loops of 1.x graphs may stand anywhere)."""
+    """Sorts the nodes so that each follows those of its inputs that are nodes. Nodes of 1.x loops may be in any order."""
     sources = {node.name: [node_name(text) for text in node.input] for node in nodes}
     ordered: dict[str, None] = {}
     for start in sources:

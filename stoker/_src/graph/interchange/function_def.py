@@ -1,4 +1,4 @@
-"""Functions out to FunctionDef. (The way in is `function_library.py`.)"""
+"""Exports functions as FunctionDefs. `function_library.py` imports them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def function_refs(op: Any) -> list[FunctionRef]:
-    """The functions among an op's attributes."""
+    """Returns the function references among an op's attributes."""
     refs: list[FunctionRef] = []
     for value in op.attrs.values():
         if isinstance(value, FunctionRef):
@@ -28,13 +28,13 @@ def function_refs(op: Any) -> list[FunctionRef]:
 
 
 def referenced_functions(ops: Any, found: dict[str, Function] | None = None) -> dict[str, Function]:
-    """Every function that `ops` name, and that those functions' ops name in turn."""
+    """Returns every function that `ops` refer to, directly or through the ops of other functions."""
     found = {} if found is None else found
     for op in ops:
         for ref in function_refs(op):
             function = ref.target
             if function is not None and function.derived_from is not None:
-                function = function.derived_from  # what the attribute names
+                function = function.derived_from  # the attribute refers to the original function
             if function is not None and function.name not in found:
                 found[function.name] = function
                 referenced_functions(function.needed_ops(), found)
@@ -45,7 +45,7 @@ def referenced_functions(ops: Any, found: dict[str, Function] | None = None) -> 
 
 
 class _Names:
-    """Argument names as TensorFlow writes them: lower case, unique, apart from the names of nodes."""
+    """Argument names as TensorFlow writes them: lower case, unique, and different from the node names."""
 
     def __init__(self, taken: set[str]) -> None:
         self._taken = {name.lower() for name in taken}
@@ -62,7 +62,7 @@ class _Names:
 
 
 def function_def_of(function: Function) -> Any:
-    """The FunctionDef of a function: its body as far as outputs and control outputs need it."""
+    """Returns the FunctionDef of a function. The body holds only the nodes that outputs and control outputs need."""
     proto = FunctionDef()
     signature = proto.signature
     signature.name = function.name

@@ -1,7 +1,7 @@
-"""Functions in from a GraphDef's library. (The way out is `function_def.py`.)
+"""Imports functions from the library of a GraphDef. `function_def.py` exports them.
 
-A FunctionDef names values `node:output:index` (and arguments by name alone); a GraphDef `node:index`. Reading one rewrites its
-nodes to the GraphDef form, with a Placeholder for each argument, and imports them like any graph.
+A FunctionDef refers to values as `node:output:index`, and to arguments by name alone. A GraphDef uses `node:index`. The import rewrites the
+nodes to the GraphDef form, with a Placeholder for each argument, and then treats them like any other graph.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ from stoker._src.graph.tensor import Tensor
 
 
 class MalformedGraphError(InvalidArgumentError, ValueError):
-    """A GraphDef that makes no sense.
+    """Raised for an invalid GraphDef.
 
-    TensorFlow raises ValueError for what it sees when a graph is imported, InvalidArgumentError for what it sees when the
-    graph first runs; everything is seen on import here.
+    TensorFlow raises ValueError for errors it finds when a graph is imported, and InvalidArgumentError for those it finds when the
+    graph first runs. Stoker finds all of them on import, so this class is both.
     """
 
 
 class UnknownNameError(NotFoundError, ValueError):
-    """An op or a function of a GraphDef that nobody defined: TensorFlow 1 raises ValueError, TensorFlow 2 NotFoundError."""
+    """Raised for an op or function that is not defined. TensorFlow 1 raises ValueError for it, TensorFlow 2 NotFoundError."""
 
 
 def check_call(op: Any, function: Function) -> None:
-    """Refuses a call whose arguments are not the function's, as a file may hold.
+    """Checks that the arguments of a call match the function's. A file may hold a call that does not.
 
     Raises:
-        InvalidArgumentError: another number of arguments, or other dtypes.
+        InvalidArgumentError: the number of arguments or their dtypes differ.
     """
     count = len(op.definition.inputs[-1].dtypes(op.attrs))
     if count != len(function.inputs):
@@ -59,10 +59,10 @@ def check_call(op: Any, function: Function) -> None:
 
 
 def check_results(op: Any, function: Function) -> None:
-    """Refuses a node that expects other results than its function has.
+    """Checks that the results a node expects match its function's.
 
     Raises:
-        InvalidArgumentError: another number of results, or other dtypes.
+        InvalidArgumentError: the number of results or their dtypes differ.
     """
     found = [tensor.dtype.base_dtype for tensor in function.outputs]
     if op.definition.planning.calls == "loop" and op.attrs["cond"].target is function:
@@ -84,7 +84,7 @@ def check_results(op: Any, function: Function) -> None:
 
 
 class _Unread:
-    """A function of a library that no node has used: kept as it was read."""
+    """A library function that no node uses. It is kept in the form in which it was read."""
 
     def __init__(self, proto: Any) -> None:
         self.name = proto.signature.name
@@ -95,10 +95,10 @@ class _Unread:
 
 
 class Library:
-    """The functions of a FunctionDefLibrary by name; a body is built when a node first asks for it.
+    """The functions of a FunctionDefLibrary by name. A body is built when a node first refers to it.
 
-    `graph` keeps them, to write them out again. `import_nodes(graph, body, given, library)` is the importer of bodies: it
-    returns the object that knows the ops it made.
+    `graph` stores the functions for export. `import_nodes(graph, body, given, library)` imports a body and
+    returns the importer, which knows the ops that it created.
     """
 
     def __init__(self, graph: Graph, library: Any, import_nodes: Callable[..., Any]) -> None:
@@ -111,7 +111,7 @@ class Library:
                     None, None, f"Cannot add function '{name}' because an op with the same name already exists."
                 )
         self.gradients = {item.function_name: item.gradient_func for item in library.gradient}
-        self.bodies: dict[str, Body] = {}  # functions that 1.x control flow was raised to
+        self.bodies: dict[str, Body] = {}  # functions created from 1.x control flow
         self._built: dict[Any, Function] = {}
         self._building: list[str] = []
         for name, proto in self.protos.items():
@@ -121,22 +121,22 @@ class Library:
         return name in self.protos
 
     def resolve(self, ref: FunctionRef, *, is_call: bool) -> FunctionRef:
-        """The reference with the function it names; `is_call` as for `function`.
+        """Returns the reference with its function resolved. `is_call` has the same meaning as for `function`.
 
         Raises:
-            ValueError: no such function, or one that calls itself.
+            ValueError: the function does not exist, or it calls itself.
         """
         function = self.function(ref.name, ref.attrs, is_call=is_call)
         return FunctionRef(function.name, ref.attrs, function)
 
     def function(self, name: str, attrs: dict[str, Any], *, is_call: bool) -> Function:
-        """A function by its name.
+        """Returns the function of the given name.
 
         Args:
-            name: of the function.
-            attrs: what it is instantiated with.
-            is_call: whether an op calls it by its name. Everything in it that does something then runs, if it does not
-                say what should; of a branch or a loop's body TensorFlow runs what the outputs need.
+            name: the function's name.
+            attrs: the attributes to instantiate it with.
+            is_call: whether an op calls the function by name. All stateful ops in such a function run, unless the function
+                lists its control outputs. In a branch or loop body, TensorFlow runs only what the outputs need.
         """
         if name in self.bodies:
             if name not in self._built:
@@ -166,7 +166,7 @@ class Library:
         attrs = {**_attr_defaults(proto), **attrs}
         graph = FuncGraph(name, self.graph)
         body = GraphDef()
-        values: dict[str, str] = {}  # name in the FunctionDef -> name in the GraphDef
+        values: dict[str, str] = {}  # maps a name in the FunctionDef to one in the GraphDef
         arguments: list[str] = []
         for position, arg in enumerate(proto.signature.input_arg):
             kinds = _arg_dtypes(arg, attrs)
@@ -212,7 +212,7 @@ class Library:
         return Function(unique, graph, list(graph.inputs), outputs, controls)
 
     def _build_body(self, body: Body) -> Function:
-        """A function that the raising of 1.x control flow made."""
+        """Builds a function that was created from 1.x control flow."""
         graph = FuncGraph(body.name, self.graph)
         given: dict[str, Tensor] = {}
         for name, number, is_reference in body.arguments:
@@ -231,7 +231,7 @@ class Library:
         return made
 
     def output_types(self, node: Any) -> list[int]:
-        """The dtype numbers of a node's outputs."""
+        """Returns the dtype numbers of a node's outputs."""
         definition = find_definition(node.op)
         if definition is not None:
             attrs = {key: spec.default for key, spec in definition.attrs.items() if spec.default is not MISSING}
@@ -248,7 +248,7 @@ class Library:
         )
 
     def _is_ours(self, name: str) -> bool:
-        """Whether the graph knows no other function of this name; else the imported one is renamed."""
+        """Returns whether the graph's function of this name is the one being imported. If not, the imported one is renamed."""
         known = self.graph._functions.get(name)
         return isinstance(known, _Unread) and known.proto is self.protos[name]
 
@@ -303,10 +303,10 @@ MAX_COUNT = 1 << 20
 
 
 def check_counts(definition: Any, attrs: dict[str, Any]) -> None:
-    """Checks the numbers of tensors that list arguments stand for, before lists of that length are made.
+    """Checks the lengths of list arguments before lists of these lengths are created.
 
     Raises:
-        ValueError: a number below zero or beyond reason.
+        ValueError: a length is negative or unreasonably large.
     """
     for arg in (*definition.inputs, *definition.outputs):
         if arg.number_attr is not None and not 0 <= attrs.get(arg.number_attr, 0) <= MAX_COUNT:
@@ -355,7 +355,7 @@ def _note_imported_handle(tensor: Tensor, proto: Any, position: int) -> None:
 
 
 def _substitute(node: Any, attrs: dict[str, Any]) -> None:
-    """Attributes that stand for those the function is called with."""
+    """Replaces attribute placeholders with the attributes that the function is called with."""
     for key in list(node.attr):
         if node.attr[key].WhichOneof("value") == "placeholder":
             name = node.attr[key].placeholder
@@ -365,7 +365,7 @@ def _substitute(node: Any, attrs: dict[str, Any]) -> None:
 
 
 def is_stateful_signature(proto: Any) -> bool:
-    """Whether calling the function does something beyond its result."""
+    """Returns whether a call of the function has side effects."""
     if proto.signature.is_stateful:
         return True
     for node in proto.node_def:

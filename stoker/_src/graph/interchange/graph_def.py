@@ -1,4 +1,4 @@
-"""Graphs out to GraphDef. (The way in is `importer.py`.)"""
+"""Exports graphs as GraphDefs. `importer.py` imports them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def graph_def_of(graph: Graph, *, from_version: int | None = None, add_shapes: bool = False) -> Any:
-    """The GraphDef of `graph` (only nodes added since `from_version`), with its function library."""
+    """Returns the GraphDef of `graph`, or only of the nodes added since `from_version`, with its function library."""
     proto = GraphDef()
     proto.versions.producer = PRODUCER_VERSION
     names = {op.name for op in graph._ops}
@@ -46,7 +46,10 @@ def graph_def_of(graph: Graph, *, from_version: int | None = None, add_shapes: b
 
 
 def _keep_neighbours(node: Any, names: set[str]) -> None:
-    """Drops the wish to be beside nodes that are not in the graph (imported loops became functions): nobody could load it."""
+    """Drops colocation with nodes that are not in the graph, since such a GraphDef could not be loaded.
+
+    Nodes of imported loops can be missing because the loops became functions.
+    """
     groups = node.attr["_class"].list.s
     kept = [group for group in groups if not group.startswith(b"loc:@") or group[5:].decode() in names]
     if len(kept) == len(groups):

@@ -1,7 +1,7 @@
-"""`import_graph_def`: nodes of a GraphDef become ops of the current graph.
+"""`import_graph_def`: adds the nodes of a GraphDef to the current graph as ops.
 
-Everything in the message is untrusted: op types, attributes and inputs are checked against our definitions before a node is
-made, and nothing of it is ever executed or used as a Python name.
+The whole message is untrusted. Op types, attributes and inputs are checked against our definitions before a node is
+created, and no part of the message is ever executed or used as a Python name.
 """
 
 from __future__ import annotations
@@ -55,15 +55,15 @@ def import_graph_def(
 
     Args:
         graph_def: a GraphDef.
-        input_map: tensors to use in place of inputs of those names (`"x:0"`, `"^op"`).
+        input_map: maps names of inputs (`"x:0"`, `"^op"`) to the tensors that replace them.
         return_elements: names of operations and tensors of `graph_def` to return.
-        name: the prefix; "" for none.
-        op_dict: accepted and unused, as in TensorFlow.
-        producer_op_list: the producer's OpList: attributes it had defaults for and we do not know are dropped.
+        name: the prefix; "" for no prefix.
+        op_dict: accepted and ignored, as in TensorFlow.
+        producer_op_list: the producer's OpList. Unknown attributes that have their default value there are dropped.
 
     Raises:
         TypeError: arguments of the wrong type.
-        ValueError: the GraphDef does not make sense; the message says which node and why.
+        ValueError: the GraphDef is invalid; the message names the node and the reason.
     """
     if not isinstance(graph_def, GraphDef):
         graph_def = _as_graph_def(graph_def)
@@ -90,7 +90,7 @@ def import_graph_def(
         importer = Importer(graph, graph_def, _as_tensors(graph, input_map, prefix), producer_op_list, scope)
         importer.run()
         found = [importer.element(_text(element)) for element in return_elements or ()]
-    for controller in graph._controllers:  # every node waits, also where another one that it needs waits already
+    for controller in graph._controllers:  # applies to every node, even if one of its inputs already waits
         for op in importer.ops.values():
             op._add_control_inputs([other for other in controller.inputs if other is not op])
     missing = importer.not_in_graph_def()
@@ -104,10 +104,10 @@ def _text(name: str | bytes) -> str:
 
 
 def _as_tensors(graph: Graph, input_map: dict[Any, Any], prefix: str) -> dict[str, Any]:
-    """The map with tensors (or operations, for control inputs) as its values.
+    """Returns the map with its values converted to tensors, or operations for control inputs.
 
     Raises:
-        ValueError: other values, and no scope for the constants they would become.
+        ValueError: a value must become a constant, but there is no scope to create it in.
     """
     if all(isinstance(value, (Tensor, Operation)) for value in input_map.values()):
         return {_text(key): value for key, value in input_map.items()}
@@ -124,7 +124,7 @@ def _as_tensors(graph: Graph, input_map: dict[Any, Any], prefix: str) -> dict[st
 
 
 def _as_graph_def(message: Any) -> Any:
-    """A GraphDef of another protobuf package (TensorFlow's own, in the same process)."""
+    """Converts a GraphDef of another protobuf package, such as TensorFlow's own in the same process."""
     if not hasattr(message, "SerializeToString"):
         raise TypeError("graph_def must be a GraphDef proto.")
     return GraphDef.FromString(message.SerializeToString())
@@ -135,10 +135,10 @@ _LARGEST_INDEX = (1 << 31) - 1
 
 
 def split_input(text: str) -> tuple[str, int]:
-    """`"x:1"` -> ("x", 1), `"^x"` -> ("x", -1).
+    """Splits the name of an input: `"x:1"` -> ("x", 1), `"^x"` -> ("x", -1).
 
     Raises:
-        ValueError: not the form of an input.
+        ValueError: the text is not a valid input name.
     """
     if text.startswith("^"):
         return text[1:], -1
@@ -149,7 +149,7 @@ def split_input(text: str) -> tuple[str, int]:
 
 
 def _import_body(graph: Graph, body: Any, given: dict[str, Tensor], library: Library) -> Importer:
-    """Adds the nodes of a function's body to its graph, in which `given` are the arguments."""
+    """Adds the nodes of a function's body to its graph; `given` holds the arguments."""
     with graph.as_default():
         importer = Importer(graph, body, given, None, "", library)
         importer.run()
@@ -157,7 +157,7 @@ def _import_body(graph: Graph, body: Any, given: dict[str, Tensor], library: Lib
 
 
 class Importer:
-    """One import: checks every node, orders them, makes the ops."""
+    """A single import: checks all nodes, sorts them and creates the ops."""
 
     def __init__(
         self,
@@ -168,7 +168,7 @@ class Importer:
         scope: str,
         library: Library | None = None,
     ) -> None:
-        self.library = library  # given when the nodes are a function's body
+        self.library = library  # set when the nodes are the body of a function
         self.is_body = library is not None
         self.graph, self.graph_def, self.scope = graph, graph_def, scope
         self.input_map: dict[str, Any] = {}
@@ -200,10 +200,10 @@ class Importer:
                 raise MalformedGraphError(None, None, f"Node '{node.name}' (op {node.op}): {message}") from error
 
     def _check_nodes(self) -> None:
-        """Checks names, and that inputs are well-formed and there.
+        """Checks the names of nodes, and that inputs are well-formed and exist.
 
         Raises:
-            ValueError: a bad name, two nodes of one name, or an input that cannot be.
+            ValueError: a name is invalid or used twice, or an input is invalid.
         """
         names = set()
         for node in self.graph_def.node:
@@ -229,13 +229,13 @@ class Importer:
                 raise ValueError(f"Node '{node.name}' (op {node.op}): it has too few inputs ({data}).")
 
     def _check_places(self, node: Any, names: set[str]) -> None:
-        """Checks the device of a node and the nodes it wants to be beside."""
+        """Checks the device of a node and the nodes that it is colocated with."""
         if node.device:
             try:
                 DeviceSpec.from_string(node.device)
             except ValueError as error:
                 raise ValueError(f"Node '{node.name}': {node.device!r:.200} is no device ({error}).") from None
-        if self.is_body or "_class" not in node.attr:  # what a body is beside may be outside of it
+        if self.is_body or "_class" not in node.attr:  # a body may be colocated with nodes outside it
             return
         if node.attr["_class"].WhichOneof("value") not in (None, "list"):
             raise MalformedGraphError(None, None, f"Node '{node.name}': attribute _class must be a list of strings.")
@@ -247,11 +247,11 @@ class Importer:
                 )
 
     def _replaced(self, text: str) -> Any:
-        """What the caller put in the place of an input, or None."""
+        """Returns the caller's replacement for an input, or None."""
         return self.input_map.get(text if text.startswith("^") else text.removesuffix(":0"))
 
     def _in_order(self) -> list[Any]:
-        """The nodes, each after its inputs.
+        """Sorts the nodes so that each follows its inputs.
 
         Raises:
             ValueError: there is a cycle.
@@ -267,7 +267,7 @@ class Importer:
             waiting[node.name] = len(sources)
             for source in sources:
                 followers.setdefault(source, []).append(node.name)
-        # Of the nodes whose inputs are there, always the one that was written first: a sorted GraphDef keeps its order.
+        # Among the nodes whose inputs are ready, take the one that was written first, so that a sorted GraphDef keeps its order.
         place = {name: i for i, name in enumerate(nodes)}
         names = list(nodes)
         ready = [i for i, name in enumerate(names) if waiting[name] == 0]
@@ -324,7 +324,7 @@ class Importer:
         return op
 
     def _call(self, node: Any) -> tuple[OpDefinition, dict[str, Any]]:
-        """A node whose op is a function of the library (as 1.x wrote calls) becomes an op that calls it."""
+        """Converts a node whose op is a library function, which is how 1.x writes calls, to an op that calls the function."""
         assert self.library is not None
         given = {key: from_attr_value(value) for key, value in node.attr.items() if not key.startswith("_")}
         function = self.library.function(node.op, given, is_call=True)
@@ -410,7 +410,7 @@ class Importer:
                 raise ValueError(f"Input '{arg.name}' must be a reference, but {tensor.name} is not one.")
 
     def not_in_graph_def(self) -> list[str]:
-        """What the caller mapped that no node had as an input and that is no output of any."""
+        """Returns the names in the caller's map that are neither an input nor an output of any node."""
         missing = []
         for key in self.unused:
             source, index = split_input(key)
@@ -431,17 +431,17 @@ class Importer:
 
 
 def _states_shapes(key: str, proto: Any) -> bool:
-    """Whether an attribute is the list of the outputs' shapes that a writer adds when it is asked to."""
+    """Returns whether an attribute is the optional list of output shapes that the writer added."""
     if key != "_output_shapes" or proto is None or proto.WhichOneof("value") != "list":
         return False
     return len(proto.list.shape) > 0 or not proto.list.ListFields()
 
 
 def _take_shapes(op: Operation, shapes: Any) -> None:
-    """Makes the static shapes as precise as the writer knew them.
+    """Refines the static shapes with those that the writer recorded.
 
     Raises:
-        ValueError: shapes for too few outputs, or one that cannot be.
+        ValueError: there are too few shapes, or one of them is incompatible.
     """
     if len(shapes) < len(op.outputs):
         raise ValueError(
@@ -453,7 +453,7 @@ def _take_shapes(op: Operation, shapes: Any) -> None:
 
 
 def _is_handle(tensor: Any) -> bool:
-    """Whether it stands for a stack, an array, a queue and the like: TensorFlow says [2] of the shapes of many of them."""
+    """Returns whether a tensor is a handle of a stack, array, queue or similar. TensorFlow records the shape [2] for many of them."""
     dtype = tensor.dtype
     return dtype.base_dtype is dtypes.resource or (
         dtype.is_ref and dtype.base_dtype is dtypes.string and tensor.op.type not in ("Variable", "VariableV2")
@@ -461,7 +461,7 @@ def _is_handle(tensor: Any) -> bool:
 
 
 def _is_default_like(proto: Any) -> bool:
-    """Attributes of a newer producer that change nothing: false, zero, empty."""
+    """Returns whether an attribute of a newer producer has no effect: it is false, zero or empty."""
     which = proto.WhichOneof("value")
     if which in ("b", "i", "f", "s"):
         return not getattr(proto, which)

@@ -1,7 +1,7 @@
-"""If and While ops written as Switch, Merge, Enter and their kin, where a branch or a body updates a reference variable.
+"""Converts If and While ops to Switch, Merge, Enter and related ops where a branch or a body updates a reference variable.
 
-A function of TensorFlow takes no reference, so what assigns to a variable of 1.x inside of a branch can be written in the older
-form of control flow alone. `raise_control_flow.py` is the way back.
+Functions in TensorFlow cannot take references, so an assignment to a 1.x variable inside a branch can only be expressed with the older
+control flow ops. `raise_control_flow.py` does the reverse.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ _LOOPS = ("While", "StatelessWhile")
 
 
 def takes_references(op: Operation) -> bool:
-    """Whether the op would have to hand a reference to a function."""
+    """Returns whether the op would have to pass a reference to a function."""
     return op.type in (*_BRANCHES, *_LOOPS) and any(tensor.dtype._is_ref_dtype for tensor in op._inputs)
 
 
 @dataclass
 class _Place:
-    """Where nodes are written: what their names start with, what makes them run, and how tensors are spelled there."""
+    """The context in which nodes are written: their name prefix, the control input that makes them run, and the names of tensors."""
 
     prefix: str
     pivot: str | None
@@ -44,11 +44,11 @@ class _Place:
 
 
 class Lowering:
-    """Writes ops of a graph that take references, their branches and bodies among its own nodes.
+    """Writes ops that take references as nodes of the graph, with their branches and bodies inlined.
 
     Attributes:
-        inlined: ops of functions that were written as nodes; functions that those name are still needed.
-        renamed: spellings of outputs of the ops in the graph, and what stands for them.
+        inlined: ops of functions that were inlined; functions that they refer to are still needed.
+        renamed: maps the name of an output in the graph to the name that replaces it.
     """
 
     def __init__(self, node_def_of: Callable[[Operation], Any], names: set[str]) -> None:
@@ -58,7 +58,7 @@ class Lowering:
         self.renamed: dict[str, str] = {}
 
     def nodes_of(self, op: Operation) -> list[Any]:
-        """The nodes that stand for an op of the graph."""
+        """Returns the nodes that replace an op of the graph."""
         self._nodes, place = [], _Place("", None)
         self._lower(op, place)
         for tensor in op.outputs:
@@ -68,7 +68,9 @@ class Lowering:
     def _lower(self, op: Operation, place: _Place) -> None:
         name = place.prefix + op.name
         written = self._branches(op, place, name) if op.type in _BRANCHES else self._loop(op, place, name)
-        self._node(name, "NoOp", [f"^{each}" for each in written], unique=False)  # who waits for the op waits for this
+        self._node(
+            name, "NoOp", [f"^{each}" for each in written], unique=False
+        )  # consumers that wait for the op wait for this node
         place.ops[op] = name
 
     def _node(self, name: str, op: str, inputs: list[str], T: Any = None, unique: bool = True, **attrs: Any) -> str:
@@ -86,7 +88,7 @@ class Lowering:
         return name
 
     def _body(self, function: Function, place: _Place) -> list[str]:
-        """Writes the ops of a function, whose inputs `place` knows; what its end has to wait for."""
+        """Writes the ops of a function whose inputs are known to `place`, and returns what the end of the function must wait for."""
         inputs = {tensor.op for tensor in function.inputs}
         for op in function.needed_ops():
             if op in inputs:

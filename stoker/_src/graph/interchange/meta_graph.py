@@ -1,6 +1,6 @@
-"""MetaGraphDefs: a graph together with its collections, the ops that it uses and how to save its variables.
+"""MetaGraphDefs: a graph with its collections, the ops that it uses, and the information needed to save its variables.
 
-What items of a collection become in a file is registered by those who define them (`register_proto_function`); names of
+A module that defines collection items registers their conversion to messages with `register_proto_function`. Names of
 tensors and operations, numbers and strings need no registration.
 """
 
@@ -45,16 +45,16 @@ _NO_PROTO = _Proto(None, None, None)
 def register_proto_function(
     collection_name: str, proto_type: Any = None, to_proto: Any = None, from_proto: Any = None
 ) -> None:
-    """Registers how items of a collection become messages and come back.
+    """Registers the conversion of a collection's items to and from messages.
 
     Args:
-        collection_name: the collection.
+        collection_name: the name of the collection.
         proto_type: the message's class.
-        to_proto: from an item and `export_scope` to a message; None for an item outside of that scope.
-        from_proto: from a message and `import_scope` to an item.
+        to_proto: converts an item and `export_scope` to a message, or to None for an item outside that scope.
+        from_proto: converts a message and `import_scope` to an item.
 
     Raises:
-        TypeError: something that is no function.
+        TypeError: an argument is not callable.
     """
     for label, function in (("to_proto", to_proto), ("from_proto", from_proto)):
         if function is not None and not callable(function):
@@ -63,7 +63,7 @@ def register_proto_function(
 
 
 def proto_functions(collection_name: str) -> _Proto:
-    """What was registered for a collection: (message class, to_proto, from_proto), each None if nothing was."""
+    """Returns (message class, to_proto, from_proto) of a collection; each is None if it is not registered."""
     return _PROTO_FUNCTIONS.get(collection_name, _NO_PROTO)
 
 
@@ -71,12 +71,12 @@ def proto_functions(collection_name: str) -> _Proto:
 
 
 def in_scope(name: str, scope: str | None) -> bool:
-    """Whether a node, or a control input of it, lies in a name scope."""
+    """Returns whether a node or control input is in a name scope."""
     return not scope or name.lstrip("^").startswith(scope.rstrip("/") + "/")
 
 
 def strip_name_scope(name: str, export_scope: str | None) -> str:
-    """The name without the scope at its start (also behind `^` and `loc:@`)."""
+    """Removes the scope from the start of a name, which may follow `^` or `loc:@`."""
     if not export_scope:
         return name
     start = _mark_of(name)
@@ -84,7 +84,7 @@ def strip_name_scope(name: str, export_scope: str | None) -> str:
 
 
 def prepend_name_scope(name: str, import_scope: str | None) -> str:
-    """The name inside of a scope (also behind `^` and `loc:@`)."""
+    """Adds a scope to the start of a name, which may follow `^` or `loc:@`."""
     if not import_scope:
         return name
     start = _mark_of(name)
@@ -96,7 +96,7 @@ def _mark_of(name: str) -> str:
 
 
 def _cut_out(graph_def: Any, scope: str, unbound: list[str]) -> Any:
-    """The nodes of a scope with their names inside of it; inputs from outside get names that say so."""
+    """Extracts the nodes of a scope, without the scope in their names. A name prefix marks inputs from outside it as unbound."""
     inside = GraphDef(versions=graph_def.versions)
     inside.library.CopyFrom(graph_def.library)
     for node in graph_def.node:
@@ -144,25 +144,25 @@ def export_scoped_meta_graph(
     meta_info_def: Any = None,
     collection_list: Iterable[str] | None = None,
 ) -> Any:
-    """The MetaGraphDef of a graph, or of one of its name scopes; written to a file too if there is a name for it.
+    """Returns the MetaGraphDef of a graph or of one of its name scopes, and writes it to a file if `filename` is given.
 
     Args:
-        filename: where to write it.
-        graph_def: what to write in the place of the graph's own nodes.
+        filename: the file to write.
+        graph_def: the GraphDef to write instead of the graph's own.
         graph: the graph (default: the current one).
-        export_scope: a name scope; its name is left off.
-        as_text: write text rather than bytes.
-        unbound_inputs_col_name: the collection that gets the inputs from outside of the scope.
-        clear_devices: leave out where nodes run.
+        export_scope: the name scope to export; it is removed from the names.
+        as_text: write the text format instead of the binary one.
+        unbound_inputs_col_name: the collection that receives the inputs from outside the scope.
+        clear_devices: omit the devices of nodes.
         saver_def: how to save the variables.
-        clear_extraneous_savers: leave out the ops and entries of all savers but that one.
-        strip_default_attrs: leave out attributes that have their defaults.
-        save_debug_info: write the lines that made the nodes to a second file, which ends in `.debug`.
-        meta_info_def: information to start from.
+        clear_extraneous_savers: omit the ops and collection entries of all other savers.
+        strip_default_attrs: omit attributes that have their default values.
+        save_debug_info: also write the source lines that created the nodes, to a file that ends in `.debug`.
+        meta_info_def: the MetaInfoDef to start from.
         collection_list: the collections to write (default: all).
 
     Raises:
-        TypeError: `graph_def` is none.
+        TypeError: `graph_def` is not a GraphDef.
         ValueError: the message would be larger than 2 GB.
     """
     graph = graph or context.get_default_graph()
@@ -211,7 +211,7 @@ def export_scoped_meta_graph(
 
 
 def _other_savers(graph: Graph, saver_def: Any) -> set[str]:
-    """The scopes of the ops of all savers but one: those of the graph's save ops."""
+    """Returns the scopes of the ops of all other savers, found through the graph's save ops."""
     own = saver_def.filename_tensor_name.rpartition("/")[0] if saver_def is not None else None
     scopes = {op.name.rpartition("/")[0] for op in graph.get_operations() if op.type in ("SaveV2", "SaveSlices")}
     return {scope for scope in scopes if scope and scope != own}
@@ -228,7 +228,7 @@ def _strip_defaults(graph_def: Any) -> None:
 
 
 def _ops_of(graph_def: Any) -> Any:
-    """The definitions of the ops that a graph and its functions use, by name."""
+    """Returns the definitions of the ops that a graph and its functions use, by name."""
     used = {node.op for node in graph_def.node}
     used.update(node.op for function in graph_def.library.function for node in function.node_def)
     definitions = (find_definition(name) for name in sorted(used))
@@ -253,7 +253,7 @@ def _add_collection(meta: Any, graph: Graph, key: str, scope: str | None, only_s
             elif kind == "bytes_list":
                 items = [item.encode() if isinstance(item, str) else item for item in items]
         if items:
-            getattr(CollectionDef(), kind).value.extend(items)  # raises before the message has a part of them
+            getattr(CollectionDef(), kind).value.extend(items)  # raises before the message is modified
             getattr(meta.collection_def[key], kind).value.extend(items)
     except (AttributeError, TypeError, ValueError) as error:
         tf_logging.warning(
@@ -275,7 +275,7 @@ def _kind_of(item: Any) -> str:
 
 
 def _debug_info(graph: Graph, scope: str | None) -> Any:
-    """Which lines of the user's program made each node."""
+    """Returns the lines of the user's program that created each node."""
     info = GraphDebugInfo()
     files: dict[str, int] = {}
     for op in graph.get_operations():
@@ -293,10 +293,10 @@ def _debug_info(graph: Graph, scope: str | None) -> Any:
 
 
 def read_meta_graph_file(filename: Any) -> Any:
-    """The MetaGraphDef of a file, in bytes or text.
+    """Reads a MetaGraphDef from a binary or text file.
 
     Raises:
-        OSError: there is no such file, or it is none.
+        OSError: the file does not exist or is not a MetaGraphDef.
     """
     path = path_text(filename)
     if not gfile.exists(path):
@@ -326,23 +326,23 @@ def import_scoped_meta_graph(
 
     Args:
         meta_graph_or_file: the message, or the file that holds it.
-        clear_devices: leave out where nodes run.
-        graph: where to (default: the current graph).
-        import_scope: the name scope that all names get.
-        input_map: tensors for inputs, by name; those from outside of an exported scope need one.
-        unbound_inputs_col_name: the collection that names those inputs.
-        restore_collections_predicate: which collections, by name, to add to.
+        clear_devices: omit the devices of nodes.
+        graph: the target graph (default: the current graph).
+        import_scope: the name scope to add to all names.
+        input_map: tensors for inputs, by name. Inputs from outside an exported scope require one.
+        unbound_inputs_col_name: the collection that lists these inputs.
+        restore_collections_predicate: a function of a collection's name that returns whether to restore it.
         return_elements: names of operations and tensors to return.
 
     Returns:
-        The message, the scope that the names got in fact, and the elements.
+        The message, the actual name scope of the imported nodes, and the elements.
 
     Raises:
         ValueError: an input from outside is not in `input_map`.
     """
     if isinstance(meta_graph_or_file, MetaGraphDef):
         meta = meta_graph_or_file
-    elif hasattr(meta_graph_or_file, "SerializeToString"):  # of another protobuf package
+    elif hasattr(meta_graph_or_file, "SerializeToString"):  # a message of another protobuf package
         meta = MetaGraphDef.FromString(meta_graph_or_file.SerializeToString())
     else:
         meta = read_meta_graph_file(meta_graph_or_file)

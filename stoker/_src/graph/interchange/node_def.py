@@ -1,4 +1,4 @@
-"""One node as a NodeDef, and the type of its op as an OpDef."""
+"""Conversion of a node to a NodeDef, and of an op type to an OpDef."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from stoker._src.graph.signature import Arg
 if TYPE_CHECKING:
     from stoker._src.graph.tensor import Operation
 
-# GraphDefs say they were written by this version: the newest that TensorFlow 1.15 knows.
+# The producer version that GraphDefs declare: the newest that TensorFlow 1.15 knows.
 PRODUCER_VERSION = 134
 _NONE: frozenset[str] = frozenset()
-# Of TensorFlow 2, refused by 1.15, and no value depends on them: hints that a product is part of a gradient, and that an
-# assignment checks the variable's shape.
+# Attributes of TensorFlow 2 that 1.15 rejects. They do not affect values: one marks a product as part of a gradient, the other
+# makes an assignment check the variable's shape.
 _HINTS = frozenset({"grad_a", "grad_b", "grad_x", "grad_y", "validate_shape"})
 
 
@@ -43,7 +43,7 @@ def node_def_of(op: Operation) -> Any:
 
 
 def op_def_of(definition: OpDefinition) -> Any:
-    """TensorFlow's description of an op type."""
+    """Returns TensorFlow's description of an op type."""
     proto = OpDef(name=definition.name)
     for args, target in ((definition.inputs, proto.input_arg), (definition.outputs, proto.output_arg)):
         for arg in args:

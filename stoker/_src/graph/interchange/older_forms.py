@@ -1,4 +1,4 @@
-"""Nodes as TensorFlow 1.15 can read them, where it lacks an op or an attribute that younger versions have."""
+"""Rewrites nodes for TensorFlow 1.15 where it lacks an op or an attribute of later versions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Operation
 
 _GROWS = "resize_if_index_out_of_bounds"
-# Ops that differ from the older ones in how they align several diagonals, and which input says which diagonals.
+# Ops that differ from the older ones in the alignment of several diagonals, with the index of the input that selects the diagonals.
 _DIAGONALS = {
     "MatrixDiagV3": ("MatrixDiagV2", 1),
     "MatrixDiagPartV3": ("MatrixDiagPartV2", 1),
@@ -20,7 +20,7 @@ _DIAGONALS = {
 
 
 def in_older_form(node: Any, op: Operation, in_function: bool) -> list[Any]:
-    """The nodes that say the same as `node`, that of `op`, which comes last; `in_function` chooses the spelling of inputs."""
+    """Returns nodes equivalent to `node`, the node of `op`; the last one replaces it. `in_function` selects the format of input names."""
     if node.op in _DIAGONALS:
         _as_one_diagonal(node, op)
     elif node.op == "TensorListSetItem" and _GROWS in node.attr and node.attr[_GROWS].b:
@@ -31,7 +31,7 @@ def in_older_form(node: Any, op: Operation, in_function: bool) -> list[Any]:
 
 
 class _Before:
-    """Nodes that are written before another one, under its name."""
+    """Nodes that are inserted before another one, under its name."""
 
     def __init__(self, node: Any, in_function: bool) -> None:
         self._node, self._in_function = node, in_function
@@ -64,7 +64,7 @@ def _as_one_diagonal(node: Any, op: Operation) -> None:
 
 
 def _grown_first(node: Any, in_function: bool) -> list[Any]:
-    """An item set in a list that was given room for it before."""
+    """Sets an item of a list after the list is resized to hold it."""
     before = _Before(node, in_function)
     handle, index = node.input[:2]
     end = before.add("end", "AddV2", [index, before.number("one", 1)], T=dtypes.int32)
@@ -76,7 +76,7 @@ def _grown_first(node: Any, in_function: bool) -> list[Any]:
 
 
 def _summed_rows(node: Any, in_function: bool) -> list[Any]:
-    """The gradient of sums of rows: each row looked up gets its segment's, and what gets several adds up."""
+    """The gradient of sums of rows: each looked-up row receives the gradient of its segment, and contributions to the same row are added."""
     before = _Before(node, in_function)
     gradient, indices, segments, count, *waits = node.input
     element, places = node.attr["T"].type, node.attr["Tidx"].type

@@ -1,9 +1,9 @@
-"""1.x control flow in a GraphDef, raised to functions: loops of Enter/Merge/Switch/NextIteration/Exit become While nodes, branches
+"""Converts 1.x control flow in a GraphDef to functions: loops of Enter/Merge/Switch/NextIteration/Exit become While nodes, branches
 of Switch/Merge become If nodes.
 
-Loops come first, the innermost before those around it: a frame's nodes become the bodies of a While's two functions. What is
-left of Switch and Merge belongs to branches, in the graph and in every body: nodes that depend on one side of a Switch move into
-that side's function. Exit and Merge nodes stay as Identity nodes of the same names, so that programs find them.
+Loops are converted first, from the innermost outwards: a frame's nodes become the bodies of the While's two functions. The
+remaining Switch and Merge nodes, in the graph and in every body, belong to branches. Nodes that depend on one side of a Switch move into
+that side's function. Exit and Merge nodes are kept as Identity nodes of the same names, so that programs can still find them.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ CONTROL_FLOW = frozenset((*_ENTER, *_EXIT, *_NEXT, *_SWITCH, *_MERGE, "LoopCond"
 
 @dataclass
 class Body:
-    """A function in GraphDef form: nodes that name each other and the arguments; outputs by name."""
+    """A function in GraphDef form. Its nodes refer to each other and to the arguments by name, as do the outputs."""
 
     name: str
     arguments: list[tuple[str, int, bool]] = field(default_factory=list)  # name, dtype number, is a reference
     nodes: list[Any] = field(default_factory=list)
     outputs: list[str] = field(default_factory=list)
-    controls: list[str] = field(default_factory=list)  # nodes that run whatever is returned
-    variables: int = 0  # arguments before those that are from outside and stay as they are
+    controls: list[str] = field(default_factory=list)  # nodes that run regardless of the outputs
+    variables: int = 0  # number of loop variables; the arguments after them are loop-invariant
 
 
 def split(text: str) -> tuple[str, int]:
-    """`"x:1"` -> ("x", 1); `"^x"` -> ("x", -1)."""
+    """Splits the name of an input: `"x:1"` -> ("x", 1); `"^x"` -> ("x", -1)."""
     if text.startswith("^"):
         return text[1:], -1
     node, _, index = text.partition(":")
@@ -51,12 +51,12 @@ OutputTypes = Callable[[Any], list[int]]
 
 
 def raise_control_flow(graph_def: Any, bodies: dict[str, Body], output_types: OutputTypes) -> Any:
-    """`graph_def` without 1.x control flow; the functions it needs are added to `bodies`.
+    """Returns `graph_def` without 1.x control flow, and adds the functions that it needs to `bodies`.
 
-    `output_types(node)` gives the dtype numbers of a node's outputs.
+    `output_types(node)` returns the dtype numbers of a node's outputs.
 
     Raises:
-        ValueError: the control flow is malformed, or of a form that programs cannot make.
+        ValueError: the control flow is malformed, or has a form that no TensorFlow API produces.
     """
     if not any(node.op in CONTROL_FLOW for node in graph_def.node):
         return graph_def
@@ -132,7 +132,7 @@ def _unique(name: str, taken: Any) -> str:
 
 
 class _Frames:
-    """Which loop each node is in: the frame its inputs are in, which Enter goes into and Exit leaves."""
+    """The loop that each node is in. A node is in the frame of its inputs; Enter enters a frame and Exit leaves it."""
 
     def __init__(self, nodes: dict[str, Any]) -> None:
         self.of: dict[str, str] = {}
@@ -167,10 +167,10 @@ class _Frames:
 
 
 def topological(nodes: dict[str, Any]) -> list[str]:
-    """Names in an order in which inputs come first; the back edge of a loop (NextIteration to Merge) does not count.
+    """Returns the names in topological order, ignoring the back edges of loops (NextIteration to Merge).
 
     Raises:
-        ValueError: there is another cycle, or an input is missing.
+        ValueError: there is any other cycle, or an input is missing.
     """
     waiting: dict[str, int] = {}
     followers: dict[str, list[str]] = {}
@@ -179,7 +179,7 @@ def topological(nodes: dict[str, Any]) -> list[str]:
         for text in node.input:
             source = split(text)[0]
             if source not in nodes:
-                continue  # an argument, or a tensor that the program maps in
+                continue  # an argument, or a tensor from the input map
             if not (node.op in _MERGE and nodes[source].op in _NEXT):
                 sources.add(source)
         waiting[name] = len(sources)
@@ -198,7 +198,7 @@ def topological(nodes: dict[str, Any]) -> list[str]:
 
 
 class _Loop:
-    """The parts of one frame: loop variables first, then what the loop only reads."""
+    """The parts of a frame: loop variables first, then the values that the loop only reads."""
 
     def __init__(self, frame: str, inside: dict[str, Any], nodes: dict[str, Any]) -> None:
         self.frame, self.inside = frame, inside
@@ -243,7 +243,7 @@ class _Loop:
         return self.names[self.count :]
 
     def after(self, name: str) -> list[Any]:
-        """Exit nodes as identities of the While's outputs, with what stands between a Switch and its Exit."""
+        """Converts Exit nodes to identities of the While's outputs, including the nodes between a Switch and its Exit."""
         found: dict[str, Any] = {}
         stack = []
         for node in self.exits:
@@ -279,7 +279,7 @@ class _Loop:
         return list(found.values())
 
     def fill(self, body: Body, outputs: list[str], values: dict[str, str], controls: Sequence[str] = ()) -> None:
-        """Puts what `outputs` and `controls` need into `body`; `values` names the arguments for boundary nodes."""
+        """Adds the nodes that `outputs` and `controls` need to `body`; `values` maps boundary nodes to arguments."""
         for name, enter in zip(self.names, self.enters):
             body.arguments.append((name, enter.attr["T"].type, enter.op == "RefEnter"))
         found: dict[str, Any] = {}
@@ -319,10 +319,10 @@ class _Loop:
 
 
 class _Branches:
-    """Switch and Merge nodes of one graph or body, raised to If nodes.
+    """Converts the Switch and Merge nodes of a graph or body to If nodes.
 
-    `state[node]` says on which side of which predicates a node is: predicate -> 0 or 1. It is worked out once; nodes keep
-    theirs as others around them are replaced.
+    `state[node]` maps each predicate that a node depends on to its side, 0 or 1. It is computed once, and nodes keep
+    their state when nodes around them are replaced.
     """
 
     def __init__(
@@ -337,7 +337,9 @@ class _Branches:
         self.output_types = output_types
         self.keep: list[str] = []
         self.state: dict[str, dict[str, int]] = {}
-        self.predicates: dict[str, tuple[str, int]] = {}  # Merge -> its predicate, and which input is the true side
+        self.predicates: dict[
+            str, tuple[str, int]
+        ] = {}  # Merge -> its predicate and the index of the true side's input
 
     def run(self) -> dict[str, Any]:
         if not any(node.op in _SWITCH or node.op in _MERGE for node in self.nodes.values()):
@@ -361,7 +363,7 @@ class _Branches:
         return self.output_types(node)[index]
 
     def _root(self, text: str) -> str:
-        """The tensor that a predicate is, looking through identities."""
+        """Returns the tensor behind a predicate, looking through identities."""
         while True:
             source, index = split(text)
             node = self.nodes.get(source)
@@ -379,7 +381,7 @@ class _Branches:
             for text in node.input:
                 source, index = split(text)
                 found = self.nodes.get(source)
-                if found is None or node.op == "ControlTrigger":  # which runs whatever side was taken
+                if found is None or node.op == "ControlTrigger":  # a ControlTrigger runs whichever side is taken
                     continue
                 state.update(self.state[source])
                 if found.op in _SWITCH and index >= 0:
@@ -397,14 +399,14 @@ class _Branches:
         return state
 
     def _merged(self, node: Any) -> dict[str, int]:
-        """The state after a Merge. Its predicate, and which input is which side, are noted in `predicates`."""
+        """Returns the state after a Merge, and records its predicate and the sides of its inputs in `predicates`."""
         data = [text for text in node.input if not text.startswith("^")]
         states = [self._input_state(text) for text in data]
         if len(states) != 2:
             raise ValueError(f"Node '{node.name}': a Merge of {len(states)} inputs is neither a branch nor a loop.")
         apart = [p for p in states[0] if p in states[1] and states[0][p] != states[1][p]]
         if not apart:
-            # Gradients also merge what one side computes with a constant for the other: the shape of a looked-up table.
+            # Gradients also merge a value that one side computes with a constant for the other, such as the shape of a looked-up table.
             sided = [(k, p) for k in (0, 1) for p in states[k] if p not in states[1 - k]]
             for k, predicate in sided[-1:]:
                 states[1 - k] = {**states[k], predicate: 1 - states[k][predicate]}
@@ -416,7 +418,7 @@ class _Branches:
         return {p: side for p, side in states[0].items() if states[1].get(p) == side}
 
     def _assume(self, predicate: str, side: int) -> None:
-        """Takes `predicate` for settled: a body returns what is only there on one side (its loop is in that branch)."""
+        """Treats `predicate` as decided, for a body that returns a value of one side only because its loop is in that branch."""
         for node in self.nodes.values():
             for position, text in enumerate(node.input):
                 source, index = split(text)
@@ -429,7 +431,7 @@ class _Branches:
                 del state[predicate]
 
     def _prune(self) -> None:
-        """Forgets nodes on one side of a predicate that lead to no Merge: left over, they would seem to need others."""
+        """Removes one-sided nodes that lead to no Merge; otherwise they would seem to need values of other nodes."""
         reached: set[str] = set()
         stack = [
             name
@@ -444,7 +446,7 @@ class _Branches:
         self.nodes = {name: node for name, node in self.nodes.items() if name in reached}
 
     def _next_group(self) -> tuple[str, list[Any]] | None:
-        """Merges that one If can stand for: of one predicate in one state, none depending on another."""
+        """Returns the Merges that a single If can replace: they have the same predicate and state and do not depend on each other."""
         merges = [self.nodes[name] for name in topological(self.nodes) if self.nodes[name].op in _MERGE]
         if not merges:
             return None
@@ -516,7 +518,7 @@ class _Branches:
         self._redirect(extra_at, name)
 
     def _triggered(self, predicate: str, side: int, merges: list[Any]) -> list[str]:
-        """Nodes of one side that nothing but a ControlTrigger waits for: 1.x loops push on stacks like that."""
+        """Returns nodes of one side that only a ControlTrigger waits for. 1.x loops push on stacks in this way."""
         wanted = {**self.state[merges[0].name], predicate: side}
         names = {merge.name for merge in merges}
         found = [split(text)[0] for node in self.nodes.values() if node.op == "ControlTrigger" for text in node.input]
@@ -531,7 +533,7 @@ class _Branches:
         return on if side else 1 - on
 
     def _used_later(self, branches: list[_Branch], merges: list[Any], predicate: str) -> list[tuple[str, int, int]]:
-        """Values inside of the branches that other nodes on the same side use (gradients do)."""
+        """Returns values inside the branches that other nodes on the same side use, as gradients do."""
         members = [branch.members for branch in branches]
         ours = {merge.name for merge in merges}
         found: dict[str, tuple[str, int, int]] = {}
@@ -557,7 +559,7 @@ class _Branches:
                 if (source, index) in moved:
                     text = _joined(name, moved[source, index])
                 elif index < 0 and source not in self.nodes:
-                    text = "^" + name  # it waited for something inside of a branch
+                    text = "^" + name  # the node waited for a node inside a branch
                 inputs.append(text)
             del node.input[:]
             node.input.extend(
@@ -565,7 +567,7 @@ class _Branches:
             )
 
     def _drop_dead(self) -> None:
-        """What is left on one side of a predicate and reaches no Merge cannot be asked for, nor can what needs it."""
+        """Removes one-sided nodes that reach no Merge, and nodes that depend on them: they cannot be fetched."""
         gone = {n for n in self.nodes if self.state.get(n)} | {n.name for n in self.nodes.values() if n.op in _SWITCH}
         gone -= {name for name in self.keep if self.nodes.get(name) is not None and self.nodes[name].op not in _SWITCH}
         for name in topological(self.nodes):
@@ -602,7 +604,7 @@ def _after_merge(merge: Any, name: str, position: int, index_position: int | Non
 
 
 class _Branch:
-    """One side of an If: the nodes it takes over, and what they take from outside."""
+    """One side of an If: the nodes that move into it, and the tensors that they take from outside."""
 
     def __init__(self, owner: _Branches, predicate: str, side: int, outputs: list[str], name: str) -> None:
         self.owner = owner
@@ -612,7 +614,7 @@ class _Branch:
         self.dtypes: dict[str, tuple[int, bool]] = {}
         self.body = Body(_unique(name.replace("/", "_"), owner.bodies))
         self._predicate, self._side = predicate, side
-        self._links: dict[str, str] = {}  # name of a tensor as nodes use it -> tensor from outside
+        self._links: dict[str, str] = {}  # name of a tensor as nodes use it -> the outside tensor
         for text in outputs:
             self._take(text)
         self.body.outputs.extend(outputs)
@@ -677,7 +679,7 @@ class _Branch:
         self.body.outputs.append(node.name)
 
     def finish(self, captured: list[str], dtypes: dict[str, tuple[int, bool]]) -> None:
-        """Settles the arguments, which both sides share, and rewrites the nodes to use them."""
+        """Fixes the arguments, which both sides share, and rewrites the nodes to use them."""
         names = {text: f"captured_{i}" for i, text in enumerate(captured)}
         self.body.arguments = [(names[text], *dtypes[text]) for text in captured]
         for name in sorted(self.members):

@@ -41,7 +41,7 @@ _HEXADECIMAL = re.compile(rb"[+-]?0x[0-9a-f]*\.?[0-9a-f]*(?:p[+-]?[0-9]+)?", re.
 
 
 def _parser(kind: DType) -> Callable[[bytes], Any]:
-    """The function from text to a number of a kind; it raises ValueError for other text."""
+    """The function that converts text to a number of a dtype. It raises ValueError for invalid text."""
     if kind.is_integer:
         form = _UNSIGNED if kind.is_unsigned else _INTEGER
         low, high = kind.limits
@@ -139,7 +139,7 @@ def _formatted(
     size = "" if width < 0 else str(width)
     digits = "" if precision < 0 else f".{precision}"
     if is_text:
-        if width < 0:  # then a precision is not looked at either
+        if width < 0:  # a precision is then ignored too
             return each(lambda text: text, input)
         form = f"%{'-' if flags == '-' else ''}{size}{digits}s"
         return each(lambda text: (form % text.decode("latin-1")).encode("latin-1"), input)
@@ -151,7 +151,7 @@ def _formatted(
 
 
 def _c_text(form: str, value: Any) -> str:
-    """`form % value` as C prints it, which shows the sign of a NaN and puts no zeros before what is no number."""
+    """Formats `value` as C does: with the sign of a NaN, and without zero padding of NaN and infinity."""
     if numbers.isfinite(value):
         return form % value
     form = form.replace("%0", "%")
@@ -195,7 +195,7 @@ STRING_FORMAT = define(
 
 
 def _shown(value: Any, kind: DType) -> str:
-    """One element as TensorFlow prints it: as few digits as spell it, and strings as they stand in C."""
+    """Formats one element as TensorFlow prints it: floats with the fewest digits that identify them, strings with C escapes."""
     if isinstance(value, bytes):
         return f'"{string_text(value)}"'
     if kind.is_floating:
@@ -206,8 +206,8 @@ def _shown(value: Any, kind: DType) -> str:
 
 
 def summarized(array_: np.ndarray, kind: DType, summarize: int, indent: int = 0) -> str:
-    """An array as TensorFlow prints it: the first and last `summarize` of every dimension (all for -1)."""
-    if kind.is_complex:  # which TensorFlow does not spell
+    """Formats an array as TensorFlow prints it: the first and last `summarize` elements of every dimension (all for -1)."""
+    if kind.is_complex:  # TensorFlow prints question marks for these
         text = question_marks(array_.size, summarize)
         return f"[{text}]" if array_.ndim else text
     if kind is dtypes.bool_ and summarize == 0:
@@ -230,7 +230,7 @@ def summarized(array_: np.ndarray, kind: DType, summarize: int, indent: int = 0)
 
 
 def _pieces(template: str, placeholder: str, count: int) -> list[str]:
-    """What stands around the placeholders."""
+    """Splits the template at its placeholders."""
     pieces = template.split(placeholder) if placeholder else [""] * (len(template) + 2)
     if len(pieces) - 1 != count:
         raise InvalidArgumentError(

@@ -44,7 +44,7 @@ def print_kernel(input: Any, data: list[Any], *, message: str, first_n: int, sum
 
 
 def _write(stream: Any, text: bytes) -> None:
-    """Writes to standard output or error, as it is what is no UTF-8, where the stream takes bytes."""
+    """Writes to standard output or error. Invalid UTF-8 is written as raw bytes if the stream has a byte buffer, else escaped."""
     try:
         stream.write(text.decode())
     except UnicodeDecodeError:
@@ -121,7 +121,7 @@ def _stream(output_stream: Any) -> str:
     if output_stream is None or output_stream is sys.stderr or output_stream is sys.__stderr__:
         return "stderr"
     name = getattr(output_stream, "__name__", "")
-    if callable(output_stream) and name in ("info", "warning", "warn", "error"):  # tf.logging.info and its like
+    if callable(output_stream) and name in ("info", "warning", "warn", "error"):  # a tf.logging function
         return f"log({'warning' if name == 'warn' else name})"
     if isinstance(output_stream, str) and (
         output_stream in ("stdout", "stderr", *_LEVELS) or output_stream.startswith("file://")
@@ -134,7 +134,7 @@ def _stream(output_stream: Any) -> str:
 
 
 class _Template:
-    """Nested values as text in which `mark` stands where a tensor's value goes."""
+    """Formats nested values as text, with `mark` in place of each tensor's value."""
 
     def __init__(self, mark: str) -> None:
         self.mark = mark
@@ -167,7 +167,7 @@ class _Template:
 
 
 def _mark(inputs: Any, sep: str) -> str:
-    """A placeholder that is no part of the text around it."""
+    """A placeholder that does not occur in the text."""
     text, mark = repr(inputs) + sep, "{}"
     while mark in text:
         mark = f"<{mark}>"

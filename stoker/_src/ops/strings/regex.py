@@ -11,7 +11,7 @@ import re2
 
 from stoker._src.base.errors import InvalidArgumentError
 
-# A character of UTF-8, or one byte that belongs to none.
+# One UTF-8 character, or one invalid byte.
 _CHARACTER = re.compile(
     rb"[\x00-\x7f]|[\xc2-\xdf][\x80-\xbf]|\xe0[\xa0-\xbf][\x80-\xbf]|[\xe1-\xef][\x80-\xbf]{2}"
     rb"|\xf0[\x90-\xbf][\x80-\xbf]{2}|[\xf1-\xf3][\x80-\xbf]{3}|\xf4[\x80-\x8f][\x80-\xbf]{2}|.",
@@ -22,16 +22,16 @@ _REFERENCE = re.compile(rb"\\([0-9\\])")
 
 def _options() -> re2.Options:
     options = re2.Options()
-    options.log_errors = False  # a refused pattern is an exception, not also a line on stderr
+    options.log_errors = False  # an invalid pattern raises an exception; RE2 need not log it as well
     return options
 
 
 @functools.lru_cache(maxsize=256)
 def compiled(pattern: bytes) -> Any:
-    """The compiled form of a pattern: it matches bytes, read as UTF-8.
+    """Compiles a pattern that matches bytes, decoded as UTF-8.
 
     Raises:
-        InvalidArgumentError: RE2 refuses the pattern.
+        InvalidArgumentError: RE2 rejects the pattern.
     """
     try:
         return re2.compile(pattern, _options())
@@ -64,7 +64,7 @@ def rewritten(pattern: bytes, rewrite: bytes, replace_global: bool) -> Callable[
 
 
 def _parsed(rewrite: bytes) -> tuple[list[bytes], list[int], bool]:
-    """The literal parts of a rewrite, the groups between them, and whether that is all of it."""
+    """Parses a rewrite into literal parts, the groups between them, and whether it is valid to the end."""
     literals, references = [b""], []
     at = 0
     while at < len(rewrite):
@@ -88,12 +88,12 @@ def _parsed(rewrite: bytes) -> tuple[list[bytes], list[int], bool]:
 def _replaced(pattern: Any, text: bytes, rewrite: Callable[[Any], bytes], replace_global: bool) -> bytes:
     """RE2's Replace and GlobalReplace."""
     parts: list[bytes] = []
-    copied = 0  # how much of the text is in `parts`
+    copied = 0  # the length of the text already in `parts`
     for match in pattern.finditer(text):
         start, end = match.span()
         if (
             start == end and replace_global
-        ):  # behind an empty match, the iterator goes on otherwise than RE2's replacing does
+        ):  # after an empty match, the iterator continues differently from RE2's GlobalReplace
             return _replaced_with_empty_matches(pattern, text, rewrite)
         parts += (text[copied:start], rewrite(match))
         copied = end
@@ -106,7 +106,7 @@ def _replaced(pattern: Any, text: bytes, rewrite: Callable[[Any], bytes], replac
 
 
 def _replaced_with_empty_matches(pattern: Any, text: bytes, rewrite: Callable[[Any], bytes]) -> bytes:
-    """RE2's GlobalReplace: an empty match right behind another match is passed over, a character at a time."""
+    """RE2's GlobalReplace: skips an empty match directly after another match, one character at a time."""
     parts: list[bytes] = []
     copied = 0
     previous = -1  # the end of the last match

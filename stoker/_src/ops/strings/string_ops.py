@@ -33,7 +33,7 @@ def as_bytes(value: Any) -> bytes:
 
 
 def each(function: Callable[[bytes], Any], strings: np.ndarray) -> np.ndarray:
-    """`function` of every string, in the same shape."""
+    """Applies `function` to every string and keeps the shape."""
     result = np.empty(strings.size, dtype=object)
     result[:] = [function(item) for item in strings.reshape(-1).tolist()] if strings.size else []
     return result.reshape(strings.shape)
@@ -51,7 +51,7 @@ def _elementwise(signature: str, function: Callable[[bytes], Any], **attrs: Any)
 
 
 def utf8_starts(text: bytes) -> list[int]:
-    """Where the characters of UTF-8 text begin: every byte that does not continue one."""
+    """The offsets at which the characters of UTF-8 text start: all bytes except continuation bytes."""
     return [i for i, byte in enumerate(text) if byte & 0xC0 != 0x80]
 
 
@@ -114,7 +114,7 @@ def reduce_join_kernel(inputs: np.ndarray, reduction_indices: Any, *, keep_dims:
     if not chosen:
         return inputs.copy()
     kept = [axis for axis in range(rank) if axis not in chosen]
-    # The order of the axes is the order of joining: the first one given runs fastest.
+    # The axes are joined in the given order: the first one varies fastest.
     sizes = [int(np.prod([inputs.shape[i] for i in part])) for part in (kept, chosen)]
     rows = inputs.transpose(*kept, *reversed(chosen)).reshape(sizes)
     glue = as_bytes(separator)
@@ -130,7 +130,7 @@ REDUCE_JOIN.shape(reductions.reduced_shape, values=["reduction_indices"])
 
 
 def _join_axes(inputs: Tensor, axis: Any) -> Any:
-    """All dimensions by default, joined in the order of the elements."""
+    """The axes to join; by default all of them, in the order of the elements."""
     if axis is not None:
         return axis
     rank = inputs.static_shape.rank
@@ -236,7 +236,7 @@ STRING_SPLIT_V2 = define(
 
 
 def _sparse_rows(rows: list[list[bytes]]) -> tuple[torch.Tensor, np.ndarray, torch.Tensor]:
-    """Rows of strings as the three parts of a sparse matrix."""
+    """Converts rows of strings to the three components of a sparse matrix."""
     lengths = np.array([len(row) for row in rows], dtype=np.int64)
     flat = [item for row in rows for item in row]
     values = np.empty(len(flat), dtype=object)
@@ -255,7 +255,7 @@ def string_split_kernel(input: np.ndarray, delimiter: np.ndarray, *, skip_empty:
     if delimiter.ndim:
         raise InvalidArgumentError(None, None, f"delimiter must be a scalar, got shape: {Shape(delimiter.shape)}")
     marks: bytes = delimiter.item()
-    if not marks:  # every byte by itself
+    if not marks:  # without delimiters, split into single bytes
         return _sparse_rows([[bytes([byte]) for byte in item] for item in input.tolist()])
     if len(marks) == 1:
         rows = [item.split(marks) if item else [] for item in input.tolist()]
@@ -276,12 +276,12 @@ def string_split_v2_kernel(input: np.ndarray, sep: np.ndarray, *, maxsplit: int)
     mark = sep[()] or None
     if mark is None and maxsplit >= 0:
         return _sparse_rows([_first_words(item, maxsplit) for item in input.tolist()])
-    # Python's own split gives TensorFlow's results: runs of white space, or every occurrence of the separator.
+    # Python's split gives TensorFlow's results for runs of white space and for every occurrence of a separator.
     return _sparse_rows([item.split(mark, maxsplit) for item in input.tolist()])
 
 
 def _first_words(text: bytes, count: int) -> list[bytes]:
-    """Up to `count` words and then the rest, also where that is empty; all as it is for no words."""
+    """Splits off up to `count` words, followed by the rest even if it is empty. Returns the text unchanged if `count` is 0."""
     if not count:
         return [text]
     words = text.split(None, count)
@@ -341,7 +341,7 @@ def regex_full_match_kernel(input: np.ndarray, pattern: np.ndarray) -> torch.Ten
 def regex_replace(
     input: Any, pattern: Any, rewrite: Any, replace_global: bool = True, name: str | None = None
 ) -> Tensor:
-    r"""Matches of `pattern` (RE2 syntax) replaced by `rewrite`, in which `\1` stands for group 1 and `\0` for the match."""
+    r"""Replaces matches of `pattern` (RE2 syntax) by `rewrite`, in which `\1` stands for group 1 and `\0` for the match."""
     if isinstance(pattern, (str, bytes)) and isinstance(rewrite, (str, bytes)):
         return STATIC_REGEX_REPLACE(input, pattern=pattern, rewrite=rewrite, replace_global=replace_global, name=name)
     return REGEX_REPLACE(input, pattern, rewrite, replace_global=replace_global, name=name)

@@ -37,7 +37,7 @@ def _codec(encoding: str) -> str:
 
 
 class _Reader:
-    """Reads code points with the byte each starts at, and does with bad bytes what `errors` says."""
+    """Reads code points and their byte offsets, and handles invalid bytes as `errors` requires."""
 
     def __init__(self, encoding: str, errors: str, replacement_char: int, replace_control_characters: bool) -> None:
         self.codec, self.errors = _codec(encoding), errors
@@ -48,7 +48,7 @@ class _Reader:
         self.replacement, self.controls = replacement_char, replace_control_characters
 
     def read(self, text: bytes) -> tuple[list[int], list[int]]:
-        """Code points and where each starts."""
+        """The code points and the offset of each."""
         points: list[int] = []
         starts: list[int] = []
         position = 0

@@ -1,7 +1,7 @@
-"""The script of every code point, as the numbers of ICU (and ISO 15924's list) have it.
+"""The script of every code point, numbered as in ICU (UScriptCode).
 
-The table was made by asking TensorFlow 2.21's `unicode_script` for every code point: the lengths of runs (uint32), then the
-script of each run (uint8), compressed.
+The table was made by calling TensorFlow 2.21's `unicode_script` for every code point. It has the lengths of runs (uint32),
+then the script of each run (uint8), compressed.
 """
 
 import base64
@@ -44,14 +44,14 @@ _TABLE = (
 
 @functools.cache
 def runs() -> tuple[np.ndarray, np.ndarray]:
-    """Where each run of code points of one script starts, and its script."""
+    """The first code point of each run of one script, and its script."""
     data = zlib.decompress(base64.b85decode(_TABLE))
     steps = np.frombuffer(data, "<u4", RUNS)
     return np.cumsum(steps), np.frombuffer(data, "<u1", RUNS, 4 * RUNS).astype(np.int32)
 
 
 def scripts_of(code_points: np.ndarray) -> np.ndarray:
-    """The script of each code point, -1 for numbers that are none."""
+    """The script of each code point, -1 for invalid ones."""
     starts, scripts = runs()
     found = scripts[np.searchsorted(starts, code_points, side="right") - 1]
     return np.where((code_points >= 0) & (code_points < 0x110000), found, np.int32(-1)).astype(np.int32)

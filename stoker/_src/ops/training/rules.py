@@ -1,11 +1,12 @@
-"""The update rules of all of TensorFlow's training ops. See `training.py` for how a rule becomes ops.
+"""The update rules of all of TensorFlow's training ops. See `updates.py` for how a rule becomes ops.
 
-Every rule is element by element on lists of tensors (`torch._foreach_*`), changes the variables in place and leaves the
-gradients alone. g is the gradient, everything else is named as TensorFlow names the op's inputs. Rules that take a small difference of
-large numbers multiply and add in two calls: TensorFlow rounds between them, `addcmul` and `alpha=` do not.
+Every rule works element by element on lists of tensors (`torch._foreach_*`). It updates the variables in place and does not
+modify the gradients. In the formulas g is the gradient; the other names are those of TensorFlow's op inputs. Rules that compute a
+small difference of large numbers multiply and add in two calls, because TensorFlow rounds in between. `addcmul` and `alpha=`
+do not round there.
 """
 
-# The multi-tensor functions of torch that optimizers are made of all start with an underscore.
+# All of torch's multi-tensor functions for optimizers start with an underscore.
 # pyright: reportPrivateImportUsage=false
 
 from __future__ import annotations
@@ -20,14 +21,14 @@ from stoker._src.ops.training.updates import Tensors, update
 
 native = extension("stoker._src.ops.native.updates")
 
-# A step count at which beta^t is 0: torch's fused Adam then makes no bias correction of its own.
+# With this step count beta^t is 0, so torch's fused Adam applies no bias correction.
 _NO_CORRECTION = 1e30
 _FUSED = (torch.float32, torch.float64)
 _NARROW = (torch.float16, torch.bfloat16)
 
 
 def _fusable(var: Tensors, grad: Tensors) -> bool:
-    """Torch's fused optimizers take real tensors of one dtype and device, and go through memory as it lies."""
+    """Whether torch's fused optimizers can be used: they require contiguous real tensors of one dtype and device."""
     first = var[0]
     if first.dtype not in _FUSED:
         return False
@@ -38,13 +39,13 @@ def _fusable(var: Tensors, grad: Tensors) -> bool:
 
 
 def _in_one_pass(var: Tensors, grad: Tensors) -> bool:
-    """Whether there are native loops for these variables: float32 on the CPU."""
+    """Whether the native loops support these variables: contiguous float32 tensors on the CPU."""
     first = var[0]
     return native is not None and first.dtype is torch.float32 and first.device.type == "cpu" and _fusable(var, grad)
 
 
 def _add_products(target: Tensors, left: Tensors, right: Tensors, factor: float = 1.0) -> None:
-    """target += left * right * factor; numbers of 16 bits are rounded after every operation, as TensorFlow's are."""
+    """target += left * right * factor. 16-bit floats are rounded after every operation, as in TensorFlow."""
     if target[0].dtype in _NARROW:
         products = torch._foreach_mul(left, right)
         torch._foreach_add_(target, torch._foreach_mul(products, _rounded(factor, target)))
@@ -53,7 +54,7 @@ def _add_products(target: Tensors, left: Tensors, right: Tensors, factor: float 
 
 
 def _add_quotients(target: Tensors, above: Tensors, below: Tensors, factor: float) -> None:
-    """target += above * factor / below, rounded likewise."""
+    """target += above * factor / below. 16-bit floats are rounded after every operation, as in TensorFlow."""
     if target[0].dtype in _NARROW:
         quotients = torch._foreach_mul(above, factor)
         torch._foreach_div_(quotients, below)
@@ -63,7 +64,7 @@ def _add_quotients(target: Tensors, above: Tensors, below: Tensors, factor: floa
 
 
 def _rounded(number: Any, like: Tensors) -> Any:
-    """`number` in the dtype of a variable: TensorFlow computes with hyperparameters in that."""
+    """Rounds `number` to the dtype of a variable, because TensorFlow computes with hyperparameters in that dtype."""
     return torch.tensor(number, dtype=like[0].dtype).item()
 
 
@@ -97,7 +98,7 @@ def _shrink(values: Tensors, amount: float) -> None:
 def _momentum(
     var: Tensors, accum: Tensors, lr: float, grad: Tensors, momentum: float, *, use_nesterov: bool, rows: bool = False
 ) -> None:
-    # The fused form adds before it multiplies by the rate, which an infinite one would show.
+    # The fused form adds before it multiplies by the rate. With an infinite rate the results would differ.
     if momentum and _fusable(var, grad) and math.isfinite(lr):
         torch._fused_sgd_(
             var, grad, accum, weight_decay=0.0, momentum=momentum, lr=lr, dampening=0.0, nesterov=use_nesterov,
@@ -126,7 +127,7 @@ def _momentum_rows(
 
 @update("Momentum(var, accum; lr, grad, momentum)", sparse=_momentum_rows, use_nesterov=False)
 def MOMENTUM(var: Tensors, accum: Tensors, lr: float, grad: Tensors, momentum: float, *, use_nesterov: bool) -> None:
-    """accum = momentum * accum + g;  var -= lr * accum, or with Nesterov's look ahead lr * (g + momentum * accum)"""
+    """accum = momentum * accum + g;  var -= lr * accum, or with Nesterov momentum lr * (g + momentum * accum)"""
     _momentum(var, accum, lr, grad, momentum, use_nesterov=use_nesterov)
 
 
@@ -134,7 +135,7 @@ def MOMENTUM(var: Tensors, accum: Tensors, lr: float, grad: Tensors, momentum: f
 def KERAS_MOMENTUM(
     var: Tensors, accum: Tensors, lr: float, grad: Tensors, momentum: float, *, use_nesterov: bool
 ) -> None:
-    """accum = momentum * accum - lr * g;  var += accum, or with Nesterov's look ahead momentum * accum - lr * g"""
+    """accum = momentum * accum - lr * g;  var += accum, or with Nesterov momentum momentum * accum - lr * g"""
     torch._foreach_mul_(accum, momentum)
     torch._foreach_add_(accum, grad, alpha=-lr)
     if use_nesterov:
@@ -150,12 +151,14 @@ def KERAS_MOMENTUM(
 
 def _adagrad(var: Tensors, accum: Tensors, lr: float, grad: Tensors, *, update_slots: bool, rows: bool = False) -> None:
     if update_slots and var[0].device.type == "cpu" and _fusable(var, grad):
-        steps = [torch.ones(())] * len(var)  # without decay of the learning rate the step counts for nothing
+        steps = [torch.ones(())] * len(var)  # the step only matters with learning rate decay
         torch._fused_adagrad_(var, grad, accum, steps, lr=lr, lr_decay=0.0, weight_decay=0.0, eps=0.0, maximize=False)
         return
     if update_slots:
         _add_products(accum, grad, grad)
-    if var[0].dtype not in _NARROW or (rows and var[0].numel() == len(var[0])):  # TensorFlow divides rows of one number
+    if var[0].dtype not in _NARROW or (
+        rows and var[0].numel() == len(var[0])
+    ):  # TensorFlow divides if a row has one element
         _add_quotients(var, grad, list(torch._foreach_sqrt(accum)), -lr)
     else:
         products = torch._foreach_mul(grad, lr)
@@ -164,7 +167,7 @@ def _adagrad(var: Tensors, accum: Tensors, lr: float, grad: Tensors, *, update_s
 
 
 def _inverse_roots(values: Tensors, *, rows: bool) -> Tensors:
-    """1 / sqrt(values) in 16 bits: the root of rows is rounded by itself."""
+    """1 / sqrt(values) for 16-bit floats. For rows, the square root is rounded before the division."""
     if rows:
         return list(torch._foreach_reciprocal(torch._foreach_sqrt(values)))
     return [value.float().rsqrt_().to(value.dtype) for value in values]
@@ -224,7 +227,7 @@ def _adagrad_da_rows(
     l2: float,
     global_step: int,
 ) -> None:
-    """The same with both sides divided by lr * t, so that there is nothing at t = 0."""
+    """As ADAGRAD_DA, but numerator and denominator are divided by lr * t, so the result is not finite at t = 0."""
     torch._foreach_add_(gradient_accumulator, grad)
     torch._foreach_addcmul_(gradient_squared_accumulator, grad, grad)
     below = torch._foreach_sqrt(gradient_squared_accumulator)
@@ -314,9 +317,9 @@ def _mean_squares(ms: Tensors, rho: float, grad: Tensors) -> None:
 
 
 def _mean_squares_by_difference(ms: Tensors, rho: float, grad: Tensors) -> None:
-    """ms += (1 - rho) * (g^2 - ms): what TensorFlow does with whole variables.
+    """ms += (1 - rho) * (g^2 - ms): TensorFlow's formula for whole variables.
 
-    Where the old value counts for little, small squares lose digits to it; elsewhere both forms are equally good.
+    If the old value has little weight, this form loses digits of small squares. Otherwise both forms are equally accurate.
     """
     if abs(rho) >= 0.5 and ms[0].dtype not in _NARROW:
         _mean_squares(ms, rho, grad)
@@ -396,11 +399,11 @@ def CENTERED_RMS_PROP(
     epsilon: float,
     grad: Tensors,
 ) -> None:
-    """As RMSProp with mg = rho * mg + (1 - rho) * g, dividing by sqrt(ms - mg^2 + epsilon)
+    """As RMSProp with mg = rho * mg + (1 - rho) * g, dividing by sqrt(ms - mg^2 + epsilon).
 
-    The difference may lose most of its digits, so that all that goes into it is rounded where TensorFlow rounds: whole
-    variables move by (1 - rho) times what they are apart, rows are decayed and added to, and epsilon is added before the
-    square is taken off.
+    The difference may lose most of its digits, so every operation is rounded where TensorFlow rounds it. For whole variables,
+    the averages move by (1 - rho) times the difference. For rows, the averages are decayed and then added to. Epsilon is added
+    before the square is subtracted.
     """
     for average, target in ((ms, torch._foreach_mul(grad, grad)), (mg, grad)):
         _move_towards(average, target, _rounded(1 - rho, ms))
@@ -418,7 +421,7 @@ def _decay_towards(average: Tensors, rho: float, target: Tensors) -> None:
 
 
 def _move_towards(average: Tensors, target: Any, factor: float) -> None:
-    """average += (target - average) * factor, each operation rounded by itself: TensorFlow's running means."""
+    """average += (target - average) * factor, rounded after each operation, as TensorFlow computes running means."""
     steps = torch._foreach_sub(target, average)
     torch._foreach_mul_(steps, factor)
     torch._foreach_add_(average, steps)
@@ -430,7 +433,7 @@ def _moments(m: Tensors, v: Tensors, beta1: float, beta2: float, grad: Tensors) 
 
 
 def _corrected(lr: Any, beta1_power: Any, beta2_power: Any, like: Tensors) -> Any:
-    """lr * sqrt(1 - beta2^t) / (1 - beta1^t), as IEEE arithmetic gives it where a power is 1 or more."""
+    """lr * sqrt(1 - beta2^t) / (1 - beta1^t), with IEEE results (infinity or NaN) where a power is 1 or more."""
     if like[0].dtype in _FUSED:
         root = math.sqrt(1 - beta2_power) if beta2_power <= 1 else math.nan
         return lr * root * math.inf if beta1_power == 1 else lr * root / (1 - beta1_power)
@@ -460,9 +463,9 @@ def ADAM(
     """m = beta1 * m + (1 - beta1) * g;  v = beta2 * v + (1 - beta2) * g^2;
     var -= lr * sqrt(1 - beta2_power) / (1 - beta1_power) * m / (sqrt(v) + epsilon)
 
-    With Nesterov's look ahead beta1 * m + (1 - beta1) * g stands in place of m.
+    With Nesterov momentum, m is replaced by beta1 * m + (1 - beta1) * g in the last formula.
     """
-    # Below a half, TensorFlow's way to average loses digits of what it averages, and torch's does not.
+    # For betas below one half, TensorFlow's formula for the averages loses digits and torch's does not, so results would differ.
     fused = not use_nesterov and _fusable(var, grad) and 0.5 < beta1 < 1 and 0.5 <= beta2 < 1
     if fused and isinstance(beta1_power, torch.Tensor) and beta1_power.dtype is torch.float32:
         rate: Any = lr * (1 - beta2_power) ** 0.5 / (1 - beta1_power)
@@ -470,7 +473,7 @@ def ADAM(
         power1, power2 = (p.item() if isinstance(p, torch.Tensor) else p for p in (beta1_power, beta2_power))
         rate = _corrected(lr, power1, power2, var)
     if fused:
-        # Its own bias correction being none, torch's formula is var -= rate * m / (sqrt(v) + epsilon).
+        # Without a bias correction, torch's formula is var -= rate * m / (sqrt(v) + epsilon).
         steps = [torch.full((), _NO_CORRECTION, device=var[0].device)] * len(var)
         torch._fused_adam_(
             var, grad, m, v, [], steps,
@@ -512,7 +515,7 @@ def ADAM_WITH_AMSGRAD(
     epsilon: float,
     grad: Tensors,
 ) -> None:
-    """As Adam, dividing by sqrt(vhat) + epsilon with vhat = max(vhat, v)"""
+    """As Adam, dividing by sqrt(vhat) + epsilon with vhat = max(vhat, v)."""
     _moments(m, v, beta1, beta2, grad)
     _raise_to(vhat, v)
     _step_back(var, m, _corrected(lr, beta1_power, beta2_power, var), vhat, epsilon)
@@ -540,7 +543,7 @@ def ADA_MAX(
 
 
 def _raise_to(values: Tensors, others: Tensors) -> None:
-    """values = max(values, others), where a NaN of others counts for nothing, as in TensorFlow."""
+    """values = max(values, others). A NaN in `others` is ignored, as in TensorFlow."""
     for value, other in zip(values, others):
         torch.where(value < other, other, value, out=value)
 
@@ -586,7 +589,7 @@ def POWER_SIGN(
 
 
 def _powers(values: Tensors, lr_power: float) -> Tensors:
-    """values^-lr_power; square roots rounded exactly, which torch's of float32 on a CPU are not."""
+    """values^-lr_power. Square roots are correctly rounded, unlike torch's float32 square roots on the CPU."""
     if lr_power == -0.5:
         if values[0].dtype is torch.float32 and values[0].device.type == "cpu":
             return [value.double().sqrt_().float() for value in values]
@@ -610,9 +613,9 @@ def _ftrl(
     """n = accum + g^2;  s = (n^-p - accum^-p) / lr;  linear += g + 2 * l2_shrinkage * var - s * var;
     var = (sign(linear) * l1 - linear) / (n^-p / lr + 2 * l2) where |linear| > l1, else 0;  accum = n
 
-    With `multiply_linear_by_lr` the linear slot holds lr times that. Where |linear| is just above l1 the variable is a small
-    difference of large numbers: each operation is rounded by itself, in TensorFlow's order. Where linear is NaN, rows become
-    NaN and whole variables 0, as there.
+    With `multiply_linear_by_lr` the linear slot is multiplied by lr. If |linear| is just above l1, the variable is a small
+    difference of large numbers, so each operation is rounded separately, in TensorFlow's order. As in TensorFlow, a NaN in
+    `linear` makes rows NaN and elements of whole variables 0.
     """
     scale, divide = (lr, 1.0) if multiply_linear_by_lr else (1.0, lr)
     if lr_power == -0.5 and _in_one_pass(var, grad):

@@ -1,6 +1,6 @@
 """Stochastic dual coordinate ascent for linear models (Shalev-Shwartz and Zhang, 2013), with L1 and L2 regularization.
 
-The ops, and what they make of their inputs; `sdca_solver.py` does the arithmetic.
+This module has the ops and the preparation of their inputs. `sdca_solver.py` has the algorithm.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _Labels = Callable[[np.ndarray], np.ndarray]
 
 
 def _sides(labels: np.ndarray) -> np.ndarray:
-    """Labels of two classes, 0 and 1, as -1 and 1."""
+    """Maps the labels 0 and 1 of two classes to -1 and 1."""
     wrong = labels[(labels != 0.0) & (labels != 1.0)]
     if len(wrong):
         raise InvalidArgumentError(
@@ -160,7 +160,7 @@ def _solve(
 
 
 def _parted(delta: np.ndarray, weights: list[torch.Tensor], device: torch.device) -> list[torch.Tensor]:
-    """The changes of several weights, one after the other, as tensors of their shapes."""
+    """Splits the concatenated changes of several weights into tensors with the weights' shapes."""
     parts = torch.from_numpy(delta.astype(np.float32)).to(device).split([each.numel() for each in weights])
     return [part.reshape(each.shape).clone() for part, each in zip(parts, weights)]
 
@@ -248,17 +248,17 @@ def sdca_optimizer(
     """Steps of dual coordinate ascent for sum_i loss(w . x_i, y_i) + l2 / 2 * |w|^2 + l1 * |w|.
 
     Args:
-        sparse_example_indices, sparse_feature_indices, sparse_feature_values: lists with a vector for each group of sparse
-            features: the example, the position in the group's weights, and the value (1 where the list is shorter).
+        sparse_example_indices, sparse_feature_indices, sparse_feature_values: lists with one vector for each group of sparse
+            features: the example, the index into the group's weights, and the value (1 for groups without values).
         dense_features: a list of matrices, one row for each example.
-        example_weights, example_labels: a number for each example.
+        example_weights, example_labels: one number for each example.
         sparse_indices: the keys of the sparse weights.
         sparse_weights, dense_weights: lists of weights.
         example_state_data: four numbers for each example: dual variable, primal loss, dual loss, weight.
         loss_type: logistic_loss, squared_loss, hinge_loss, smooth_hinge_loss or poisson_loss.
         l1, l2: regularization.
-        num_loss_partitions: how many machines share the loss.
-        num_inner_iterations: passes over the examples.
+        num_loss_partitions: the number of machines that share the loss.
+        num_inner_iterations: the number of passes over the examples.
         adaptative: whether to visit examples with a large duality gap more often.
         name: the op's name.
 
@@ -266,7 +266,7 @@ def sdca_optimizer(
         (the new example state, changes of the sparse weights, changes of the dense weights).
 
     Raises:
-        InvalidArgumentError: labels that the loss does not know, or shapes that do not fit.
+        InvalidArgumentError: the loss does not support the labels, or the shapes do not match.
     """
     return SDCA_OPTIMIZER(
         list(sparse_example_indices),
@@ -317,7 +317,7 @@ def sdca_shrink_l1(weights: Any, l1: float, l2: float, name: str | None = None) 
     Args:
         weights: a list of reference variables.
         l1: the strength of the shrinkage.
-        l2: positive.
+        l2: a positive divisor of `l1`.
         name: the op's name.
     """
     return SDCA_SHRINK_L1(list(weights), l1=l1, l2=l2, name=name)

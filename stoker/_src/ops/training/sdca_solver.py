@@ -1,8 +1,8 @@
-"""The solver behind SdcaOptimizer, on NumPy arrays; the loop over examples has a compiled twin (`native/sdca.c`).
+"""The solver behind SdcaOptimizer, on NumPy arrays. The loop over examples also has a C implementation (`native/sdca.c`).
 
-For every example there is a dual variable. A step takes one example, moves its dual variable to the optimum with all others
-fixed, and moves the weights accordingly: w += x * (change of the dual) * weight / l2. Predictions are made with the given
-weights shrunk by l1 / l2, plus the change so far (which is not shrunk: TensorFlow shrinks between calls).
+Every example has a dual variable. A step takes one example, moves its dual variable to the optimum with all others
+fixed, and updates the weights: w += x * (change of the dual) * weight / l2. Predictions use the given weights shrunk by
+l1 / l2, plus the change so far. The change is not shrunk, because TensorFlow shrinks between calls.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from stoker._src.base.extensions import extension
 compiled = extension("stoker._src.ops.native.sdca")
 
 _ROUNDS = 100
-_UNIFORM_SHARE = 0.5  # of the draws of an adaptive pass
+_UNIFORM_SHARE = 0.5  # the share of uniform draws in an adaptive pass
 
 
 # ---- losses -----------------------------------------------------------------------------------------------------
@@ -27,10 +27,10 @@ _UNIFORM_SHARE = 0.5  # of the draws of an adaptive pass
 
 @dataclass(frozen=True)
 class Loss:
-    """A loss of predictions p and labels y, and its dual (both for arrays), and the optimal dual variable.
+    """A loss of predictions p and labels y, its dual (both for arrays), and the update of the dual variable.
 
-    `update(dual, y, p, curvature)` is the dual variable that is best when a change by d moves the prediction by
-    d * curvature. `code` is its number in the compiled twin.
+    `update(dual, y, p, curvature)` returns the optimal dual variable if a change by d moves the prediction by
+    d * curvature. `code` identifies the loss in the C implementation.
     """
 
     code: int
@@ -42,9 +42,9 @@ class Loss:
 def _root(
     low: float, high: float, at: float, unit: float, value_and_slope: Callable[[float], tuple[float, float]]
 ) -> float:
-    """Where an increasing function is zero: Newton's steps from `at`, inside of a bracket that shrinks.
+    """Finds the zero of an increasing function with Newton's method from `at`, inside a shrinking bracket.
 
-    The root is found to 13 digits, of itself plus `unit`.
+    The result is accurate to 13 digits relative to the root plus `unit`.
     """
     for _ in range(_ROUNDS):
         value, slope = value_and_slope(at)
@@ -63,7 +63,7 @@ def _root(
 
 
 def _clamped(candidate: float, y: float) -> float:
-    """The dual variable of a hinge: between 0 and the side of the label."""
+    """Clips the dual variable of a hinge loss to the range between 0 and the label's sign."""
     along = y * candidate
     along = along if along > 0.0 else 0.0
     return y * (along if along < 1.0 else 1.0)
@@ -89,7 +89,7 @@ def _sigmoid(t: float) -> float:
 
 
 def _logistic_update(dual: float, y: float, p: float, curvature: float) -> float:
-    # With the share a = y * dual and a = sigmoid(t), the optimum is where t + y p + (a - before) * curvature = 0.
+    # With a = y * dual and a = sigmoid(t), the optimum is where t + y p + (a - before) * curvature = 0.
     before, margin = y * dual, y * p
 
     def value_and_slope(t: float) -> tuple[float, float]:
@@ -101,7 +101,7 @@ def _logistic_update(dual: float, y: float, p: float, curvature: float) -> float
 
 
 def _poisson_update(dual: float, y: float, p: float, curvature: float) -> float:
-    # With v = y - dual the optimum is where log(v) = p + (y - before - v) * curvature. In v the function is concave, so that
+    # With v = y - dual the optimum is where log(v) = p + (y - before - v) * curvature. The function is concave in v, so
     # Newton's steps from the left never pass the root.
     rate = y - dual
     log_mean = min(max(p, -700.0), 700.0)
@@ -145,15 +145,15 @@ LOSSES = {
 
 @dataclass
 class Problem:
-    """Examples and weights. Dense features side by side, one row for each example; sparse ones as rows of (place, value)."""
+    """Examples and weights. Dense features form a matrix with one row per example; sparse ones are rows of (place, value)."""
 
-    labels: np.ndarray  # float64, as the loss wants them
+    labels: np.ndarray  # float64, in the form that the loss expects
     importance: np.ndarray  # float64
-    duals: np.ndarray  # float64, changed
+    duals: np.ndarray  # float64, updated in place
     dense: np.ndarray  # float32 [examples, width]
     dense_weights: np.ndarray  # float64 [width]
-    starts: np.ndarray  # int64 [examples + 1]: where an example's entries begin
-    places: np.ndarray  # int64, into the sparse weights
+    starts: np.ndarray  # int64 [examples + 1]: the offset of each example's first entry
+    places: np.ndarray  # int64, indices into the sparse weights
     values: np.ndarray  # float32
     sparse_weights: np.ndarray  # float64
 
@@ -168,7 +168,7 @@ class Problem:
         return np.add.reduceat(np.append(entries, 0.0), self.starts[:-1]) * (np.diff(self.starts) > 0)
 
     def products(self, dense: np.ndarray, sparse: np.ndarray) -> np.ndarray:
-        """x . w of every example."""
+        """x . w for every example."""
         return self.dense @ dense + self._by_example(self.values * sparse[self.places])
 
 
@@ -179,7 +179,7 @@ def _shrunk(weights: np.ndarray, by: float) -> np.ndarray:
 def sparse_rows(
     examples: list[np.ndarray], places: list[np.ndarray], values: list[np.ndarray], count: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(starts, places, values) of the entries of all groups, ordered by example."""
+    """Sorts the entries of all groups by example. Returns (starts, places, values)."""
     if not examples:
         return np.zeros(count + 1, np.int64), np.zeros(0, np.int64), np.zeros(0, np.float32)
     owner = np.concatenate(examples)
@@ -192,15 +192,15 @@ def sparse_rows(
 def solve(
     problem: Problem, loss: Loss, l1: float, l2: float, *, partitions: int, passes: int, adaptive: bool
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Passes over the examples, changing the problem's duals and deltas.
+    """Runs passes over the examples, which update the problem's duals and deltas.
 
     Returns:
-        (primal losses, dual losses) of the examples, of the weights and duals it began with, times their importance.
+        (primal losses, dual losses) of the examples for the initial weights and duals, times their importance.
     """
     shrink = l1 / l2
     products = problem.products(_shrunk(problem.dense_weights, shrink), _shrunk(problem.sparse_weights, shrink))
     count = len(problem.labels)
-    # Equal inputs give equal results, but passes of different calls differ in their order.
+    # Equal inputs give equal results, but the passes of different calls visit the examples in different orders.
     random = np.random.RandomState(zlib.crc32(problem.duals.tobytes()))
     losses = primal, dual = _losses(problem, loss, products)
     for number in range(passes):
@@ -219,11 +219,13 @@ def _losses(problem: Problem, loss: Loss, predictions: np.ndarray) -> tuple[np.n
 
 
 def drawn(random: np.random.RandomState, gaps: np.ndarray) -> np.ndarray:
-    """The examples of an adaptive pass: half of the draws even, half by the examples' share in the duality gap; then those that
-    were not drawn, for a pass that changes nothing is followed by the same draws and must be the last one that is needed.
+    """The examples of an adaptive pass: half of the draws are uniform, half are proportional to the share in the duality gap.
 
-    Primal and dual loss of an example differ from minus its gap by x . w * dual, which sums to l2 |w|^2 over all examples; so
-    what is left of the sum is what the example has to gain.
+    The examples that were not drawn follow. Otherwise a pass could leave everything unchanged without having reached the optimum,
+    and all later passes would repeat the same draws.
+
+    An example's primal plus dual loss differs from its duality gap by x . w * dual. These terms sum to l2 |w|^2 over all
+    examples, so the sum of the losses measures what the example can still gain.
     """
     count = len(gaps)
     total = gaps.sum()
@@ -259,7 +261,7 @@ def python_pass(
     values: np.ndarray,
     sparse_delta: np.ndarray,
 ) -> None:
-    """What the compiled twin does. Sums are taken one term after the other, as it takes them."""
+    """The Python form of the C loop. It adds terms in the same order."""
     for i in order.tolist():
         row = dense[i].astype(np.float64)
         first, last = starts[i], starts[i + 1]

@@ -1,12 +1,12 @@
-"""How an optimizer's update becomes ops: one rule, four ops.
+"""Defines the ops of an optimizer's update from one rule.
 
     @update("Momentum(var, accum; lr, grad, momentum)", sparse=True, use_nesterov=False)
     def momentum(var, accum, lr, grad, momentum, *, use_nesterov): ...
 
 defines ApplyMomentum (reference variables), ResourceApplyMomentum, SparseApplyMomentum and ResourceSparseApplyMomentum. The
-rule is written once, on lists of tensors: what stands before the semicolon are variables it changes in place, `grad` (or
-`delta`) is a list beside them, and everything else is a plain number. The dense ops of one step that share their numbers are
-one call of the rule; a sparse op calls it on the rows its indices name.
+rule is written once, on lists of tensors. The inputs before the semicolon are variables that it updates in place. `grad` (or
+`delta`) is a list of the same length, and all other inputs are plain numbers. The dense ops of one step that share these
+numbers run as one call of the rule. A sparse op calls the rule on the rows that its indices select.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Tensors = list[torch.Tensor]
 _GRADIENTS = ("grad", "delta")
 _REAL = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
 _COMPLEX = (torch.complex64, torch.complex128)
-# Numbers whose sign TensorFlow checks, in the ops where it does (`checked_signs`).
+# The hyperparameters whose sign TensorFlow checks, for the ops where it does (`checked_signs`).
 _SIGNS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "lr": ("positive", lambda x: bool(x > 0)),
     "l1": ("non-negative", lambda x: bool(x >= 0)),
@@ -41,12 +41,12 @@ _SIGNS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "l2_shrinkage": ("non-negative", lambda x: bool(x >= 0)),
     "lr_power": ("non-positive", lambda x: bool(x <= 0)),
 }
-_WIDE_NUMBERS = ("global_step",)  # int64 whatever the variable's dtype
+_WIDE_NUMBERS = ("global_step",)  # int64 for every dtype of the variable
 
 
 @dataclass(frozen=True)
 class UpdateOps:
-    """The ops of one rule; None where TensorFlow has no such op."""
+    """The ops of one rule. An entry is None where TensorFlow has no such op."""
 
     dense: OpDefinition | None
     resource_dense: OpDefinition
@@ -66,19 +66,19 @@ def update(
     late_number: str = "",
     **attrs: Any,
 ) -> Callable[[Rule], UpdateOps]:
-    """Defines the ops of a rule from its inputs, spelled `Name(variables; numbers and grad)`.
+    """Defines the ops of a rule from a signature `Name(variables; numbers and grad)`.
 
     Args:
         spelling: the op's name and inputs, in TensorFlow's order.
-        sparse: whether there are sparse ops too; their rule, where TensorFlow rounds rows in other places.
-        reference: whether there are ops for reference variables.
-        complex_numbers: whether the rule makes sense of them.
-        device_numbers: numbers that change with every step, which the rule also takes as tensors: fetching them from a GPU
-            would make the host wait for it.
-        checked_signs: "dense", "sparse" or both: the ops in which TensorFlow refuses numbers of the wrong sign.
-        early_gradient: whether the dense op on resources looks at the gradient's shape while a graph is built.
-        late_number: the last input, where its rank is looked at when the op runs.
-        **attrs: attributes beside T, Tindices and use_locking, with their defaults.
+        sparse: whether to define sparse ops too, or a separate rule for them if TensorFlow rounds rows differently.
+        reference: whether to define ops for reference variables.
+        complex_numbers: whether the rule supports complex numbers.
+        device_numbers: numbers that change with every step. The rule also accepts them as tensors, because fetching them from
+            a GPU would block the host.
+        checked_signs: "dense", "sparse" or both: the ops in which TensorFlow rejects numbers of the wrong sign.
+        early_gradient: whether the dense op on resources checks the gradient's shape while a graph is built.
+        late_number: the last input, if its rank is only checked when the op runs.
+        **attrs: attributes other than T, Tindices and use_locking, with their defaults.
     """
     name, _, inputs = spelling.rstrip(")").partition("(")
     variables, others = ([each.strip() for each in part.split(",")] for part in inputs.split(";"))
@@ -131,7 +131,7 @@ def _define(
 
 
 def _with_attributes(kernel: Callable[..., Any], rule: Rule) -> Callable[..., Any]:
-    """`kernel` as a function that declares the keyword-only attributes of `rule`."""
+    """Wraps `kernel` in a function that declares the keyword-only attributes of `rule`."""
 
     def declared(*arguments: Any, **attributes: Any) -> Any:
         return kernel(*arguments, **attributes)
@@ -144,7 +144,7 @@ def _with_attributes(kernel: Callable[..., Any], rule: Rule) -> Callable[..., An
 
 
 class _Caller:
-    """Calls a rule for one dense op, for many, or for the rows of a sparse op, after checking the inputs."""
+    """Checks the inputs and calls a rule: for one dense op, for many, or for the rows of a sparse op."""
 
     def __init__(
         self, name: str, rule: Rule, variables: list[str], others: list[str], *, complex_numbers: bool, strict: bool
@@ -169,7 +169,7 @@ class _Caller:
         return inputs[0]
 
     def many(self, *columns: Any, **attributes: Any) -> None:
-        """`columns` hold a list for each input of the op, less the numbers, which are the same for all."""
+        """Runs many ops at once. `columns` has a list for each input of the op except the numbers, which all ops share."""
         count, at = self.count, self.gradient_at
         states, gradients = columns[:count], columns[at]
         numbers = list(columns[count:])
@@ -206,7 +206,7 @@ class _Caller:
         return inputs[0]
 
     def _check_dtype(self, gradient: torch.Tensor) -> None:
-        """The ops' types allow every number, as TensorFlow's do; kernels there are for those that can be optimized."""
+        """Rejects dtypes without a kernel. As in TensorFlow, the op itself allows all numeric dtypes."""
         if gradient.dtype not in self._dtypes:
             found, known = (
                 ", ".join(str(each).removeprefix("torch.") for each in group)
@@ -219,7 +219,7 @@ class _Caller:
     def _check_numbers(self, numbers: list[Any], attributes: dict[str, Any]) -> None:
         for each, number in zip(self.others, numbers):
             if self._strict and each in _SIGNS and not isinstance(number, list):
-                # Nothing is divided by a rate that the linear slot is multiplied by.
+                # With `multiply_linear_by_lr` the rule does not divide by the rate, so a rate of 0 is allowed.
                 sign, holds = _SIGNS["l1" if each == "lr" and attributes.get("multiply_linear_by_lr") else each]
                 if not holds(number):
                     raise InvalidArgumentError(None, None, f"{self.name}: {each} is not a {sign} scalar: {number}")
@@ -263,24 +263,24 @@ class _Caller:
 
 
 class Block:
-    """Small variables that are updated together, in one piece of memory: a rule is then one pass over all of them.
+    """Small variables that share one piece of memory, so that a rule updates all of them in one pass.
 
-    The variables keep their own tensors, which become views. Many small tensors cost a dispatch each on the CPU; CUDA has
+    The variables keep their own tensors, which become views. On the CPU, every small tensor costs a dispatch. CUDA has
     kernels for lists of tensors and needs no blocks.
     """
 
-    SMALL = 1 << 14  # elements: beyond that a dispatch costs little beside the work
-    WORTHWHILE = 8  # so many small variables
+    SMALL = 1 << 14  # elements: above this size the dispatch is cheap compared with the work
+    WORTHWHILE = 8  # the number of small variables from which a block pays off
 
     def __init__(self, views: list[Tensors], small: list[int], flats: Tensors) -> None:
-        self._views = views  # for each column, what its variables' values were when the block was made
+        self._views = views  # for each column, its variables' values when the block was made
         self._small, self._flats = small, flats
         self._chosen = frozenset(small)
         self._shapes = [view.shape for view in views[0]] if views else []
 
     @classmethod
     def of(cls, columns: tuple[list[VariableState], ...]) -> Block:
-        """Moves what is worth it into a block; an empty one, which holds nothing, if there is not enough."""
+        """Moves the small variables into a block. Returns an empty block if there are too few of them."""
         rows = list(zip(*columns))
         small = [i for i, row in enumerate(rows) if cls._movable(row)]
         if len(small) < cls.WORTHWHILE:
@@ -313,7 +313,7 @@ class Block:
         )
 
     def holds(self, values: list[Tensors]) -> bool:
-        """Whether these are the block's variables, none of them given a new tensor since."""
+        """Whether these are the block's variables and still use its memory."""
         return len(values) == len(self._views) and all(
             len(now) == len(then) and all(map(operator.is_, now, then)) for now, then in zip(values, self._views)
         )
@@ -322,7 +322,7 @@ class Block:
         return [gradient.shape for gradient in gradients] == self._shapes
 
     def merged(self, values: list[Tensors], gradients: Tensors) -> tuple[list[Tensors], Tensors]:
-        """The lists for a rule: the block's memory in place of its small variables, their gradients joined likewise."""
+        """The arguments for a rule: the block's memory replaces its small variables, and their gradients are concatenated."""
         joined = torch._C._nn.flatten_dense_tensors([gradients[i] for i in self._small])  # type: ignore[attr-defined]
         if len(self._small) == len(gradients):
             return [[flat] for flat in self._flats], [joined]
@@ -339,13 +339,13 @@ def _rows_of(table: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
 
 
 def distinct_rows(indices: torch.Tensor, size: int, name: str) -> list[tuple[torch.Tensor, torch.Tensor | None]]:
-    """Groups of positions in `indices` such that no row is named twice in a group, in the order they are to be applied.
+    """Groups positions in `indices` so that no row occurs twice in a group. The groups are in order of application.
 
-    Applying the groups one after the other is what TensorFlow does with one position after the other. Each entry is (rows,
-    positions of their updates); None for the positions stands for all.
+    Applying the groups in order is equivalent to TensorFlow's loop over all positions. Each entry is (rows, positions of
+    their updates). None as positions means all of them.
 
     Raises:
-        InvalidArgumentError: an index out of range.
+        InvalidArgumentError: an index is out of range.
     """
     total = indices.numel()
     if total == 0:
@@ -365,7 +365,7 @@ def distinct_rows(indices: torch.Tensor, size: int, name: str) -> list[tuple[tor
     if bool(starts.all()):
         return [(indices, None)]
     place = torch.arange(total, device=indices.device)
-    rank = place - torch.where(starts, place, 0).cummax(0).values  # how often the row was named before
+    rank = place - torch.where(starts, place, 0).cummax(0).values  # the number of earlier occurrences of the row
     by_rank = torch.sort(rank, stable=True).indices
     groups = []
     for part in by_rank.split(torch.bincount(rank).tolist()):
@@ -388,7 +388,7 @@ def _shape_rule(
             shapes[gradient_at + 1].of_rank(1)
             merged = merged.at_least(1)
         if late:
-            pass  # as in TensorFlow, the gradient is looked at when the op runs
+            pass  # as in TensorFlow, the gradient is checked when the op runs
         elif rows:
             if gradient.rank is not None and merged.rank is not None:
                 gradient.merge(Shape((shapes[gradient_at + 1][0], *merged[1:])))
@@ -413,7 +413,7 @@ def _batch_key(definition: OpDefinition) -> Callable[[Operation], Any]:
 
 
 def _same_number(tensor: Tensor) -> Any:
-    """A key for a hyperparameter: each update reads resource variables by itself, yet they read the same value."""
+    """A key for a hyperparameter. Updates read resource variables separately, but separate reads of one variable are equal."""
     op = tensor.op
     if op.type == "ReadVariableOp":
         return op._inputs[0], frozenset(op._control_inputs)

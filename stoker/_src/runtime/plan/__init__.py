@@ -1,1 +1,1 @@
-"""From fetches and feeds to a compiled step: planning, fusing, emitting, recording."""
+"""Turns fetches and feeds into a compiled step: planning, fusing, emitting code, and recording CUDA graphs."""

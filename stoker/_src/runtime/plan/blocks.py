@@ -1,10 +1,10 @@
-"""An op that is run again and again (a queue runner's enqueue), many times in one call.
+"""Runs an op that is executed repeatedly (a queue runner's enqueue) several times in one call.
 
-Where the op takes what a single blocking op gives (a read, a dequeue), the two have kernels for several runs at once
-(`OpDefinition.deals` and `collects`). What stands between them is a function of one record. It is rewritten for a stack of
-records (ops/support/rows.py), so that a block of records costs about as many kernel calls as one. What cannot be rewritten is
-called for each record, which still saves starting a run for each. Records and their order are those of single runs, and no more
-are read than have room where they go, so nothing is read before its time.
+If the op's inputs come from a single blocking op (a read or a dequeue), both ops have kernels for several runs at once
+(`OpDefinition.deals` and `collects`). The ops between them are a function of one record. That function is rewritten for a stack
+of records (ops/support/rows.py), so that a block of records costs about as many kernel calls as one record. A function that
+cannot be rewritten is called once per record, which still saves starting a run for each. The records and their order are the same
+as in single runs. A block never reads more records than the destination has room for, so nothing is read early.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from stoker._src.runtime.plan.planner import Planner, prune
 from stoker._src.runtime.worker import RunningSteps, Worker
 
 MOST_STACKED, MOST_SINGLE = 256, 32
-"""How many records make a block at most: where they are worked on together, and where each is by itself."""
+"""The most records in a block: if they are processed as a stack, and if each is processed separately."""
 
 
 def repeated(worker: Worker, running_steps: RunningSteps, op: Operation) -> Callable[[], None] | None:
-    """A function that runs `op` once or more; None where several runs cannot be one."""
+    """Returns a function that runs `op` one or more times; None if several runs cannot be combined."""
     if not isinstance(op, Operation) or op.definition.planning.collects is None or worker.placement.gpu is not None:
         return None
     needed, passed = prune([], [op], set())
@@ -46,7 +46,7 @@ def repeated(worker: Worker, running_steps: RunningSteps, op: Operation) -> Call
     if source._control_inputs or not all(handle.op.definition.traits & Trait.SOURCE for handle in handles):
         return None
     kept = {source, op, *(handle.op for handle in handles)}
-    # Whoever looks at a resource between two runs would see that several were one.
+    # A reader of a resource between two runs would notice that they were combined.
     if any(t.dtype in (dtypes.resource, dtypes.variant) for each in needed - kept for t in each._inputs):
         return None
     return _Block(worker, running_steps, source, op).run
@@ -67,7 +67,7 @@ class _Block:
         self._most = MOST_SINGLE if self._together is None else MOST_STACKED
 
     def run(self) -> None:
-        """Runs the op as often as there is room for what it gives, at least once."""
+        """Runs the op as often as the destination has room for its results, at least once."""
         state = self._running_steps.begin()
         try:
             with running(state):
@@ -84,7 +84,7 @@ class _Block:
             try:
                 results = self._together.function(None, *records)
             except Exception:
-                pass  # Record by record, those before the bad one go through, and it is named.
+                pass  # Falls back to single records: those before the bad one go through, and the error names it.
             else:
                 self._at(self._sink, self._collect, self._to, results)
                 return
@@ -98,7 +98,7 @@ class _Block:
         self._put(done)
 
     def _put(self, done: list[Any]) -> None:
-        """Passes on the results of single records: together where they are of one size."""
+        """Passes on the results of single records, in one call if they have the same size."""
         if not done:
             return
         columns = list(zip(*done))
@@ -131,7 +131,7 @@ def _step(worker: Worker, fetches: list[Tensor], feeds: list[Tensor]) -> Step:
 
 
 def _stacked(given: list[Tensor], wanted: list[Tensor]) -> tuple[list[Tensor], list[Tensor]] | None:
-    """The same function for a stack of records, in a graph of its own: its results and its inputs."""
+    """Rewrites the function for a stack of records, in a separate graph. Returns its results and its inputs."""
     needed, _ = prune(wanted, [], set(given))
     order = [each for each in given[0].graph.get_operations() if each in needed]
     with Graph().as_default():
@@ -139,7 +139,7 @@ def _stacked(given: list[Tensor], wanted: list[Tensor]) -> tuple[list[Tensor], l
         stacked: dict[Tensor, Tensor] = dict(zip(given, stacks))
         for op in order:
             if not any(tensor in stacked for tensor in op._inputs):
-                continue  # the same for all records: a constant, or there is no way
+                continue  # does not depend on the record; `_input` accepts it only as a constant
             inputs = [_input(tensor, stacked) for tensor in op._inputs]
             known = [each for each in inputs if each is not None]
             outputs = over_rows(op, known) if len(known) == len(inputs) else None

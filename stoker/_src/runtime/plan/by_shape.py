@@ -1,8 +1,8 @@
-"""Steps for feeds of certain shapes.
+"""Steps compiled for specific feed shapes.
 
-A graph made for batches of any size knows few sizes. So a plan whose feeds have unknown shapes is compiled for those it is given: what
-the graph computes from sizes becomes constants, and small tensors are known to be small. A program that feeds ever new shapes
-gets one step for all of them after the first few.
+A graph built for batches of any size has few static shapes. A plan whose feeds have unknown shapes is therefore compiled for the
+shapes it is fed. Values that the graph computes from sizes become constants, and small tensors are known to be small. If a program
+keeps feeding different shapes, all shapes after the first few share one general step.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from typing import Any
 from stoker._src.base.shapes import Shape
 from stoker._src.runtime.plan.emit import Step
 
-_MOST_STEPS = 8  # of one plan
+_MOST_STEPS = 8  # steps per plan
 
 
 class ByShape:
-    """The steps of one plan by the shapes of its feeds. `make(shapes)` compiles one, `general()` the one for any."""
+    """The steps of one plan by the shapes of its feeds. `make(shapes)` compiles a step for these shapes, `general()` one for any shapes."""
 
     def __init__(self, make: Callable[[list[Shape]], Step], general: Callable[[], Step]) -> None:
         self._make, self._general = make, general
@@ -26,7 +26,7 @@ class ByShape:
         self.steps: dict[Any, Step] = {}
 
     def function(self, values: Any) -> Any:
-        """What to run for these feeds."""
+        """Returns the function to run for these feeds."""
         key = tuple([value.shape for value in values])
         found = self.steps.get(key)
         if found is None:

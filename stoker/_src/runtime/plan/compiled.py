@@ -1,4 +1,4 @@
-"""A compiled run: what a session keeps for each set of fetches and feeds."""
+"""A compiled run. A session keeps one for each set of fetches and feeds."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from stoker._src.runtime.worker import RunningSteps, Worker
 
 
 class Plan:
-    """A compiled run: `fetches` and `feeds` of one kind, ready to be called with values."""
+    """A compiled run for one set of `fetches` and `feeds`, ready to be called with values."""
 
     def __init__(
         self,
@@ -38,14 +38,14 @@ class Plan:
         feeds: list[Tensor],
         shapes: list[Shape] | None = None,
     ) -> None:
-        """`shapes` are those of the first values that will be fed, where they are known."""
+        """`shapes` are the shapes of the first values that will be fed, if they are known."""
         self._worker = worker
         self._lock = worker.variables_lock
         self._running_steps = running_steps
         self.fetch = fetch
         self.feeds = feeds
         self.fed = [i for i, tensor in enumerate(fetch.tensors) if tensor in feeds]
-        self.expands_feeds = False  # keys of the feed_dict are structures or composites
+        self.expands_feeds = False  # whether keys of the feed_dict are structures or composites
         self.graph_changes = graph.changes
         self.converters = [placed_converter(tensor, worker.placement) for tensor in feeds]
         by_shape = worker.placement.gpu is None and self._is_by_shape()
@@ -58,19 +58,19 @@ class Plan:
         self.writes, self.reads, self.blocks = planner.writes_variables, planner.reads_variables, planner.blocks
         self.watched = planner.blocks or planner.loops
         self.locks = self.writes or self.reads or self.blocks
-        self.traced_step: Step | None = None  # node by node: made for the first traced run
+        self.traced_step: Step | None = None  # runs node by node; compiled for the first traced run
         self.repeated = repeated(planner)
         self.shaped = ByShape(self._shaped_step, lambda: self.step) if by_shape else None
         if self.shaped is None or shapes is None:
             self.step = emit(planner)
         else:
             self.shaped.steps[tuple([shape.dims for shape in shapes])] = emit(planner)
-        self.times: dict[int, float] = {}  # seconds of each line in the last traced run
+        self.times: dict[int, float] = {}  # seconds spent in each line during the last traced run
         if os.environ.get("STOKER_DEBUG") == "plan":
             print(self.explain(), file=sys.stderr)
 
     def _is_by_shape(self) -> bool:
-        """Whether to compile for the shapes of feeds: the graph does not know all of them."""
+        """Whether to compile for specific feed shapes, because some are not known statically."""
         data = all(tensor.dtype not in (dtypes.resource, dtypes.variant) for tensor in self.feeds)
         return data and not all(tensor.static_shape.known for tensor in self.feeds)
 
@@ -94,14 +94,14 @@ class Plan:
         return emit(self._planner(known=[Known(shape) for shape in shapes]).build())
 
     def _function(self, values: Any) -> Any:
-        """The compiled function for these feeds."""
+        """Returns the compiled function for these feeds."""
         if self.shaped is not None:
             return self.shaped.function(values)
         function = self.step.function
         return function if self.repeated is None else self.repeated.function(function, values)
 
     def execute(self, values: list[Any], options: Any = None, metadata: Any = None) -> list[Any]:
-        """Runs the step on converted feeds; the fetched values as kernels gave them."""
+        """Runs the step on converted feeds. Returns the fetched values as the kernels produced them."""
         if options is not None or metadata is not None or self.watched:
             return self._execute_watched(values, options, metadata)
         if not self.locks:
@@ -119,7 +119,7 @@ class Plan:
             holding.pause()
 
     def _execute_watched(self, values: list[Any], options: Any, metadata: Any) -> list[Any]:
-        """A run that may block or go on for long, has a deadline, or is traced."""
+        """Executes a run that may block or take long, has a deadline, or is traced."""
         for name, message in (("options", options), ("run_metadata", metadata)):
             if message is not None and not hasattr(message, "SerializeToString"):
                 raise TypeError(f"Argument `{name}` must be a message, but got {type(message)!r}.")
@@ -149,16 +149,16 @@ class Plan:
             self._running_steps.end(state)
 
     def _failure(self, error: BaseException) -> BaseException:
-        """The error to raise: with the node whose line failed, and what that line was given."""
+        """Returns the error to raise. It names the node whose line failed and the inputs of that line."""
         return step_failure(error, *self._steps())
 
     def _steps(self) -> list[Step]:
-        """All that were compiled."""
+        """Returns all compiled steps."""
         made = [self.traced_step, self.__dict__.get("step"), *(self.shaped.steps.values() if self.shaped else ())]
         return [step for step in made if step is not None]
 
     def explain(self) -> str:
-        """The step's source, each line with the node it runs and (after a traced run) its time."""
+        """Returns the step's source. Each line shows the node it runs and, after a traced run, its time."""
         step = self._steps()[0]
         lines = step.source.splitlines()
         width = max(len(line) for line in lines)

@@ -1,13 +1,13 @@
-"""Steps that repeat on a GPU, replayed as CUDA graphs.
+"""Replays repeated steps on a GPU as CUDA graphs.
 
 A small step on a GPU spends its time launching kernels one by one. Once a plan has run a few times with feeds of the same
-shapes, its launches are recorded into a CUDA graph (`torch.cuda.CUDAGraph`) and from then on replayed with one call: feeds are
-copied into the recording's own inputs, variables are changed where they lie, results are copied out.
+shapes, its launches are recorded into a CUDA graph (`torch.cuda.CUDAGraph`) and replayed with one call from then on. Feeds are
+copied into the recording's own inputs, variables are updated in place, and results are copied out.
 
-What a recording cannot repeat keeps a plan out of here: random numbers and other state of the host, waiting, variables on the
-CPU that the device's work reads. What can only be seen by trying (a kernel that waits for the device, say to learn a size)
-fails the recording, which changes nothing: the plan goes on as before. A variable that was given new memory since ends a
-recording's life. Set STOKER_CUDA_GRAPHS=0 to do without.
+A plan is not recorded if a replay could not repeat it: if it uses random numbers or other host state, waits, or reads variables on
+the CPU in device work. Some obstacles show only during recording, for example a kernel that waits for the device to learn a
+size. The recording then fails without side effects, and the plan runs as before. A recording becomes invalid when a variable
+gets different memory. STOKER_CUDA_GRAPHS=0 turns recording off.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from stoker._src.runtime.plan.emit import emit
 from stoker._src.runtime.plan.instructions import Instruction, values_of
 from stoker._src.runtime.plan.planner import Planner
 
-_RUNS_BEFORE = 3  # runs that show a plan repeats, and let libraries settle on their kernels
-_FEWEST = 4  # instructions worth a recording
-_MOST_RECORDINGS = 4  # of one plan, each with memory of its own
+_RUNS_BEFORE = 3  # runs that show that a plan repeats, and that let libraries choose their kernels
+_FEWEST = 4  # fewest instructions worth recording
+_MOST_RECORDINGS = 4  # recordings per plan; each has its own memory
 _NOT_REPEATABLE = Trait.BLOCKING | Trait.RETAINS
 
 
 def repeated(planner: Planner) -> Repeated | None:
-    """What replays a plan's step; None where it cannot be."""
+    """Returns the object that replays a plan's step; None if the plan cannot be recorded."""
     placement = planner.compile_function.placement
     if placement.gpu is None or os.environ.get("STOKER_CUDA_GRAPHS") == "0":
         return None
@@ -46,7 +46,7 @@ def repeated(planner: Planner) -> Repeated | None:
 
 
 def _all_instructions(planner: Planner) -> Iterator[Instruction]:
-    """Those of a plan and of the functions it calls."""
+    """Returns the instructions of a plan and of the functions it calls."""
     for instruction in planner.instructions:
         yield instruction
         for step in instruction.steps:
@@ -61,7 +61,7 @@ def _is_repeatable(instruction: Instruction) -> bool:
 
 
 class Repeated:
-    """Counts the runs of one plan by the shapes of their feeds, and records those that repeat."""
+    """Counts the runs of one plan by the shapes of their feeds, and records the ones that repeat."""
 
     def __init__(self, planner: Planner, device: torch.device) -> None:
         self._planner, self._device = planner, device
@@ -71,7 +71,7 @@ class Repeated:
         self.obstacle: str | None = None  # why the plan is not recorded
 
     def function(self, function: Any, values: Any) -> Any:
-        """What to run for these feeds: the recording, one made now when it is time for it, or `function`."""
+        """Returns the function to run for these feeds: a recording, made on this call if it is due, or `function`."""
         if self.obstacle is not None or not all(isinstance(value, torch.Tensor) for value in values):
             return function
         key = tuple((value.shape, value.dtype) for value in values)
@@ -95,7 +95,7 @@ class Repeated:
         return found
 
     def _watched(self, function: Any, *args: Any) -> Any:
-        """Runs the step and looks whether the host waits for the device: trying to record that would upset libraries."""
+        """Runs the step and checks whether the host waits for the device. Recording such a step could leave libraries in a bad state."""
         with self._lock, warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             recording.kept = []
@@ -111,11 +111,11 @@ class Repeated:
 
 
 class _NotRepeatableError(Exception):
-    """The step does something that a replay would not."""
+    """The step does something that a replay would not repeat."""
 
 
 class _Recording:
-    """One recorded step: called as the step's function is."""
+    """One recorded step. It is called like the step's function."""
 
     def __init__(self, planner: Planner, device: torch.device, values: Any) -> None:
         self._lock = threading.Lock()
@@ -126,7 +126,7 @@ class _Recording:
             if value.handle and isinstance(value.constant, VariableState)
         }
         on_host = {key for key, state in states.items() if not _is_on(device, state.value)}
-        # The recording reads the constants of the step, and of the functions that it calls, where they lie: they must stay there.
+        # The recording reads the constants of the step and of the functions it calls at fixed addresses, so they are kept alive.
         self._host, self._on_device = _divided(planner, on_host)
         self._variables = [(state, state.value) for key, state in states.items() if key not in on_host]
         self._inputs = [torch.empty_like(value, device=device).copy_(value) for value in values]
@@ -134,9 +134,7 @@ class _Recording:
         self._kept = recording.kept = []
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter(
-                    "ignore"
-                )  # torch warns of the empty graph that a step which cannot be recorded leaves
+                warnings.simplefilter("ignore")  # torch warns about the empty graph that a failed recording leaves
                 with torch.cuda.graph(self._graph, capture_error_mode="relaxed"):
                     self._results = self._on_device(None, *self._inputs)
         finally:
@@ -148,7 +146,7 @@ class _Recording:
             raise _NotRepeatableError("a result or a variable's new value is not on the device")
 
     def is_current(self) -> bool:
-        """Whether every variable still lies where it lay."""
+        """Whether every variable still has the memory that was recorded."""
         return all(state.value is value for state, value in self._variables)
 
     def __call__(self, holding: Any, *values: Any) -> tuple[Any, ...]:
@@ -166,12 +164,12 @@ def _is_on(device: torch.device, value: Any) -> bool:
 
 
 def _divided(planner: Planner, on_host: set[int]) -> tuple[Any, Any]:
-    """A plan's step in two: what changes variables of the host (None if nothing does), run every time, and the rest.
+    """Splits a plan's step in two: the part that updates host variables (None if there is none), run every time, and the rest.
 
-    A counter is what this is for: a training step on the GPU that adds one to the global step.
+    The typical case is a counter: a training step on the GPU that increments the global step.
 
     Raises:
-        _NotRepeatableError: the two parts need each other.
+            _NotRepeatableError: the two parts depend on each other.
     """
     host, rest = [], []
     for instruction in planner.instructions:

@@ -1,8 +1,8 @@
-"""From instructions to straight-line Python: one function whose lines call kernels.
+"""Emits instructions as straight-line Python: one function whose lines call kernels.
 
-The source holds only names and literals that are ours: values are called after their op's type (a name of our registry) and a
-number, keywords come from kernel signatures, and everything else is a plain number or an entry of the constants table
-(`c0`, `c1`, ...). `check_source` refuses anything else, so nothing read from a file can become code.
+The source holds only names and literals that this module generates. Values are named after their op's type (a name in the registry)
+and a number, keywords come from kernel signatures, and everything else is a plain number or an entry of the constants table
+(`c0`, `c1`, ...). `check_source` rejects anything else, so nothing read from a file can become code.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ class Step:
     lines: dict[int, Instruction]  # line number -> instruction
     constants: dict[str, Any]
     planner: Planner
-    levels: int = 1  # how deep the functions it calls nest
+    levels: int = 1  # nesting depth of the functions it calls
     timed_lines: dict[int, Instruction] = field(default_factory=dict)
 
     def with_functions(self) -> Iterator[Step]:
-        """This step and those of the functions it calls, at any depth; each once."""
+        """Returns this step and the steps of all functions it calls, directly or indirectly, each once."""
         pending, seen = [self], {id(self)}
         while pending:
             step = pending.pop()
@@ -64,7 +64,7 @@ class Step:
                         pending.append(inner)
 
     def timed(self) -> tuple[Any, list[Instruction]]:
-        """The same step with a call of `tick(i)` after its i-th instruction, and those instructions."""
+        """Returns the same step with a call of `tick(i)` after the i-th instruction, and the list of those instructions."""
         return _compile_timed(self)
 
 
@@ -98,10 +98,10 @@ def _compile_timed(step: Step) -> tuple[Any, list[Instruction]]:
 
 
 def check_source(source: str, filename: str, known: set[str]) -> CodeType:
-    """Compiles generated source after checking that it contains nothing but what `_Writer` writes.
+    """Compiles generated source after checking that it contains only what `_Writer` can write.
 
     Raises:
-        InternalError: it does; then the planner has a defect.
+            InternalError: the source contains something else, which means a bug in the planner.
     """
     with _PARSING:
         tree = ast.parse(source, filename)
@@ -130,7 +130,7 @@ def check_source(source: str, filename: str, known: set[str]) -> CodeType:
 
 
 def _refuse(problem: str) -> NoReturn:
-    # Not an assertion: the check must hold under `python -O`, too.
+    # This is not an assertion because the check must also run under `python -O`.
     raise InternalError(None, None, f"Generated code {problem}.")
 
 
@@ -148,7 +148,7 @@ class _Writer:
         planner = self.planner
         out = ["def step(holding" + "".join(f", {value.label}" for value in planner.feed_values) + "):"]
         concurrent = self._concurrent()
-        # `dead[i]`: values whose last use is instruction i, so that memory is given back there.
+        # `dead[i]` are the values whose last use is instruction i. They are deleted there to free memory.
         dead: dict[int, list[str]] = {}
         for position, instruction in enumerate(planner.instructions):
             if position not in concurrent:
@@ -177,7 +177,7 @@ class _Writer:
         return "\n".join(out) + "\n"
 
     def _concurrent(self) -> set[int]:
-        """Positions of instructions that may wait while another one must go on: neither needs the other's result."""
+        """Positions of instructions that may wait while an independent instruction must make progress."""
         waiting = [(i, line.op) for i, line in enumerate(self.planner.instructions) if line.blocking]
         if len(waiting) < 2:
             return set()
@@ -189,7 +189,7 @@ class _Writer:
         }
 
     def _blocking(self, out: list[str], instruction: Instruction, line: str) -> None:
-        """A line that may wait: the lock on variables is given up meanwhile."""
+        """Writes a line that may wait. The lock on variables is released meanwhile."""
         out.append("    holding.pause()")
         out.append("    " + line)
         self.lines[len(out)] = instruction
@@ -211,7 +211,7 @@ class _Writer:
         return arguments
 
     def _arguments(self, instruction: Instruction) -> list[Any]:
-        """The arguments, numbers among them as tensors where the kernel spares the host waiting for a GPU."""
+        """Writes the arguments. Numbers are passed as tensors if that saves the host from waiting for a GPU."""
         op = instruction.op
         if self._placement.gpu is None or op is None or not op.definition.planning.device_numbers:
             return instruction.arguments
@@ -259,11 +259,11 @@ class _Writer:
             return f"{value.label}.tolist()"
         name = self._literal(argument.constant) if argument.is_constant else argument.label
         if argument in instruction.copied:
-            return f"{self._literal(copied)}({name})"  # strings are arrays, and nobody knows which this is
+            return f"{self._literal(copied)}({name})"  # a string is an array, so the type is known only at run time
         return name
 
     def _returned(self, value: Value | None) -> str:
-        """A fetched value; a copy where it may share memory that somebody else owns."""
+        """Writes a fetched value, as a copy if its memory may be shared with another owner."""
         if value is None:
             return "None"
         name = self._literal(value.constant) if value.is_constant else value.label
@@ -281,7 +281,7 @@ class _Writer:
         suffix, kernel = self._placement.kernel(op, instruction.kernel)
         name = f"{op.type}_batch" if instruction.kind == "batch" else op.type
         if instruction.kind == "kernel" and instruction.kernel is not op.definition.kernel_fn:
-            name = f"{op.type}_{instruction.kernel.__name__.strip('<>')}"  # of lambdas, too
+            name = f"{op.type}_{instruction.kernel.__name__.strip('<>')}"  # lambdas are named "<lambda>"
         return self._global(name + suffix, kernel)
 
     def _global(self, name: str, item: Any) -> str:
@@ -301,9 +301,9 @@ class _Writer:
 
 
 def _waits_for(instruction: Instruction, started: Instruction, task: str, dependents: set[Operation]) -> bool:
-    """Whether an instruction needs the result of one that is at work, or must follow it.
+    """Whether an instruction needs the result of a started instruction, or must run after it.
 
-    One instruction may stand for many ops (fused loops, a batch of updates), so the values it takes count, not only its op.
+    One instruction may represent many ops (fused loops, a batch of updates), so the check uses its arguments and not only its op.
     """
     if instruction.op in dependents or not dependents.isdisjoint(instruction.members):
         return True
@@ -319,7 +319,7 @@ def _results(instruction: Instruction) -> list[Value]:
 
 
 def copied(value: Any) -> Any:
-    """A value that shares memory with nobody."""
+    """Returns a value that shares no memory with other values."""
     if isinstance(value, torch.Tensor):
         return value.clone(memory_format=torch.contiguous_format)
     return value.copy() if isinstance(value, np.ndarray) else value

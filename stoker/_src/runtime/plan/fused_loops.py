@@ -62,14 +62,14 @@ class Builder:
 
     def __init__(self, shape_of: ShapeOf) -> None:
         self.shape_of = shape_of
-        self.code: list[list[Any]] = []  # an instruction: numbers and Buffers
+        self.code: list[list[Any]] = []  # each instruction consists of numbers and Buffers
         self.made: set[Value] = set()
         self.row_counts: list[int] | None = (
             None  # numbers of rows that large tensors can be split into; None for small ones
         )
         self.buffers: dict[Value, Buffer] = {}
         self.inputs: list[Value] = []
-        self.booleans: set[Value] = set()  # the inputs that are boolean: numbers, 1 and 0, inside of the loops
+        self.booleans: set[Value] = set()  # boolean inputs, which the loops hold as the numbers 1 and 0
         self.constants: list[tuple[Buffer, Any]] = []
         self.instructions: list[Instruction] = []
 
@@ -173,7 +173,7 @@ class Builder:
         return out
 
     def select(self, mask: Buffer, t: Buffer, e: Buffer) -> Buffer | None:
-        """`t` where the mask, which may be broadcast, holds, and `e` elsewhere; these two have one shape."""
+        """Selects `t` where the mask is true and `e` elsewhere. The mask may be broadcast; `t` and `e` have the same shape."""
         if t.shape != e.shape:
             return None
         collapsed = _collapsed(t.shape, _steps(mask.shape, t.shape), _row_major(t.shape))
@@ -311,9 +311,9 @@ class Builder:
         return [Instruction(self.instructions[0].op, "fused_loops", kernel, inputs, results=list(results)), *apart]
 
     def _run_apart(self, wanted: set[Value]) -> tuple[list[Instruction], set[Value]]:
-        """Instructions that run by themselves after the loops, and what is wanted with what these need.
+        """Returns instructions that run separately after the loops, and the values that are wanted including their inputs.
 
-        They are views of large tensors, which would have to be copied, and booleans, which the loops hold as numbers.
+        These are views of large tensors, which would otherwise be copied, and booleans, which the loops hold as numbers.
         """
         apart: list[Instruction] = []
         wanted = set(wanted)

@@ -1,4 +1,4 @@
-"""What a plan is made of: instructions and the values they pass on."""
+"""The parts of a plan: instructions and the values they pass on."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from stoker._src.graph.definition import Trait
 from stoker._src.graph.tensor import Operation
 
 FEED, CONSTANT, EVERYTHING = "feed", "constant", "everything"
-# An op with one of these is more than a function of its inputs: it runs where it stands, and every time.
+# An op with one of these traits is not a pure function of its inputs. It keeps its position and runs every time.
 EFFECTS = Trait.STATEFUL | Trait.READS | Trait.WRITES | Trait.BLOCKING | Trait.RETAINS
 
 
 class Value:
-    """A value in a plan: produced by an instruction, fed, or constant. Has a Python name only when emitted."""
+    """A value in a plan: produced by an instruction, fed, or constant. It gets a Python name only when it is emitted."""
 
     __slots__ = ("constant", "handle", "is_constant", "label", "last_use", "position", "roots")
 
     def __init__(self, label: str, position: int, *, handle: bool = False) -> None:
         self.label = label
         self.handle = handle  # a variable or another resource, not data
-        self.position = position  # index of the instruction that makes it; -1 for feeds and constants
+        self.position = position  # index of the instruction that produces it; -1 for feeds and constants
         self.last_use = position
         self.is_constant = False
         self.constant: Any = None
-        # What its memory may belong to: variable states, or the marks FEED and CONSTANT.
+        # The possible owners of its memory: variable states, or the marks FEED and CONSTANT.
         self.roots: frozenset[Any] = frozenset()
 
 
@@ -34,8 +34,8 @@ class Value:
 class Instruction:
     """One line of a plan.
 
-    `arguments` are Values, Host (a Value whose plain numbers the kernel wants), or lists of those; `results` mirrors the
-    definition's outputs (lists for list outputs). A `read` fetches a variable's value; `copies` makes it safe to keep.
+    `arguments` are Values, Host (a Value that the kernel takes as plain numbers), or lists of those. `results` mirrors the
+    definition's outputs (lists for list outputs). A `read` fetches a variable's value; `copies` makes the value safe to keep.
     """
 
     op: Operation | None
@@ -45,12 +45,12 @@ class Instruction:
     keywords: dict[str, Any] = field(default_factory=dict)
     results: list[Any] = field(default_factory=list)
     copies: bool = False
-    copied: set[Value] = field(default_factory=set)  # arguments the kernel gets a copy of
+    copied: set[Value] = field(default_factory=set)  # arguments that are copied for the kernel
     blocking: bool = False
     traits: Trait = Trait.NONE
-    written: frozenset[Any] = frozenset()  # variables that the functions it calls write
-    steps: list[Any] = field(default_factory=list)  # those functions, compiled
-    members: list[Operation] = field(default_factory=list)  # of a batch: the ops it runs together
+    written: frozenset[Any] = frozenset()  # variables that the called functions write
+    steps: list[Any] = field(default_factory=list)  # the compiled steps of the called functions
+    members: list[Operation] = field(default_factory=list)  # for a batch: the ops it runs together
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Host:
 
 
 def values_of(items: Any) -> Iterator[Value]:
-    """The values in a list of arguments or results, in order."""
+    """Returns the values in a list of arguments or results, in order."""
     for item in items:
         if isinstance(item, list):
             yield from values_of(item)
@@ -70,7 +70,7 @@ def values_of(items: Any) -> Iterator[Value]:
 
 
 def renumber(instructions: list[Instruction]) -> None:
-    """Tells the values where they are made, after instructions have changed places."""
+    """Updates the positions of values after instructions have been reordered."""
     for position, instruction in enumerate(instructions):
         for value in values_of(instruction.results):
             value.position = value.last_use = position

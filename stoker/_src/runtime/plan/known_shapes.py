@@ -1,7 +1,7 @@
-"""What a plan knows of shapes beyond the graph: the shapes of tensors, and the shapes of the elements of lists.
+"""Shapes that a plan knows in addition to the graph: the shapes of tensors, and the shapes of the elements of lists.
 
-A plan that is compiled for the shapes of its feeds passes this on to the functions it calls. A loop needs knowledge that holds in every
-iteration: `agreed` weakens what is given to the loop until the body returns what it was given.
+A plan that is compiled for the shapes of its feeds passes them on to the functions it calls. In a loop, shapes must hold in every
+iteration: `agreed` weakens the shapes of the loop's inputs until the body returns the shapes it was given.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from stoker._src.graph.tensor import Tensor
 
 
 class Known(NamedTuple):
-    """The shape of a tensor; for a list of tensors also the shape that all of its elements have.
+    """The shape of a tensor. For a list of tensors, also the common shape of all its elements.
 
-    `elements` is None where the list holds nothing yet: whatever is put into it first decides.
+    `elements` is None while the list is empty; the first element determines it.
     """
 
     shape: Shape
     elements: Shape | None = UNKNOWN_SHAPE
 
     def agreed(self, other: Known) -> Known:
-        """What holds for both."""
+        """Returns the shapes that are true of both."""
         if self.elements is None or other.elements is None:
             elements = other.elements if self.elements is None else self.elements
         else:
@@ -41,7 +41,7 @@ def _common(a: Shape, b: Shape) -> Shape:
 
 
 def says_more(given: list[Known], inputs: list[Tensor]) -> bool:
-    """Whether the knowledge goes beyond what the graph of a function says of its inputs."""
+    """Whether the known shapes are more specific than the ones a function's graph has for its inputs."""
     return any(
         known.shape.dims != tensor.static_shape.dims or known.elements is None or known.elements.dims is not None
         for known, tensor in zip(given, inputs)
@@ -49,9 +49,9 @@ def says_more(given: list[Known], inputs: list[Tensor]) -> bool:
 
 
 def settled(given: list[Known], returned: Callable[[list[Known]], tuple[list[Known], Any]]) -> tuple[list[Known], Any]:
-    """What holds of a loop's variables in every iteration, and what `returned` made of it.
+    """Returns the shapes of a loop's variables that hold in every iteration, and the result of `returned` for them.
 
-    `returned(given)` plans the body for what is given to it and tells what it returns.
+    `returned(given)` plans the body for the given shapes and returns the shapes of its outputs.
     """
     while True:
         after, made = returned(given)

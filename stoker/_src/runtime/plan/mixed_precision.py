@@ -1,18 +1,18 @@
-"""The mixed precision rewrite: a plan's eligible float32 ops run on 16-bit numbers, with conversions only at the borders.
+"""The mixed precision rewrite: eligible float32 ops of a plan run in 16 bits, with conversions only at the boundaries.
 
-It works on the ops of one plan, in their order, before they become instructions. Nothing of the graph changes: a converted op is
-replaced in the plan by a stand-in of 16-bit dtype, which takes the stand-ins of its inputs, or conversions of them. Where an op
-that was not converted needs the result (or somebody fetches it), a conversion back makes the very tensor the graph has; so
-what a program sees keeps the dtype it declared. Each tensor is converted once, a variable's value once in a step.
+The rewrite works on the ops of one plan, in order, before they become instructions. The graph does not change. A converted op is
+replaced in the plan by a 16-bit copy, whose inputs are 16-bit copies or conversions of the original inputs. If an op that was not
+converted needs the result, or the result is fetched, a conversion back produces the graph's own tensor. A program therefore
+always sees the dtypes it declared. Each tensor is converted once, and a variable's value once per step.
 
-`ops/support/half_precision.py` has the lists, and why. The rule that applies them:
+`ops/support/half_precision.py` has the lists and the reasons for them. They are applied by these rules:
 
-1. an ALLOW op is converted;
-2. an INFER or CLEAR op is converted if an input is, and no input is the result of an op that stayed in float32 (constants,
-   variables, feeds and converted booleans may be rounded: they cost nothing to convert and end up in the product anyway);
-3. an INFER op whose result then goes to no converted op but through CLEAR ones goes back to float32: it would only round.
+1. An ALLOW op is converted.
+2. An INFER or CLEAR op is converted if one of its inputs is, and no input is the result of an op that stayed in float32. Constants,
+      variables, feeds and converted booleans may be rounded: they are cheap to convert and end up in the product anyway.
+3. An INFER op whose result reaches no converted op, except through CLEAR ops, goes back to float32: converting it would only round.
 
-bfloat16 on the CPU, float16 on a GPU, chosen by where an op runs.
+The dtype depends on where an op runs: bfloat16 on the CPU, float16 on a GPU.
 """
 
 from __future__ import annotations
@@ -33,29 +33,29 @@ from stoker._src.runtime.devices import Placement
 
 _ON, _OFF = 1, 2  # RewriterConfig.Toggle
 _CHANGES = Trait.WRITES | Trait.BLOCKING
-_VOLTA = (7, 0)  # the first GPUs that multiply float16 matrices quicker than float32 ones
+_VOLTA = (7, 0)  # the first GPUs that multiply float16 matrices faster than float32 ones
 _NAMES = {"bfloat16": "BFloat16", "float16": "Float16", "float32": "Float32"}
 
 
 @dataclass(frozen=True)
 class Precision:
-    """The 16-bit dtype for ops on each kind of device; None leaves those ops alone."""
+    """The 16-bit dtype for ops on each kind of device; None leaves those ops unchanged."""
 
     placement: Placement
     cpu: DType | None
     gpu: DType | None
 
     def of(self, op: Operation) -> DType | None:
-        """The dtype that `op` is converted to where it may be."""
+        """Returns the dtype that `op` is converted to if it is eligible."""
         device = self.placement.requested(op) or self.placement.gpu
         return self.cpu if device is None or device.type == "cpu" else self.gpu
 
 
 def precision_of(placement: Placement, config: Any = None) -> Precision | None:
-    """What a ConfigProto and `enable_mixed_precision_graph_rewrite` ask for; None for plain float32.
+    """Returns what a ConfigProto and `enable_mixed_precision_graph_rewrite` request; None for plain float32.
 
-    `auto_mixed_precision` converts everywhere; `auto_mixed_precision_onednn_bfloat16` (once called `_mkl`) and
-    `auto_mixed_precision_cpu` convert what runs on the CPU, the latter to float16 as programs for GPUs are tried out.
+    `auto_mixed_precision` converts on all devices. `auto_mixed_precision_onednn_bfloat16` (formerly `_mkl`) and
+    `auto_mixed_precision_cpu` convert ops on the CPU; the latter uses float16, to try out programs meant for GPUs.
     """
     general, cpu_bfloat16, cpu_float16 = settings.mixed_precision_rewrite, False, False
     if config is not None:
@@ -73,7 +73,7 @@ def precision_of(placement: Placement, config: Any = None) -> Precision | None:
 
 @dataclass
 class Rewritten:
-    """The ops of a plan with stand-ins for the converted ones, and what was put in the place of which op."""
+    """The ops of a plan with 16-bit copies of the converted ones, and a map from each op to its replacement."""
 
     ops: list[Operation]
     stand_ins: dict[Operation, list[Operation]] = field(default_factory=dict)
@@ -88,15 +88,15 @@ def rewrite(
     *,
     feeds_are_data: bool,
 ) -> Rewritten:
-    """Replaces what can be converted among `ops`, which stand in an order that can be run.
+    """Replaces the ops that can be converted. `ops` must be in an executable order.
 
     Args:
         precision: the dtypes to convert to.
         ops: the ops of a plan.
-        needed: those of them that run; the others are there for the order alone.
-        fetches: the tensors whose values leave the plan.
-        feeds: the tensors whose values come from outside.
-        feeds_are_data: whether feeds may be rounded; the inputs of a function's body are results of other ops.
+            needed: the ops that run; the others only determine the order.
+            fetches: the tensors whose values leave the plan.
+            feeds: the tensors whose values come from outside.
+            feeds_are_data: whether feeds may be rounded. This is False for a function's body, whose inputs are results of other ops.
     """
     chosen = _choose(precision, [op for op in ops if op in needed], feeds, feeds_are_data=feeds_are_data)
     if not chosen:
@@ -110,7 +110,7 @@ def rewrite(
 def _choose(
     precision: Precision, ops: list[Operation], feeds: set[Tensor], *, feeds_are_data: bool
 ) -> dict[Operation, DType]:
-    """The ops to convert, and to what."""
+    """Returns the ops to convert with their dtypes."""
     chosen: dict[Operation, DType] = {}
     for op in ops:
         role = ROLES.get(op.type)
@@ -126,7 +126,7 @@ def _choose(
     for op in reversed(ops):
         if op in chosen and ROLES[op.type] is Role.INFER and not _meets_converted(op, chosen):
             del chosen[op]
-    # A CLEAR op whose input went back is left with nothing to follow.
+    # A CLEAR op goes back to float32 if its converted input did.
     for op in ops:
         if op in chosen and ROLES[op.type] is Role.CLEAR:
             inputs = [t for t in _data_inputs(op) if not _is_given(t, feeds, feeds_are_data)]
@@ -136,7 +136,7 @@ def _choose(
 
 
 def _is_converted(tensor: Tensor, chosen: dict[Operation, DType], dtype: DType) -> bool:
-    """Whether this output of its op becomes `dtype`: the statistics of a batch normalization do not."""
+    """Whether this output is converted to `dtype`. The statistics of a batch normalization, for example, are not."""
     if chosen.get(tensor.op) is not dtype:
         return False
     converted = {**tensor.op.attrs, **_converted_attrs(tensor.op, dtype)}
@@ -148,14 +148,14 @@ def _converted_attrs(op: Operation, dtype: DType) -> dict[str, DType]:
 
 
 def _can_be(op: Operation, dtype: DType) -> bool:
-    """Whether the op's data is float32 and its definition allows `dtype` instead."""
+    """Whether the op's data is float32 and its definition also allows `dtype`."""
     converted = _converted_attrs(op, dtype)
     specs = op.definition.attrs
     return bool(converted) and all(not specs[name].allowed or dtype in specs[name].allowed for name in converted)
 
 
 def _data_inputs(op: Operation) -> list[Tensor]:
-    """The inputs whose dtype is one of those that would be converted."""
+    """Returns the inputs whose dtype would be converted."""
     found: list[Tensor] = []
     for arg, group in zip(op.definition.inputs, op.definition.group(op._inputs, op.attrs)):
         if arg.type_attr in DATA_TYPES and not arg.is_ref:
@@ -164,7 +164,7 @@ def _data_inputs(op: Operation) -> list[Tensor]:
 
 
 def _is_given(tensor: Tensor, feeds: set[Tensor], feeds_are_data: bool) -> bool:
-    """Whether a value is at hand rather than computed: a constant, a variable's value, a feed, a boolean as a number."""
+    """Whether a value is given rather than computed: a constant, a variable's value, a feed, or a boolean cast to a number."""
     while tensor not in feeds and tensor.op.definition.traits & Trait.PASSES and tensor.op._inputs:
         tensor = tensor.op._inputs[0]
     if tensor in feeds:
@@ -176,7 +176,7 @@ def _is_given(tensor: Tensor, feeds: set[Tensor], feeds_are_data: bool) -> bool:
 
 
 def _meets_converted(op: Operation, chosen: dict[Operation, DType]) -> bool:
-    """Whether a converted op that computes uses the result, itself or through ops that only move it."""
+    """Whether a converted op that computes uses the result, directly or through ops that only move data."""
     waiting, seen = [op], {op}
     while waiting:
         for tensor in waiting.pop().outputs:
@@ -190,7 +190,7 @@ def _meets_converted(op: Operation, chosen: dict[Operation, DType]) -> bool:
     return False
 
 
-# -- the stand-ins -----------------------------------------------------------------------------------------------
+# -- the 16-bit copies -------------------------------------------------------------------------------------------
 
 
 class _Writer:
@@ -224,7 +224,7 @@ class _Writer:
         return self._result
 
     def _forget_references(self) -> None:
-        """What a 1.x variable holds is read where it is used: after a write it may be another value."""
+        """Forgets conversions of 1.x variables. Their value is read at each use and may differ after a write."""
         for tensor, dtype in list(self._converted):
             source = tensor
             while source.op.definition.traits & Trait.PASSES and source.op._inputs:
@@ -250,12 +250,12 @@ class _Writer:
             if self._is_needed_as_it_was(tensor):
                 name = f"{op.name}-{position}-CastTo{_NAMES[tensor.dtype.name]}"
                 back = _made(op, CAST, name, [made], {"SrcT": dtype, "DstT": tensor.dtype, "Truncate": False})
-                back.outputs[0] = tensor  # the graph's own: whoever uses it finds it
+                back.outputs[0] = tensor  # the graph's own tensor, so that its other consumers find it
                 added.append(back)
         self._result.ops.extend(added)
 
     def _as(self, tensor: Tensor, dtype: DType, added: list[Operation]) -> Tensor:
-        """`tensor` as 16-bit numbers."""
+        """Returns `tensor` converted to the 16-bit dtype."""
         found = self._converted.get((tensor, dtype))
         if found is None:
             source = tensor.op
@@ -274,7 +274,7 @@ class _Writer:
 
 
 def _made(origin: Operation, definition: Any, name: str, inputs: list[Tensor], attrs: dict[str, Any]) -> Operation:
-    """An operation of the plan alone: the graph and its tensors do not know of it."""
+    """Creates an operation that belongs to the plan only and is not part of the graph."""
     made = Operation(origin.graph, definition, name, inputs, attrs, [], origin._frames)
     made._device = origin._device
     return made

@@ -1,7 +1,7 @@
-"""From (fetches, feeds) to a list of instructions: prune, order, fold, settle aliasing, group updates.
+"""Turns fetches and feeds into a list of instructions: prunes, orders, folds constants, resolves aliasing, and groups updates.
 
-The result is what `emit.py` turns into straight-line Python. Nothing here knows an op by name: an op's definition says all
-that matters (its traits, kernel and batch kernel).
+`emit.py` turns the result into straight-line Python. The planner does not know any op by name. It uses only the op's
+definition (its traits, kernel and batch kernel).
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ from stoker._src.runtime.plan.instructions import (
 from stoker._src.runtime.plan.known_shapes import Known
 from stoker._src.runtime.plan.reordering import reorder
 
-_OBJECTS = (dtypes.string, dtypes.resource, dtypes.variant)  # dtypes whose values are no torch tensors
-_FOLD_LIMIT = 1 << 20  # elements a folded constant may have
-_WORTH_REUSING = 1 << 14  # elements below which a new tensor costs less than the check
+_OBJECTS = (dtypes.string, dtypes.resource, dtypes.variant)  # dtypes whose values are not torch tensors
+_FOLD_LIMIT = 1 << 20  # most elements of a folded constant
+_WORTH_REUSING = 1 << 14  # below this number of elements, allocating a tensor is cheaper than the check for reuse
 
 
 def prune(fetches: list[Tensor], targets: list[Operation], feeds: set[Tensor]) -> tuple[set[Operation], set[Operation]]:
-    """The operations that must run, backwards from the fetches, stopping at fed tensors; and those only waited for.
+    """Returns the operations that must run, backwards from the fetches up to fed tensors, and the ones that are only waited for.
 
-    An op that others only wait for runs if it does something (writes, reads, blocks, checks). A pure one does not: what
-    matters of it are the ops it waits for in turn. So gradients that an optimizer gates but nobody uses cost nothing.
+    An op that is only a control input runs if it has an effect (it writes, reads, blocks or checks). A pure op does not run; only its
+    own control inputs matter. Gradients that an optimizer gates but that are never used therefore cost nothing.
     """
     needed: set[Operation] = set()
     waited_for: set[Operation] = set()
@@ -69,7 +69,7 @@ def prune(fetches: list[Tensor], targets: list[Operation], feeds: set[Tensor]) -
 
 
 def _merged(a: Shape, b: Shape) -> Shape:
-    """What both say of a shape; nothing where they disagree, and the run will tell if it matters."""
+    """Merges two shapes. Contradicting parts become unknown; if that matters, the run raises the error."""
     try:
         return a.merge(b)
     except (InvalidArgumentError, ValueError):
@@ -82,12 +82,12 @@ def _of_shape(like: Tensor, dims: tuple[Any, ...]) -> torch.Tensor:
 
 
 def _is_fed(op: Operation, feeds: set[Tensor]) -> bool:
-    """Whether all that an op makes is fed: waiting for a fed placeholder must not run it."""
+    """Whether all outputs of an op are fed. Waiting for a fed placeholder must not run it."""
     return bool(op.outputs) and all(tensor in feeds for tensor in op.outputs)
 
 
 def has_effect(op: Operation) -> bool:
-    """Whether running an op is more than computing its outputs. A call does what the functions it calls do."""
+    """Whether an op does more than compute its outputs. A call has the effects of the functions it calls."""
     pending, seen = [op], set()
     while pending:
         each = pending.pop()
@@ -106,7 +106,7 @@ def has_effect(op: Operation) -> bool:
     return False
 
 
-# Functions that were found to do nothing, in the state they had then: each level of nested functions asks about all below it.
+# Caches functions without effects, by their state at that time. Otherwise each level of nesting would check all levels below it.
 _without_effect: weakref.WeakKeyDictionary[Function, tuple[int, int]] = weakref.WeakKeyDictionary()
 
 
@@ -115,7 +115,7 @@ def _state_of(function: Function) -> tuple[int, int]:
 
 
 def in_order(ops: set[Operation], feeds: set[Tensor]) -> list[Operation]:
-    """Creation order, moved only where an edge made later (a control input added by hand) demands it.
+    """Sorts by creation order, except where an edge that was added later (a control input added by hand) requires otherwise.
 
     Raises:
         InvalidArgumentError: there is a cycle.
@@ -156,10 +156,10 @@ def in_order(ops: set[Operation], feeds: set[Tensor]) -> list[Operation]:
 
 
 class Planner:
-    """Builds the instructions of one plan. `node_context(op)` gives kernels that ask for it their `ctx`.
+    """Builds the instructions of one plan. `node_context(op)` creates the `ctx` for kernels that take one.
 
-    A function's body is planned the same way, its inputs being the feeds. `bound` gives the values of feeds that are known
-    when planning (a body's captured variables and constants); `compile_function` compiles what ops call.
+    A function's body is planned the same way, with its inputs as the feeds. `bound` holds the values of feeds that are known at
+    planning time (a body's captured variables and constants). `compile_function` compiles the functions that ops call.
     """
 
     def __init__(
@@ -180,11 +180,11 @@ class Planner:
         self.node_context, self.compile_function = node_context, compile_function
         self.bound = bound or {}
         self.is_function = is_function
-        # What the results may share memory with. A body's caller knows its inputs and looks out for its constants; one that is
-        # called again and again must hand out its constants as copies.
+        # The owners of memory that results may share. A body's caller knows its inputs and handles its constants. A body that is
+        # called repeatedly must return copies of its constants.
         self.may_share = frozenset((FEED,) if is_kept else (FEED, CONSTANT) if is_function else ())
         self.with_fused_loops = with_fused_loops
-        # What is known of shapes beyond the graph, because those of the feeds are.
+        # Shapes that are known in addition to the graph, because the shapes of the feeds are known.
         self._shapes: dict[Tensor, Shape] = {tensor: each.shape for tensor, each in zip(feeds, known or ())}
         self._elements: dict[Tensor, Shape | None] = {
             tensor: each.elements for tensor, each in zip(feeds, known or ()) if tensor.dtype is dtypes.variant
@@ -196,15 +196,15 @@ class Planner:
         self.feed_values: list[Value] = []
         self.results: list[Value | None] = []
         self.ops: list[Operation] = []
-        self.planned: list[Operation] = []  # the same, with what the mixed precision rewrite put in their place
+        self.planned: list[Operation] = []  # the same, with the replacements of the mixed precision rewrite
         self._ordered: list[Operation] = []
         self._stand_ins: dict[Operation, list[Operation]] = {}
-        self._reads: dict[Value, Value] = {}  # variable -> its value, as long as nothing writes
+        self._reads: dict[Value, Value] = {}  # variable -> its value, valid until the next write
         self._fetched_tensors = set(fetches)
-        self._numbers: dict[Tensor, Instruction] = {}  # vectors of numbers that nobody has wanted as a tensor yet
+        self._numbers: dict[Tensor, Instruction] = {}  # vectors of numbers that have not been needed as tensors yet
         self._wanted_outputs: dict[Operation, list[bool]] = {}
         self.reads_variables = self.writes_variables = self.blocks = False
-        self.loops = False  # may go on for long: the run can be cancelled
+        self.loops = False  # whether it may run for long, so that the run must be cancellable
         self._labels: dict[str, int] = {}
 
     def build(self) -> Planner:
@@ -219,7 +219,7 @@ class Planner:
             self.values[tensor] = value
             self.feed_values.append(value)
         self.needed, passed = prune([tensor for tensor in self.fetches if tensor is not None], self.targets, fed)
-        # What is only waited for does not run, but its edges order what does.
+        # An op that is only waited for does not run, but its edges order the ops that do.
         self._ordered = in_order(self.needed | passed, fed)
         self.ops = [op for op in self._ordered if op in self.needed]
         for op in self._grouped(self._rewritten(fed)):
@@ -228,7 +228,7 @@ class Planner:
             elif op in self.needed:
                 self._plan(op)
         for tensor in self.fetches:
-            # A reference is fetched after all updates of the step: TensorFlow hands out the variable's own buffer.
+            # A reference is fetched after all updates of the step, because TensorFlow returns the variable's own buffer.
             self.results.append(None if tensor is None else self._taken(tensor, reference=False))
         self.instructions = reorder(self.instructions, self.results)
         if self.with_fused_loops and self.compile_function.placement.gpu is None:
@@ -237,7 +237,7 @@ class Planner:
         return self
 
     def _rewritten(self, fed: set[Tensor]) -> list[Operation]:
-        """The ops in order, those that the session wants in 16 bits replaced by stand-ins."""
+        """Returns the ops in order. Ops that the session runs in 16 bits are replaced by 16-bit copies."""
         precision = getattr(self.compile_function, "precision", None)
         if precision is None:
             self.planned = self.ops
@@ -251,7 +251,7 @@ class Planner:
         return rewritten.ops
 
     def dependents(self, op: Operation) -> set[Operation]:
-        """The ops of this plan that must wait for `op`."""
+        """Returns the ops of this plan that must wait for `op`."""
         found = {op}
         for each in self._ordered:
             if any(t.op in found for t in each._inputs) or not found.isdisjoint(each._control_inputs):
@@ -270,8 +270,8 @@ class Planner:
             self._constants(op, [definition.kernel_fn(**self._keywords(op))])
             return
         if _is_snapshot(op):
-            # The value that a 1.x variable stands for: whoever uses it reads the variable then, as TensorFlow's shared
-            # buffers let it see updates that it was told to wait for.
+            # The value of a 1.x variable. Each consumer reads the variable at its own position, because with TensorFlow's shared
+            # buffers a consumer sees the updates that it waits for.
             self.values.setdefault(op.outputs[0], self.values[op._inputs[0]])
             return
         if self._shapes:
@@ -287,7 +287,7 @@ class Planner:
             self._note(op.outputs[0], self.known(op._inputs[0]))
             return
         if not op.outputs and not op._inputs and not traits:
-            return  # NoOp: ordering alone
+            return  # a NoOp only affects the order
         if definition.planning.calls:
             self._call(op, arguments)
             return
@@ -307,7 +307,7 @@ class Planner:
             self._name_results(instruction, op)
 
     def _is_of_numbers(self, op: Operation) -> bool:
-        """Whether a vector is made only when somebody wants it as a tensor. (On a GPU each number would be waited for.)"""
+        """Whether a vector is created only when it is needed as a tensor. (On a GPU the host would wait for each number.)"""
         of_numbers = op.definition.planning.of_numbers
         if of_numbers is None or self.compile_function.placement.gpu is not None:
             return False
@@ -316,11 +316,11 @@ class Planner:
     # -- shapes --------------------------------------------------------------------------------------------------
 
     def shape_of(self, tensor: Tensor) -> Shape:
-        """A tensor's shape as far as it is known: by the graph, or from the shapes of the feeds."""
+        """Returns a tensor's shape as far as it is known from the graph or from the shapes of the feeds."""
         return self._shapes.get(tensor, tensor.static_shape)
 
     def _infer(self, op: Operation) -> None:
-        """Notes what the known shapes say of the shapes of an op's outputs."""
+        """Records the shapes of an op's outputs that follow from the known shapes."""
         if op.definition.shape_rule.function is None or all(tensor.static_shape.known for tensor in op.outputs):
             return
         try:
@@ -329,12 +329,12 @@ class Planner:
                 for tensor, shape in zip(op.outputs, infer_shapes(op, self.shape_of, self._known_value))
             ]
         except (InvalidArgumentError, ValueError, LookupError, ArithmeticError, TypeError, AttributeError):
-            # A shape set by hand does not hold: nothing is taken for granted, and the run will tell if it matters.
+            # A shape that was set by hand is wrong. Nothing is assumed then; if it matters, the run raises the error.
             shapes = [UNKNOWN_SHAPE] * len(op.outputs)
         self._shapes.update(zip(op.outputs, shapes))
 
     def elements_of(self, tensor: Tensor) -> Shape | None:
-        """The shape of the elements of a list; None for a list that holds nothing yet."""
+        """Returns the shape of a list's elements; None for an empty list."""
         return self._elements.get(tensor, UNKNOWN_SHAPE)
 
     def known(self, tensor: Tensor) -> Known:
@@ -349,7 +349,7 @@ class Planner:
             self._shapes[tensor] = _merged(tensor.static_shape, known.shape)
 
     def _infer_elements(self, op: Operation) -> None:
-        """Notes what an op on lists says of elements: of those of a list that it makes, of the tensors that it takes out."""
+        """Records element shapes for an op on lists: of the list it produces, and of the tensors it takes out."""
         rule = op.definition.planning.elements
         assert rule is not None
         for tensor, shape in zip(op.outputs, rule(op, self.shape_of, self.elements_of)):
@@ -365,7 +365,7 @@ class Planner:
         return to_numpy(value.constant)
 
     def _fold_shapes(self, op: Operation) -> bool:
-        """Settles an op that looks at nothing but its inputs' shapes."""
+        """Folds an op that depends only on the shapes of its inputs."""
         shapes = [self.shape_of(tensor) for tensor in op._inputs]
         if not all(shape.known for shape in shapes) or any(tensor.dtype in _OBJECTS for tensor in op.outputs):
             return False
@@ -373,7 +373,7 @@ class Planner:
             return False
         if any((self.shape_of(tensor).size or 0) > _FOLD_LIMIT for tensor in op.outputs):
             return False
-        # Tensors of one element, spread out: the kernel looks at their shape and dtype alone.
+        # Tensors of one element, expanded without memory: the kernel uses only their shape and dtype.
         given = [_of_shape(tensor, shape.dims or ()) for tensor, shape in zip(op._inputs, shapes)]
         results = op.definition.kernel_fn(*op.definition.group(given, op.attrs), **self._keywords(op))  # type: ignore[misc]
         self._constants(op, op.definition.flatten_results(results))
@@ -382,7 +382,7 @@ class Planner:
     # -- calls ---------------------------------------------------------------------------------------------------
 
     def _call(self, op: Operation, arguments: list[Any]) -> None:
-        """An op that calls functions: they are compiled for this place, with the inputs that are known here bound."""
+        """Plans an op that calls functions. They are compiled for this call site, with the inputs that are known here bound."""
         passed: list[Value] = arguments[-1]
         given = [self.known(tensor) for tensor in op._inputs[len(op._inputs) - len(passed) :]] if self._shapes else None
         keywords, steps, returned = self.compile_function(op, passed, self._wanted(op), given)
@@ -396,7 +396,7 @@ class Planner:
             traits |= Trait.WRITES
         self._append(instruction, traits)
         if any(planner.blocks for planner in planners):
-            # The body gives the lock up itself, around what blocks; here it only counts as a moment of change.
+            # The body itself releases the lock around ops that block. Here the call only counts as a point where variables may change.
             instruction.traits |= Trait.BLOCKING
             self.blocks = True
         self.reads_variables |= any(planner.reads_variables for planner in planners)
@@ -404,7 +404,7 @@ class Planner:
         self._name_results(instruction, op)
 
     def _wanted(self, op: Operation) -> list[bool]:
-        """Which outputs somebody needs. A loop that takes one without using it does not."""
+        """Returns which outputs are needed. A loop that passes a value through without using it does not need it."""
         known = self._wanted_outputs.get(op)
         if known is None:
             known = self._wanted_outputs[op] = [
@@ -447,9 +447,9 @@ class Planner:
         return arguments
 
     def _passed(self, op: Operation, group: list[Tensor]) -> list[Value]:
-        """What the functions of an op are given.
+        """Returns the inputs of the functions that an op calls.
 
-        The value of a 1.x variable that they also update goes in as the variable: whoever uses it inside reads it then.
+        The value of a 1.x variable that the functions also update is passed as the variable, and read at each use inside.
         """
         inputs = function_refs(op)[0].target.inputs
         references = [inner.dtype._is_ref_dtype for inner in inputs]
@@ -473,7 +473,7 @@ class Planner:
         return Host(value) if arg.host else value
 
     def _taken(self, tensor: Tensor, *, reference: bool) -> Value:
-        """A value as a consumer takes it: the variable where it wants a reference, what the variable holds otherwise."""
+        """Returns a value in the form a consumer takes: the variable if it takes a reference, otherwise the variable's value."""
         deferred = self._numbers.pop(tensor, None)
         if deferred is not None:
             self._append(deferred, tensor.op.definition.traits)
@@ -484,10 +484,10 @@ class Planner:
         return value
 
     def _read(self, tensor: Tensor) -> Value:
-        """The value of a reference: read from the variable at this point of the plan."""
+        """Returns the value of a reference, read from the variable at this point of the plan."""
         source = self.values[tensor]
         if FEED in source.roots:
-            return source  # a fed reference is fed its value
+            return source  # a fed reference holds its value directly
         known = self._reads.get(source)
         if known is not None:
             return known
@@ -505,7 +505,7 @@ class Planner:
         if traits & Trait.WRITES:
             self.writes_variables = True
         if traits & (Trait.WRITES | Trait.BLOCKING):
-            self._reads.clear()  # what was read before may not be what the variable is after this
+            self._reads.clear()  # variables may have other values after this instruction
         if traits & Trait.BLOCKING:
             instruction.blocking = self.blocks = True
         self.instructions.append(instruction)
@@ -519,7 +519,7 @@ class Planner:
             flat.append(value)
         instruction.results = op.definition.group_outputs(flat, op.attrs)
         if op.definition.traits & Trait.WRITES and op.outputs and op.outputs[0].dtype._is_ref_dtype:
-            # Assign and its like return the reference they wrote to, which is known already.
+            # Ops that return the reference they wrote to, for example Assign: that value is known already.
             reference = instruction.arguments[0]
             if reference.is_constant:
                 self.values[op.outputs[0]] = reference
@@ -535,7 +535,7 @@ class Planner:
             self.values.setdefault(tensor, value)
 
     def _fold(self, op: Operation, arguments: list[Any]) -> bool:
-        """Runs a pure op on constants now. Leaves it to the run when it fails, so that the error names the node."""
+        """Runs a pure op on constants at planning time. If it fails, it is left to the run, so that the error names the node."""
         if not all(_is_constant(argument) for argument in arguments):
             return False
         if (
@@ -551,7 +551,7 @@ class Planner:
             return False
         flat = op.definition.flatten_results(results)
         if not all(isinstance(result, (torch.Tensor, np.ndarray)) for result in flat):
-            return False  # lists and other objects belong to one run
+            return False  # lists and other objects belong to a single run
         if any(_elements(result) > _FOLD_LIMIT for result in flat) and op._inputs:
             return False
         self._constants(op, flat)
@@ -560,7 +560,7 @@ class Planner:
     # -- groups of updates ---------------------------------------------------------------------------------------
 
     def _grouped(self, ops: list[Operation]) -> list[Any]:
-        """Ops that one batch kernel can run together become a list, at the place of the last of them."""
+        """Combines ops that one batch kernel can run together into a list, at the position of the last of them."""
         groups: dict[Any, list[int]] = {}
         for position, op in enumerate(ops):
             batch = op.definition.planning.batch
@@ -580,23 +580,23 @@ class Planner:
     def _batch(self, ops: list[Operation]) -> None:
         definition = ops[0].definition
         rows = [self._arguments(op) for op in ops]
-        # Plain numbers are the same for all (the key sees to it), so they are passed once.
+        # Plain numbers are part of the group's key and therefore equal for all members, so they are passed once.
         columns = [rows[0][i] if arg.host else [row[i] for row in rows] for i, arg in enumerate(definition.inputs)]
         assert definition.planning.batch is not None
         _, kernel = definition.planning.batch
         instruction = Instruction(ops[0], "batch", kernel, columns, self._keywords(ops[0]), members=ops)
         self._append(instruction, definition.traits)
         for op in ops:
-            if op.outputs:  # the references the updates were given
+            if op.outputs:  # the references that the updates were given
                 self.values[op.outputs[0]] = self.values[op._inputs[0]]
 
     # -- results and aliasing ------------------------------------------------------------------------------------
 
     def _settle(self) -> None:
-        """Finds which values may share a variable's memory, and copies where someone could see it change.
+        """Finds the values that may share a variable's memory, and inserts copies where a change could be observed.
 
-        A value read before a write (or before a wait, when other runs may write) and used at it or later is copied when
-        it is read; what a caller gets, or a queue keeps, never shares memory with variables, feeds or constants.
+        A value that is read before a write (or before a wait, during which other runs may write) and used at or after it is copied when
+        it is read. Values that a caller receives or a queue keeps never share memory with variables, feeds or constants.
         """
         writes: list[tuple[int, frozenset[Any]]] = []
         retained: list[tuple[int, Value]] = []
@@ -612,7 +612,7 @@ class Planner:
             if traits & Trait.VIEW:
                 roots = roots.union(*[value.roots for value in inputs])
             if instruction.steps:
-                roots |= {CONSTANT}  # a body may return a constant of its own
+                roots |= {CONSTANT}  # a body may return one of its own constants
             for value in values_of(instruction.results):
                 value.roots = roots
             if traits & Trait.WRITES:
@@ -632,8 +632,8 @@ class Planner:
         self._reuse_memory()
 
     def _reuse_memory(self) -> None:
-        """Lets kernels write over an input that dies with them: one that a plain kernel made and only plain ones used."""
-        held: set[Value] = set()  # values whose memory somebody else may have
+        """Lets kernels reuse an input's memory if this is its last use. Only plain kernels may have produced and used the input."""
+        held: set[Value] = set()  # values whose memory may have another owner
         for position, instruction in enumerate(self.instructions):
             op = instruction.op
             if op is None or instruction.kind != "kernel" or instruction.steps or not _is_plain(op):
@@ -651,7 +651,7 @@ class Planner:
                 continue
             written, kernel = in_place
             value = instruction.arguments[written]
-            # Of a list, one of the first two: a kernel that adds a list up may exchange these without rounding otherwise.
+            # In a list, only the first two inputs qualify: a kernel that sums a list can swap these without a different rounding.
             for index, each in enumerate(value[:2] if isinstance(value, list) else [value]):
                 alone = sum(used is each for used in values_of(instruction.arguments)) == 1
                 if alone and each not in held and each.position >= 0 and each.last_use == position:
@@ -661,7 +661,7 @@ class Planner:
                     break
 
     def _copy_reads(self, writes: list[tuple[int, frozenset[Any]]]) -> None:
-        last_uses: dict[int, int] = {}  # position of a read -> the last use of anything that shares its memory
+        last_uses: dict[int, int] = {}  # position of a read -> the last use of any value that shares its memory
         shares: dict[Value, set[int]] = {}
         for position, instruction in enumerate(self.instructions):
             if instruction.op is None:
@@ -684,7 +684,7 @@ class Planner:
                     for value in values_of(instruction.results):
                         value.roots = frozenset()
                     break
-        # Views of a copied read share nothing that matters any more.
+        # Views of a copied read no longer share the variable's memory.
         for value, origins in shares.items():
             if origins and all(self.instructions[origin].copies for origin in origins):
                 value.roots = value.roots & {FEED, CONSTANT}
@@ -700,7 +700,7 @@ class Planner:
 
 
 def _movable(ops: list[Operation], positions: list[int]) -> bool:
-    """Whether all but the last of these ops can wait for the last: nothing from the first on needs what they do."""
+    """Whether all of these ops can be moved to the last one: no op in between depends on them."""
     members = {ops[position] for position in positions}
     variables = {tensor for op in members for tensor in op._inputs if _is_handle(tensor)}
     for op in ops[positions[0] : positions[-1] + 1]:
@@ -718,9 +718,9 @@ def _is_plain(op: Operation) -> bool:
 
 
 def _kernel_of(op: Operation) -> Any:
-    """The kernel, with the op's checks where they could not be made when the graph was built."""
+    """Returns the kernel, with the op's checks added if they could not run when the graph was built."""
     definition, rule = op.definition, op.definition.shape_rule
-    # Where the rule of a late op found a misfit, nothing is known of its outputs.
+    # If the shape rule of a late op found incompatible shapes, its output shapes are unknown.
     unchecked = rule.late and any(tensor.static_shape.rank is None for tensor in op.outputs)
     if definition.ranked or rule.enforced:
         for arg, item in zip(definition.inputs, definition.group(op._inputs, op.attrs)):
@@ -741,7 +741,7 @@ def _kernel_of(op: Operation) -> Any:
 
 
 def _is_snapshot(op: Operation) -> bool:
-    """Whether this is the `<variable>/read` that every 1.x variable is made with."""
+    """Whether this is the `<variable>/read` op that every 1.x variable has."""
     return (
         bool(op.definition.traits & Trait.PASSES)
         and bool(op._inputs)
@@ -762,7 +762,7 @@ def _is_constant(argument: Any) -> bool:
 
 
 def passed_through(tensor: Tensor) -> Tensor:
-    """The tensor whose very value this is: identities are looked through."""
+    """Returns the tensor whose value this is, skipping identities."""
     while tensor.op.definition.traits & Trait.PASSES and tensor.op._inputs:
         source = tensor.op._inputs[0]
         if source.dtype._is_ref_dtype:

@@ -1,4 +1,4 @@
-"""Instructions in an order that computes the same with less work, where ops say that they may change places."""
+"""Reorders instructions to compute the same result with less work, where op definitions allow an exchange."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from stoker._src.runtime.plan.instructions import Instruction, Value, renumber, 
 
 
 def reorder(instructions: list[Instruction], results: list[Value | None]) -> list[Instruction]:
-    """The instructions of a plan whose `results` are the values it returns.
+    """Returns the reordered instructions of a plan. `results` are the values that the plan returns.
 
-    An op that comes after the only one whose result it takes may come before it instead (`definition.exchange`).
+    If an op is the only consumer of its input, it may run before the op that produces the input (`definition.planning.exchanges`).
     """
     makers = {value: each for each in instructions for value in values_of(each.results)}
     uses = Counter(value for each in instructions for value in values_of(each.arguments))
@@ -33,7 +33,7 @@ def reorder(instructions: list[Instruction], results: list[Value | None]) -> lis
         (result,) = each.results
         each.arguments, each.results = [maker.arguments[position] for position in taken], [made]
         maker.arguments[taken[0]], maker.results = made, [result]
-        made.label, result.label = result.label, made.label  # named after the ops that make them
+        made.label, result.label = result.label, made.label  # labels follow the ops that produce the values
         after[id(each)] = maker
     if not after:
         return instructions
@@ -50,6 +50,6 @@ def reorder(instructions: list[Instruction], results: list[Value | None]) -> lis
 
 
 def _is_made(instruction: Instruction, position: int, makers: dict[Value, Instruction]) -> bool:
-    """Whether an argument is what the graph says, and not fed in its place."""
+    """Whether an argument is computed as in the graph, rather than fed."""
     made_by = makers.get(instruction.arguments[position])
     return made_by is not None and instruction.op is not None and made_by.op is instruction.op.inputs[position].op
