@@ -29,6 +29,9 @@ _OP_NAME = re.compile(r"^[A-Za-z0-9.][A-Za-z0-9_.\\/>-]*\Z")
 _SCOPE_NAME = re.compile(r"^[A-Za-z0-9_.\\/>-]*\Z")
 
 
+_WRONG_RANK = re.compile("arrays can be converted|over a 0-d array|of unsized object")
+
+
 class _Controller:
     """A `with control_dependencies(...)` block: the operations that new ops must wait for, and the ops created inside it."""
 
@@ -134,8 +137,9 @@ class Graph:
                 ) from error
             shapes = [UNKNOWN_SHAPE] * len(op.outputs)
         except (LookupError, ArithmeticError, TypeError, AttributeError, NameError, MemoryError) as error:
-            # A TypeError can result from values of a rank that the rule does not expect.
-            fault = None if isinstance(error, TypeError) else own_fault(error, op)
+            # NumPy raises a TypeError for values of a rank that the rule does not expect.
+            misfit = isinstance(error, TypeError) and _WRONG_RANK.search(str(error))
+            fault = None if misfit else own_fault(error, op)
             if fault is not None:
                 raise fault from error
             # The shape rule relies on conditions that it does not check.

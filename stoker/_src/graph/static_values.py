@@ -89,6 +89,8 @@ def constant_value_as_shape(tensor: Any, value_of: Callable[[Any], np.ndarray | 
             raise ValueError(
                 f"Received a scalar with value '{value}' as shape; require a statically known scalar with value '-1' to describe an unknown shape."
             )
+        if value.ndim > 1:
+            raise InvalidArgumentError(None, None, f"Shape must be rank 1 but is rank {value.ndim}")
         sizes = value.tolist()
         for size in sizes:
             if size < -1:
