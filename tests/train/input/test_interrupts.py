@@ -10,7 +10,10 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
+# A shell that starts the tests in the background has its children ignore interrupts: the program takes them again.
 START = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
 import stoker.compat.v1 as tf
 never = tf.FIFOQueue(3, tf.string, [[]])
 key, value = tf.TFRecordReader().read(never)
@@ -38,6 +41,9 @@ def test_an_interrupt_ends_the_program(waits: str):
         assert program.stdout is not None
         assert program.stdout.readline() == "ready\n"
         program.send_signal(signal.SIGINT)
-        _, errors = program.communicate(timeout=60)
+        try:
+            _, errors = program.communicate(timeout=60)
+        finally:
+            program.kill()
     assert program.returncode and errors.rstrip().endswith("KeyboardInterrupt")
     assert "string_input_producer is deprecated" not in errors and "start_queue_runners is deprecated" in errors

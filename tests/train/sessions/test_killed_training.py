@@ -23,9 +23,16 @@ STEPS = 60
 WHOLE = re.compile(r"checkpoint|graph\.pbtxt|events\.out\.tfevents\..*|model\.ckpt-\d+\.(index|meta|data-\d+-of-\d+)")
 
 
+# A shell that starts the tests in the background has its children ignore interrupts: the program takes them again.
+RUN = (
+    "import runpy, signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    "sys.argv.pop(0); runpy.run_path(sys.argv[0], run_name='__main__')"
+)
+
+
 def start(directory, *, steps=STEPS):
     return subprocess.Popen(
-        [sys.executable, str(PROGRAM), str(directory), str(steps)],
+        [sys.executable, "-c", RUN, str(PROGRAM), str(directory), str(steps)],
         cwd=ROOT,
         env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
         stdout=subprocess.PIPE,
@@ -76,6 +83,9 @@ def test_an_interrupt_ends_the_program_soon(tmp_path):
         if line.strip() == "step 10":
             break
     program.send_signal(signal.SIGINT)
-    _, errors = program.communicate(timeout=60)
+    try:
+        _, errors = program.communicate(timeout=60)
+    finally:
+        program.kill()
     assert "KeyboardInterrupt" in errors
     assert tf.train.NewCheckpointReader(tf.train.latest_checkpoint(str(tmp_path))).get_tensor("global_step") >= 9
