@@ -1,4 +1,4 @@
-"""`Graph`: nodes with unique names, the scopes that shape new nodes, and collections."""
+"""`Graph`: nodes with unique names, the scopes that apply to new nodes, and collections."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _SCOPE_NAME = re.compile(r"^[A-Za-z0-9_.\\/>-]*\Z")
 
 
 class _Controller:
-    """One `with control_dependencies(...)` block: what new ops must wait for, and which ops it has seen."""
+    """A `with control_dependencies(...)` block: the operations that new ops must wait for, and the ops created inside it."""
 
     def __init__(self, inputs: list[Operation]) -> None:
         self.inputs = inputs
@@ -38,7 +38,7 @@ class _Controller:
 
 
 class Graph:
-    """A set of operations. Not safe for construction from several threads; running it is."""
+    """A set of operations. Constructing a graph is not thread-safe; running it is."""
 
     building_function = False
     tensor_type = Tensor
@@ -62,7 +62,7 @@ class Graph:
         self.changes = 0
         """Grows with every change to existing nodes; plans made before are stale."""
 
-    # -- what the blocks around new ops say ----------------------------------------------------------------------
+    # -- state of the enclosing `with` blocks ------------------------------------------------------------------------
 
     @property
     def _scope(self) -> str:
@@ -97,19 +97,19 @@ class Graph:
         self._stacks.colocation = colocation
 
     def switch_to_thread_local(self) -> None:
-        """Makes the blocks of devices, control dependencies and colocation each thread's own; name scopes always are.
+        """Makes the device, control dependency and colocation blocks thread-local. Name scopes always are.
 
-        A thread starts with the blocks that were open at this call.
+        Each thread starts with the blocks that were open at this call.
         """
         self._stacks = self._stacks.per_thread()
 
     # -- adding nodes --------------------------------------------------------------------------------------------
 
     def add(self, definition: OpDefinition, inputs: list[Tensor], attrs: dict[str, Any], name: str) -> Operation:
-        """Adds a node whose inputs and attributes are converted and complete. `name` is its unique, full name.
+        """Adds a node. Its inputs and attributes must be converted and complete, and `name` must be its unique, full name.
 
         Raises:
-            ValueError: the inputs' shapes do not fit the op.
+            ValueError: the inputs' shapes are invalid for the op.
             RuntimeError: the graph is finalized.
         """
         if self._finalized:
@@ -134,11 +134,11 @@ class Graph:
                 ) from error
             shapes = [UNKNOWN_SHAPE] * len(op.outputs)
         except (LookupError, ArithmeticError, TypeError, AttributeError, NameError, MemoryError) as error:
-            # A TypeError may come of values of another rank than the rule relies on.
+            # A TypeError can result from values of a rank that the rule does not expect.
             fault = None if isinstance(error, TypeError) else own_fault(error, op)
             if fault is not None:
                 raise fault from error
-            # A rule that relies on more than it checks.
+            # The shape rule relies on conditions that it does not check.
             found = ", ".join(str(tensor.static_shape) for tensor in inputs)
             if not definition.shape_rule.late:
                 raise ValueError(
@@ -171,19 +171,19 @@ class Graph:
 
         Args:
             op_type: the name of the op.
-            inputs: its input tensors, in one flat list.
-            dtypes: of its outputs; they follow from the op, whatever is said here.
-            input_types: the dtypes that the inputs must have.
-            name: the op's name; one that ends in a slash is taken as it is, without scope or suffix.
-            attrs: AttrValue messages by name; what the inputs tell and what has a default may be left out.
-            op_def: the op's OpDef, which is known from `op_type`.
-            compute_shapes: without effect: shapes are always computed.
-            compute_device: False leaves the op out of the `device` blocks around it.
+            inputs: its input tensors, as a flat list.
+            dtypes: the dtypes of its outputs. This is ignored, since the op determines them.
+            input_types: the required dtypes of the inputs.
+            name: the op's name. A name that ends in a slash is used without the current scope or a suffix.
+            attrs: AttrValue messages by name. Attributes that can be inferred from the inputs or have a default may be omitted.
+            op_def: the op's OpDef. It is not needed, since `op_type` determines it.
+            compute_shapes: ignored: shapes are always computed.
+            compute_device: if False, the enclosing `device` blocks do not apply to the op.
 
         Raises:
-            TypeError: inputs that are no tensors, or not of `input_types`.
-            ValueError: attributes that are missing, or inputs that do not fit.
-            NotFoundError: there is no such op. (It is a RuntimeError, too.)
+            TypeError: an input is not a tensor, or its dtype differs from `input_types`.
+            ValueError: an attribute is missing, or the inputs are invalid.
+            NotFoundError: the op does not exist. This error is also a RuntimeError.
         """
         del dtypes, op_def, compute_shapes
         inputs = list(inputs)
@@ -214,7 +214,7 @@ class Graph:
 
     @contextmanager
     def _undone_on_error(self) -> Iterator[None]:
-        """Takes back the nodes that were added in the block, and their names, when it raises."""
+        """Removes the nodes that were added in the block, and their names, if the block raises."""
         count, names = len(self._ops), dict(self._names_in_use)
         try:
             yield
@@ -231,7 +231,7 @@ class Graph:
             raise
 
     def _adopt(self, inputs: list[Tensor], name: str) -> list[Tensor]:
-        """Checks that the inputs are this graph's. Function graphs capture foreign ones instead."""
+        """Checks that the inputs belong to this graph. Function graphs capture foreign tensors instead."""
         for tensor in inputs:
             if tensor.op.graph is not self:
                 beside = next((other for other in inputs if other.op.graph is self), f"the op {name!r}")
@@ -239,7 +239,7 @@ class Graph:
         return inputs
 
     def _control_inputs_for(self, inputs: list[Tensor]) -> list[Operation]:
-        """What the open blocks ask for, less what an input already waits for (as TensorFlow prunes it)."""
+        """Returns the control inputs that the open blocks require, except those that an input already waits for, as in TensorFlow."""
         controllers = self._stacks.controllers
         if not controllers:
             return []
@@ -252,16 +252,16 @@ class Graph:
         return found
 
     def add_constant(self, array: Any, dtype: Any, name: str | None) -> Tensor:
-        """A Const node. Python functions make many: this skips the general path of calling a definition."""
+        """Adds a Const node. Constants are common, so this skips the general path of calling a definition."""
         definition = find_definition("Const")
         assert definition is not None
         return self.add(definition, [], {"value": array, "dtype": dtype}, self.op_name(name, "Const")).outputs[0]
 
     def capture_eager(self, tensor: Any) -> Tensor:
-        """An eager tensor used in this graph. Function graphs make it an input.
+        """Converts an eager tensor for use in this graph. Function graphs make it an input.
 
         Raises:
-            RuntimeError: a plain graph, which cannot hold it.
+            RuntimeError: this is a plain graph, which cannot hold eager tensors.
         """
         raise RuntimeError(f"Attempting to capture an EagerTensor without building a function: {tensor!r}.")
 
@@ -271,7 +271,7 @@ class Graph:
     # -- names ---------------------------------------------------------------------------------------------------
 
     def unique_name(self, name: str, mark_as_used: bool = True) -> str:
-        """`name` inside the current scope, with a suffix when it is taken. Case does not distinguish names."""
+        """Returns `name` inside the current scope, with a suffix if it is taken. Names are case-insensitive."""
         scope = self._name_scope.current
         if scope:
             name = f"{scope}/{name}"
@@ -292,7 +292,7 @@ class Graph:
         return name
 
     def op_name(self, name: str | None, op_type: str) -> str:
-        """The unique name for a new op; a `name` that ends in a slash is used as it is, without the slash."""
+        """Returns the unique name for a new op. A `name` that ends in a slash is used unchanged, without the slash."""
         if isinstance(name, bytes):
             name = name.decode()
         if name and name[-1:] == "/":
@@ -304,7 +304,7 @@ class Graph:
 
     @contextmanager
     def name_scope(self, name: str | None) -> Iterator[str]:
-        """Prefixes the names of ops made inside; yields the prefix with its slash."""
+        """Adds a prefix to the names of ops created inside; yields the prefix with its slash."""
         if name:
             if isinstance(name, bytes):
                 name = name.decode()
@@ -332,10 +332,10 @@ class Graph:
     # -- scopes --------------------------------------------------------------------------------------------------
 
     def control_dependencies(self, control_inputs: Any) -> AbstractContextManager[None]:
-        """Ops made inside run after `control_inputs` (operations, tensors, variables). None clears outer ones.
+        """Makes ops created inside run after `control_inputs` (operations, tensors, variables). None clears the enclosing blocks.
 
         Raises:
-            TypeError: something that is no part of a graph.
+            TypeError: an item is not a graph element.
             KeyError: a name that is not in this graph.
         """
         if control_inputs is None:
@@ -364,15 +364,15 @@ class Graph:
             self._controllers = outer
 
     def _control_op(self, item: Any) -> Operation | None:
-        """The operation that `item` is or comes from: of a variable the one that owns it, not one that reads it."""
+        """Returns the operation of `item`. For a variable, this is the op that owns it, not one that reads it."""
         element = self.as_graph_element(control_element(item))
         return element.op if isinstance(element, Tensor) else element
 
     @contextmanager
     def device(self, device_name_or_function: Any) -> Iterator[None]:
-        """Places ops made inside. A function receives each op and returns its device; None clears outer devices."""
+        """Sets the device of ops created inside. A function receives each op and returns its device; None clears enclosing devices."""
         if not callable(device_name_or_function):
-            canonical_name(device_name_or_function)  # refuses what is no device
+            canonical_name(device_name_or_function)  # rejects invalid device names
         self._devices.append(device_name_or_function)
         try:
             yield
@@ -380,7 +380,7 @@ class Graph:
             self._devices.pop()
 
     def _place(self, op: Operation) -> None:
-        # Innermost first: what an inner block states wins, and a function sees what was settled inside of it.
+        # Innermost first: inner blocks take precedence, and a function sees the device that inner blocks have set.
         for spec in reversed(self._devices):
             if spec is None:
                 break
@@ -400,7 +400,7 @@ class Graph:
 
     @contextmanager
     def colocate_with(self, op: Any, ignore_existing: bool = False) -> Iterator[None]:
-        """Places ops made inside with `op`, and not where outer device blocks say. None lifts outer colocation."""
+        """Colocates ops created inside with `op`, ignoring enclosing device blocks. None clears enclosing colocation."""
         if op is None and not ignore_existing:
             raise ValueError("Trying to reset colocation (op is None) but ignore_existing is not True")
         saved, devices = self._colocation, self._devices
@@ -414,7 +414,7 @@ class Graph:
 
     @contextmanager
     def gradient_override_map(self, op_type_map: dict[str, str]) -> Iterator[None]:
-        """Ops of the given types made inside use the gradient registered under the mapped name."""
+        """Makes ops of the given types created inside use the gradient registered under the mapped name."""
         if not isinstance(op_type_map, dict):
             raise TypeError("op_type_map must be a dictionary mapping strings to strings")
         for key, value in op_type_map.items():
@@ -429,7 +429,7 @@ class Graph:
 
     @contextmanager
     def _attr_scope(self, attrs: dict[str, Any]) -> Iterator[None]:
-        """Ops made inside carry these attributes; a None removes one set outside."""
+        """Sets attributes of the ops created inside; None removes an attribute set by an enclosing block."""
         saved = self._attr_overrides
         merged = {**saved, **attrs}
         self._attr_overrides = {key: value for key, value in merged.items() if value is not None}
@@ -440,7 +440,7 @@ class Graph:
 
     @contextmanager
     def container(self, container_name: str) -> Iterator[str]:
-        """The resource container for stateful ops made inside."""
+        """Sets the resource container for stateful ops created inside."""
         saved, self._container = self._container, container_name
         try:
             yield container_name
@@ -452,7 +452,7 @@ class Graph:
         with context.enter_graph(self):
             yield self
 
-    # -- looking things up ---------------------------------------------------------------------------------------
+    # -- lookup ------------------------------------------------------------------------------------------------------
 
     def get_operations(self) -> list[Operation]:
         return list(self._ops)
@@ -468,12 +468,12 @@ class Graph:
         return self.as_graph_element(name, allow_tensor=True, allow_operation=False)
 
     def as_graph_element(self, obj: Any, allow_tensor: bool = True, allow_operation: bool = True) -> Any:
-        """The Tensor or Operation that `obj` is, names, or stands for (as variables do).
+        """Returns the Tensor or Operation that `obj` is, names, or converts to (as variables do).
 
         Raises:
-            TypeError: `obj` is of another kind, or of a kind that is not allowed.
-            ValueError: it is not in this graph, or the name is malformed.
-            KeyError: no such name.
+            TypeError: `obj` cannot be converted, or its kind is not allowed.
+            ValueError: it is not an element of this graph, or the name is malformed.
+            KeyError: the name does not exist.
         """
         kinds = " or ".join(k for k, allowed in (("Tensor", allow_tensor), ("Operation", allow_operation)) if allowed)
         if not kinds:
@@ -537,7 +537,7 @@ class Graph:
         self._collections.setdefault(name, []).append(value)
 
     def add_to_collections(self, names: Any, value: Any) -> None:
-        """Stores `value` once in each of the named collections."""
+        """Adds `value` once to each of the named collections."""
         names = (names,) if isinstance(names, str) else names
         for name in dict.fromkeys(names):
             self.add_to_collection(name, value)
@@ -546,7 +546,7 @@ class Graph:
         return self._collections.setdefault(name, [])
 
     def get_collection(self, name: Any, scope: str | None = None) -> list[Any]:
-        """A copy of the collection; with `scope`, the items whose name matches it (re.match)."""
+        """Returns a copy of the collection; with `scope`, only the items whose names match it (re.match)."""
         items = self._collections.get(name, [])
         if scope is None:
             return list(items)
@@ -576,7 +576,7 @@ class Graph:
         self._seed = seed
 
     def next_random_op(self) -> int:
-        """How many random ops without a seed of their own were made before: their op seed under a graph seed."""
+        """Returns the number of preceding random ops without an op seed. It serves as the op seed when a graph seed is set."""
         self._random_ops += 1
         return self._random_ops - 1
 
@@ -586,7 +586,7 @@ class Graph:
 
     @property
     def version(self) -> int:
-        """Grows as operations are added."""
+        """A number that increases when operations are added."""
         return len(self._ops)
 
     @property
@@ -623,7 +623,7 @@ class Graph:
     def as_graph_def(
         self, from_version: int | None = None, add_shapes: bool = False, use_pybind11_proto: bool = False
     ) -> Any:
-        """This graph as a GraphDef; with `from_version`, only the nodes added since."""
+        """Returns this graph as a GraphDef; with `from_version`, only the nodes added since then."""
         return graph_def_of(self, from_version=from_version, add_shapes=add_shapes)
 
     # -- the default session -------------------------------------------------------------------------------------
@@ -633,7 +633,7 @@ class Graph:
 
 
 def control_element(item: Any) -> Any:
-    """What stands for `item` where ops wait for it: a variable's own op rather than one that reads it."""
+    """Returns the graph element that ops wait for when they wait for `item`. For a variable, this is its own op, not one that reads it."""
     if isinstance(item, IndexedSlices):
         return item.values
     return item._control_element() if hasattr(item, "_control_element") else item
@@ -648,7 +648,7 @@ _sessions = _Sessions()
 
 
 def current_session() -> Any:
-    """The session made current by `with session:` or `as_default`, or None."""
+    """Returns the session made current by `with session:` or `as_default`, or None."""
     return _sessions.stack[-1] if _sessions.stack else None
 
 

@@ -1,4 +1,4 @@
-"""`tf.graph_util`: GraphDefs cut out of others and made ready for inference. (Variables become constants in `freezing.py`.)"""
+"""`tf.graph_util`: extracts parts of GraphDefs and prepares them for inference. `freezing.py` converts variables to constants."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ _VARIABLES = ("Variable", "VariableV2")
 
 
 def node_name(text: str) -> str:
-    """The node that an input (`"x"`, `"x:1"`, `"^x"`) comes from."""
+    """Returns the name of the node that an input (`"x"`, `"x:1"`, `"^x"`) comes from."""
     return text.removeprefix("^").partition(":")[0]
 
 
 @export(v1="graph_util.extract_sub_graph")
 def extract_sub_graph(graph_def: Any, dest_nodes: Iterable[str]) -> Any:
-    """The part of a GraphDef that `dest_nodes` need, in the order it was written.
+    """Extracts the part of a GraphDef that `dest_nodes` need, in its original order.
 
     Args:
         graph_def: a GraphDef.
         dest_nodes: names of nodes.
 
     Raises:
-        TypeError: `graph_def` is no GraphDef, or `dest_nodes` is a single string.
+        TypeError: `graph_def` is not a GraphDef, or `dest_nodes` is a single string.
         AssertionError: a name is not in the graph.
     """
     _check(graph_def)
@@ -55,10 +55,10 @@ def extract_sub_graph(graph_def: Any, dest_nodes: Iterable[str]) -> Any:
 
 @export(v1="graph_util.remove_training_nodes")
 def remove_training_nodes(input_graph: Any, protected_nodes: Iterable[str] | None = None) -> Any:
-    """A GraphDef without what only training uses: CheckNumerics, and Identity nodes that nothing waits for.
+    """Removes nodes that only training uses: CheckNumerics, and Identity nodes that no node has as a control input.
 
-    A consumer of a removed node takes that node's input instead. Nodes named in `protected_nodes` stay, and so do Identity
-    nodes with control inputs. (Outputs of the graph that are Identity nodes must be protected to keep their names.)
+    Consumers of a removed node take its input instead. Nodes in `protected_nodes` are kept, and so are Identity
+    nodes with control inputs. To keep their names, outputs of the graph that are Identity nodes must be protected.
     """
     _check(input_graph)
     protected = set(protected_nodes or ())
@@ -74,7 +74,7 @@ def remove_training_nodes(input_graph: Any, protected_nodes: Iterable[str] | Non
 
 
 def _without(graph_def: Any, bypassed: set[str], names: set[str]) -> Any:
-    """The graph without the nodes `names`. Who read a bypassed node reads its first input; nobody waits for what is gone."""
+    """Removes the nodes `names` and control inputs that refer to them. Consumers of a `bypassed` node take its first input."""
     sources = {node.name: node.input[0] for node in graph_def.node if node.name in bypassed}
 
     def followed(text: str) -> str:
@@ -99,11 +99,11 @@ def _without(graph_def: Any, bypassed: set[str], names: set[str]) -> Any:
 
 @export(v1="graph_util.must_run_on_cpu")
 def must_run_on_cpu(node: Any, pin_variables_on_cpu: bool = False) -> bool:
-    """Whether TensorFlow would place a node on the CPU whatever its device: strings and int32 bookkeeping.
+    """Returns whether TensorFlow would place a node on the CPU regardless of its device, as it does for strings and int32 bookkeeping.
 
     Args:
         node: an Operation or a NodeDef.
-        pin_variables_on_cpu: whether reference variables count too.
+        pin_variables_on_cpu: whether to include reference variables.
     """
     node_def = node.node_def if isinstance(node, Operation) else node
     if node_def.op in _VARIABLES and pin_variables_on_cpu:
@@ -119,7 +119,7 @@ def must_run_on_cpu(node: Any, pin_variables_on_cpu: bool = False) -> bool:
 
 @export(v1="graph_util.tensor_shape_from_node_def_name")
 def tensor_shape_from_node_def_name(graph: Graph, input_name: str) -> TensorShape:
-    """The static shape of a tensor, by its name as NodeDefs write it (`"x"` is `"x:0"`)."""
+    """Returns the static shape of a tensor, given its name in NodeDef form (`"x"` means `"x:0"`)."""
     return graph.get_tensor_by_name(input_name if ":" in input_name else f"{input_name}:0").shape
 
 

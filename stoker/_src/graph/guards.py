@@ -1,4 +1,4 @@
-"""Kernels behind checks: what TensorFlow's kernels look at before they compute, for kernels that would take anything."""
+"""Wrappers that add the input checks of TensorFlow's kernels to kernels that do not check their inputs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from stoker._src.graph.signature import Arg
 
 
 def same_shapes(op: str, kernel: Kernel, *, by_count: bool) -> Kernel:
-    """Refuses inputs of different shapes; with `by_count` only other numbers of elements."""
+    """Rejects inputs of different shapes. With `by_count`, only the numbers of elements must be equal."""
 
     @functools.wraps(kernel)
     def guarded(first: Any, *others: Any, **attrs: Any) -> Any:
@@ -32,7 +32,7 @@ def same_shapes(op: str, kernel: Kernel, *, by_count: bool) -> Kernel:
 
 
 def reforming(inputs: Sequence[Arg], kernel: Kernel) -> Kernel:
-    """Gives the kernel scalars and vectors for inputs that may have any rank (`single`, `one` and `flat` in signatures)."""
+    """Passes scalars and vectors to the kernel for inputs that may have any rank (`single`, `one` and `flat` in signatures)."""
     reforms = [(i, arg) for i, arg in enumerate(inputs) if arg.reform]
 
     @functools.wraps(kernel)
@@ -46,7 +46,7 @@ def reforming(inputs: Sequence[Arg], kernel: Kernel) -> Kernel:
 
 
 def checking_ranks(inputs: Sequence[Arg], kernel: Kernel) -> Kernel:
-    """Refuses inputs of ranks that the op does not take."""
+    """Rejects inputs whose rank the op does not support."""
 
     @functools.wraps(kernel)
     def ranked(*arguments: Any, **attrs: Any) -> Any:
@@ -60,7 +60,7 @@ def checking_ranks(inputs: Sequence[Arg], kernel: Kernel) -> Kernel:
 
 
 def _host_rank(value: Any) -> int:
-    """The rank of plain (nested lists of) numbers; what an empty list holds is not known, so it counts as a vector."""
+    """Returns the rank of a number or of nested lists of numbers. An empty list counts as a vector, since its contents are unknown."""
     rank = 0
     while isinstance(value, list):
         rank, value = rank + 1, value[0] if value else None
@@ -72,7 +72,7 @@ def _elements(value: Any) -> list[Any]:
 
 
 def _reformed(arg: Arg, value: Any) -> Any:
-    """The value of an input as the one element it holds, or as a vector of its elements."""
+    """Converts the value of an input to its single element, or to a vector of its elements."""
     flat: Any = _elements(value) if arg.host else value.reshape(-1)
     if arg.reform == "flat":
         return flat

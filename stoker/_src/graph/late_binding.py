@@ -1,12 +1,12 @@
-"""Ops by name, looked up when they are called: how a family of ops refers to families that are imported after it.
+"""Looks up ops by name at call time, so that a family of ops can refer to families that are imported after it.
 
     from stoker._src.graph.late_binding import ops
 
     ops.ScatterNd(indices, updates, shape)    the op definition, by the op's name
     ops.reduce_sum(x, axis)                   an exported function, by its Python name
 
-Gradients need ops that stand later in the order of families (the gradient of a gather is a scatter, that of a broadcast a sum). Importing them
-would make cycles, so they are named through `ops`. Everything else is imported directly.
+Gradients need ops of later families (the gradient of a gather is a scatter, that of a broadcast is a sum). Importing them
+would create import cycles, so gradients refer to them through `ops`. Everything else is imported directly.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 from stoker._src.base.export import EXPORTS
 from stoker._src.graph.definition import find_definition
 
-# The families of ops. A family imports only from those before it.
+# The families of ops. A family imports only from earlier ones.
 OP_FAMILIES = (
     "support",
     "array",
@@ -45,7 +45,7 @@ _OPS = "stoker._src.ops."
 
 
 class _LateBoundOps:
-    """Resolves an attribute to an op definition or an exported function, and keeps it."""
+    """Resolves an attribute to an op definition or an exported function, and caches it."""
 
     def __getattr__(self, name: str) -> Any:
         found = find_definition(name)
@@ -56,7 +56,7 @@ class _LateBoundOps:
 
 
 def _exporting_module(name: str) -> str:
-    """The module of `ops` that exports a function of this name. Where two families do, the earlier one has the plain form."""
+    """Returns the module of `ops` that exports the function. If several families export the name, the earliest one has the plain form."""
     modules = {
         module
         for table in EXPORTS.values()

@@ -1,4 +1,4 @@
-"""What a saver saves: objects that name the tensors they consist of, and take them back."""
+"""Objects that a saver can save: they list the tensors they consist of, and restore themselves from them."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ class SaveSpec:
     """One tensor of a saveable object.
 
     Args:
-        tensor: its value, or a function that makes it when it is saved.
-        slice_spec: which part of a larger tensor it is, as save ops spell it; "" for a whole one.
+        tensor: its value, or a function that computes it when it is saved.
+        slice_spec: the part of a larger tensor that it is, in the format of save ops; "" for a whole tensor.
         name: its name in the checkpoint.
-        dtype: its dtype; may be left out for a tensor.
-        device: where it is.
+        dtype: its dtype; may be omitted for a tensor.
+        device: its device.
     """
 
     def __init__(self, tensor: Any, slice_spec: str, name: str, dtype: Any = None, device: str | None = None) -> None:
@@ -38,10 +38,10 @@ class SaveSpec:
 
 
 class SaveableObject:
-    """Something a saver saves; subclasses say in `restore` how it takes its tensors back.
+    """An object that a saver can save. Subclasses implement `restore`.
 
     Args:
-        op: what the object is made of, to tell two of them apart.
+        op: identifies the object, to distinguish it from others.
         specs: its SaveSpecs.
         name: its name.
     """
@@ -66,5 +66,5 @@ class SaveableObject:
         return self.specs[0].device
 
     def restore(self, restored_tensors: Sequence[Any], restored_shapes: Sequence[Any] | None) -> Any:
-        """The op that gives the object its tensors, of other shapes where `restored_shapes` says so."""
+        """Returns the op that restores the object from its tensors, with the shapes in `restored_shapes` if given."""
         raise NotImplementedError("A saveable object must say how it is restored.")

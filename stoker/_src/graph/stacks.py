@@ -1,4 +1,4 @@
-"""What the `with` blocks around new ops say, held for all threads that build a graph or for each of them."""
+"""The state of the `with` blocks around new ops, either shared by all threads that build a graph or thread-local."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 class NameScope(threading.local):
-    """The name scope that a thread is in: always its own, as in TensorFlow."""
+    """The current name scope. It is always thread-local, as in TensorFlow."""
 
     current = ""
 
@@ -24,12 +24,12 @@ class Stacks:
         self.colocation = list(colocation)
 
     def per_thread(self) -> ThreadStacks:
-        """The same for each thread by itself; every thread starts with the blocks that are open here."""
+        """Returns thread-local stacks; every thread starts with the blocks that are open in this one."""
         return ThreadStacks(tuple(self.controllers), tuple(self.devices), tuple(self.colocation))
 
 
 class ThreadStacks(Stacks, threading.local):
-    """Stacks of which every thread has its own: threading.local calls `__init__` again, with these arguments, in each."""
+    """Thread-local stacks. `threading.local` calls `__init__` in each thread, with the original arguments."""
 
     def per_thread(self) -> ThreadStacks:
         return self

@@ -1,14 +1,14 @@
-"""Trackable objects: they know their parts by name, so that a checkpoint can save and restore the whole.
+"""Trackable objects: they know their children by name, so that a checkpoint can save and restore the whole object graph.
 
 Variables, tables, layers, optimizers, loss scales, modules and functions are `Trackable`. A trackable
 
-- names its parts: `_trackable_children()`, filled by `_track_trackable` or computed by a subclass,
-- finds a part by name: `_lookup_dependency(name)`,
-- says what is saved: `_gather_saveables_for_checkpoint()`, a function for each attribute that creates a `SaveableObject`,
-- keeps checkpointed values for parts that do not exist yet, and restores them when they are created.
+- names its children: `_trackable_children()`, filled by `_track_trackable` or computed by a subclass,
+- finds a child by name: `_lookup_dependency(name)`,
+- defines what is saved: `_gather_saveables_for_checkpoint()`, a function for each attribute that creates a `SaveableObject`,
+- keeps checkpointed values for children that do not exist yet, and restores them when they are created.
 
-A restoration (see `train/checkpoints/restoration.py`) walks the checkpoint's graph and the object graph in parallel. If a part
-does not exist yet, the restoration leaves a `Pending` with the owner, and `_track_trackable` passes it to the part.
+A restoration (see `train/checkpoints/restoration.py`) walks the checkpoint's graph and the object graph in parallel. If a child
+does not exist yet, the restoration leaves a `Pending` with the owner, and `_track_trackable` passes it to the child.
 """
 
 from __future__ import annotations
@@ -19,37 +19,37 @@ from typing import Any, Protocol
 VARIABLE_VALUE_KEY = "VARIABLE_VALUE"
 """The attribute that holds a variable's value."""
 
-# Where an object keeps what this module knows of it; not an attribute of the user's.
+# The attribute that holds this module's state of an object. It is not a user attribute.
 STATE_ATTRIBUTE = "_tracking"
 
 
 class Pending(Protocol):
-    """What a checkpoint holds for an object that is not there yet."""
+    """Checkpointed values for an object that does not exist yet."""
 
     @property
     def uid(self) -> int:
-        """Rises with every restoration: of several, the newest decides."""
+        """A number that increases with every restoration. The restoration with the highest number takes precedence."""
         ...
 
     def restore(self, trackable: Any) -> None:
-        """Gives it to the object, which has come."""
+        """Restores the object, which exists by the time of this call."""
         ...
 
 
 class _State:
-    """What a trackable object keeps for this module."""
+    """This module's state of a trackable object."""
 
     __slots__ = ("by_name", "children", "pending", "uid")
 
     def __init__(self) -> None:
         self.children: dict[str, Any] = {}
         self.pending: dict[str, list[Pending]] = {}
-        self.by_name: list[Pending] = []  # checkpoints of names, which any later part may be in
-        self.uid = -1  # the restoration that last gave the object its value
+        self.by_name: list[Pending] = []  # name-based checkpoints, which may hold values for any later child
+        self.uid = -1  # the restoration that last set the object's value
 
 
 class Trackable:
-    """The base of everything that checkpoints of objects know. Needs no call of `__init__`."""
+    """Base class of all objects that object-based checkpoints can save. Subclasses need not call `__init__`."""
 
     def _tracking_state(self) -> _State:
         state = self.__dict__.get(STATE_ATTRIBUTE)
@@ -57,23 +57,23 @@ class Trackable:
             state = self.__dict__[STATE_ATTRIBUTE] = _State()
         return state
 
-    # -- parts ---------------------------------------------------------------------------------------------------
+    # -- children ------------------------------------------------------------------------------------------------
 
     def _trackable_children(self, save_type: str = "checkpoint", **kwargs: Any) -> dict[str, Any]:
-        """The parts by name, in the order in which they were first tracked. `save_type` is "checkpoint" or "savedmodel"."""
+        """Returns the children by name, in the order in which they were first tracked. `save_type` is "checkpoint" or "savedmodel"."""
         state = self.__dict__.get(STATE_ATTRIBUTE)
         return {} if state is None else dict(state.children)
 
     def _lookup_dependency(self, name: str) -> Any:
-        """The part of a name, or None."""
+        """Returns the child of the given name, or None."""
         return self._trackable_children().get(name)
 
     def _track_trackable(self, trackable: Any, name: str, overwrite: bool = False) -> Any:
-        """Makes `trackable` a part; returns it.
+        """Makes `trackable` a child and returns it.
 
         Raises:
             TypeError: it is not trackable.
-            ValueError: another part has the name, and it is not to be replaced.
+            ValueError: another child has the name, and `overwrite` is False.
         """
         if not isinstance(trackable, Trackable):
             raise TypeError(
@@ -96,14 +96,14 @@ class Trackable:
         if state is not None:
             state.children.pop(name, None)
 
-    # -- what waits for parts ------------------------------------------------------------------------------------
+    # -- deferred restoration ------------------------------------------------------------------------------------
 
     def _defer(self, name: str, pending: Pending) -> None:
-        """Keeps what a checkpoint holds for a part that is not there yet."""
+        """Stores checkpointed values for a child that does not exist yet."""
         self._tracking_state().pending.setdefault(name, []).append(pending)
 
     def _handle_deferred_dependencies(self, name: str, trackable: Any) -> None:
-        """Gives a part what waited for it."""
+        """Restores a child from the values that were deferred for it."""
         state = self.__dict__.get(STATE_ATTRIBUTE)
         if state is None:
             return
@@ -112,10 +112,10 @@ class Trackable:
         for pending in sorted(state.by_name, key=lambda each: each.uid):
             pending.restore(trackable)
 
-    # -- what is saved of the object itself ------------------------------------------------------------------------
+    # -- the object's own values -----------------------------------------------------------------------------------
 
     def _gather_saveables_for_checkpoint(self) -> dict[str, Callable[..., Any]]:
-        """What of this object is saved: by the name of the attribute, a function of a name that makes a SaveableObject."""
+        """Returns the saveables of this object: attribute name -> a function that takes a name and creates a SaveableObject."""
         return {}
 
     def _add_variable_with_custom_getter(
@@ -128,6 +128,6 @@ class Trackable:
         overwrite: bool = False,
         **kwargs: Any,
     ) -> Any:
-        """A variable made by `getter`, tracked under `name`."""
+        """Creates a variable with `getter` and tracks it under `name`."""
         variable = getter(name=name, shape=shape, dtype=dtype, initializer=initializer, **kwargs)
         return self._track_trackable(variable, name, overwrite) if isinstance(variable, Trackable) else variable

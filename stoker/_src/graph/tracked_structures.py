@@ -1,9 +1,9 @@
-"""Lists, dictionaries and tuples as parts of tracked objects, and `AutoTrackable`, which tracks what is assigned to its attributes.
+"""Trackable lists, dictionaries and tuples, and `AutoTrackable`, which tracks the values assigned to its attributes.
 
-    module.layers = [a, b]        # module.layers is a ListWrapper: a list whose elements are the parts "0", "1", ...
-    module.tables = {"x": t}      # a dictionary whose values are the parts of their keys
+    module.layers = [a, b]        # module.layers is a ListWrapper: a list whose elements are the children "0", "1", ...
+    module.tables = {"x": t}      # a dictionary whose values are children named by their keys
 
-A wrapper is a list (dictionary, tuple) itself. It shares its contents with the one that was assigned: what is appended to either is in both.
+A wrapper is itself a list (dictionary, tuple). It shares its contents with the original: an item appended to either one is in both.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ _IGNORED = "If you don't need this {} checkpointed, wrap it in a non-trackable o
 
 
 class NoDependency:
-    """Marks a value that is assigned to an attribute without being tracked."""
+    """Wraps a value so that it can be assigned to an attribute without being tracked."""
 
     def __init__(self, value: Any) -> None:
         self.value = value
 
 
 def wrapped(value: Any) -> Any:
-    """A value as attributes of tracked objects keep it: lists, dictionaries, and tuples with something to track, wrapped."""
+    """Wraps a value for an attribute of a tracked object: lists, dictionaries, and tuples that hold trackable values."""
     kind = type(value)
     if kind is list:
         return ListWrapper(value)
@@ -46,7 +46,7 @@ def _tracks(value: Any) -> bool:
 
 
 class ListWrapper(Trackable, list[Any]):
-    """A list whose elements are tracked by their numbers. What was tracked may not move: a checkpoint finds it by its number."""
+    """A list whose elements are tracked by index. Tracked elements must not move, since a checkpoint finds them by index."""
 
     def __init__(self, wrapped_list: Iterable[Any] = ()) -> None:
         self._origin = wrapped_list if type(wrapped_list) is list else list(wrapped_list)
@@ -63,7 +63,7 @@ class ListWrapper(Trackable, list[Any]):
             self._track_trackable(value, str(number), overwrite=True)
 
     def _sync(self) -> None:
-        """Takes over what was added to the list that was wrapped."""
+        """Copies items that were added to the original list."""
         if len(self._origin) != list.__len__(self):
             self._changed_outside = True
             list.__init__(self, self._origin)
@@ -118,7 +118,7 @@ class ListWrapper(Trackable, list[Any]):
             list.__setitem__(each, key, value)
 
     def _move(self, change: Callable[[list[Any]], Any]) -> Any:
-        """A change after which elements may have other numbers."""
+        """Applies a change that may alter the indices of elements."""
         self._sync()
         self._moved = True
         change(self._origin)
@@ -205,7 +205,7 @@ def _deep_copy(wrapper: Any, contents: Any, memo: Any) -> Any:
 
 
 class _TracksValues(Trackable, dict[Any, Any]):
-    """What wrappers of the two kinds of dictionaries share."""
+    """Behaviour shared by the wrappers of both kinds of dictionaries."""
 
     _kind: type
 
@@ -252,7 +252,7 @@ class _TracksValues(Trackable, dict[Any, Any]):
             )
         return super()._trackable_children(save_type, **kwargs)
 
-    # Methods of dict that do not go through __setitem__ and __delitem__ by themselves.
+    # Methods of dict that bypass __setitem__ and __delitem__.
 
     def update(self, *args: Any, **kwargs: Any) -> None:
         for key, value in dict(*args, **kwargs).items():
@@ -307,7 +307,7 @@ class _TracksValues(Trackable, dict[Any, Any]):
 
 
 def _synced(kind: type, name: str) -> Any:
-    """A method that reads, after what was added to the dictionary that was wrapped is taken over."""
+    """Returns a read method that first copies items added to the original dictionary."""
     method = getattr(kind, name)
 
     @functools.wraps(method)
@@ -328,7 +328,7 @@ class DictWrapper(_TracksValues):
 
 
 class OrderedDictWrapper(_TracksValues, collections.OrderedDict):
-    """As `DictWrapper`, for an OrderedDict."""
+    """Like `DictWrapper`, for an OrderedDict."""
 
     _kind = collections.OrderedDict
 
@@ -342,7 +342,7 @@ for _wrapper in (DictWrapper, OrderedDictWrapper):
 
 
 class TupleWrapper(Trackable):
-    """What tuples that hold something to track become: tuples of their own type whose elements are parts."""
+    """Base class of wrapped tuples: instances of a subclass of the original tuple type, whose elements are children."""
 
     def __repr__(self) -> str:
         return f"_TupleWrapper({super().__repr__()})"
@@ -353,7 +353,7 @@ def _tuple_type(kind: type) -> type:
     def reduce(self: Any) -> Any:
         return (tuple, (list(self),)) if kind is tuple else (kind, tuple(self))
 
-    # Structures of namedtuples are compared by the names of their types.
+    # Structures of namedtuples are compared by type name.
     name = "_TupleWrapper" if kind is tuple else kind.__name__
     return type(name, (TupleWrapper, kind), {"__reduce__": reduce, "__module__": __name__})
 
@@ -375,7 +375,7 @@ def _wrapped_tuple(value: Any) -> Any:
 
 
 class AutoTrackable(Trackable):
-    """Tracks what is assigned to its attributes, lists, dictionaries and tuples included."""
+    """Tracks the values assigned to its attributes, including lists, dictionaries and tuples."""
 
     def __setattr__(self, name: str, value: Any) -> None:
         present = self.__dict__.get(name, _NOTHING)
@@ -400,7 +400,7 @@ _NOTHING = object()
 
 
 def no_automatic_dependency_tracking(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Makes a method's assignments to attributes plain ones."""
+    """Decorates a method so that its attribute assignments are not tracked."""
 
     @functools.wraps(method)
     def untracked(self: Any, *args: Any, **kwargs: Any) -> Any:

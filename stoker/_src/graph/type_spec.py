@@ -1,4 +1,4 @@
-"""`TypeSpec`: what is known of a value's type. Specs of tensors and of what is made of several of them."""
+"""`TypeSpec`: static type information about a value, for tensors and for composites of several tensors."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from stoker._src.base.shapes import Shape, TensorShape
 class TypeSpec:
     """The type of a value, such as the shape and dtype of a tensor.
 
-    A subclass states `value_type`, `_serialize` (what makes up the type, a tuple of shapes, dtypes, specs and plain values) and,
-    where values are made of tensors, `_component_specs`, `_to_components` and `_from_components`. That is TensorFlow's
-    protocol. `@describes(kind)` makes the values of `kind` composites; what the library does with them then follows from
-    the protocol, or from one of the hooks below where a composite has a form of its own.
+    A subclass defines `value_type`, `_serialize` (a tuple of the shapes, dtypes, specs and plain values that make up the type) and,
+    if its values consist of tensors, `_component_specs`, `_to_components` and `_from_components`. This is TensorFlow's
+    protocol. `@describes(kind)` registers the values of `kind` as composites. The library handles them through
+    the protocol, or through the hooks below where a composite needs special handling.
     """
 
     __slots__ = ()
@@ -46,36 +46,36 @@ class TypeSpec:
     def _deserialize(cls, serialization: tuple[Any, ...]) -> TypeSpec:
         return cls(*serialization)
 
-    # -- hooks for composites. They take the value: most need no spec of it, and making one costs time. -------------
+    # -- hooks for composites. They take the value, because most need no spec and creating one is slow. ---------------
 
-    _runs: ClassVar[bool] = True  # whether a session takes the values as fetches and as keys of feeds
+    _runs: ClassVar[bool] = True  # whether sessions accept the values as fetches and as feed keys
 
     @classmethod
     def _of(cls, value: Any) -> TypeSpec | None:
-        """The spec of a value; None for a value that has none."""
+        """Returns the spec of a value, or None if it has none."""
         return value._type_spec
 
     @classmethod
     def _parts(cls, value: Any) -> Sequence[Any]:
-        """The components of `value`, one after the other."""
+        """Returns the components of `value` as a flat sequence."""
         return nest.flatten(type_spec_from_value(value)._to_components(value))
 
     @classmethod
     def _with_parts(cls, value: Any, parts: Sequence[Any]) -> Any:
-        """A value of the same type as `value` that is made of `parts`: tensors, arrays, or what else stands for them."""
+        """Returns a value of the same type as `value` that consists of `parts`: tensors, arrays, or other values in their place."""
         return type_spec_from_value(value)._packed(parts)
 
     @classmethod
     def _alike(cls, first: Any, second: Any) -> bool:
-        """Whether two values, or a value and a spec, are of one type, whatever their shapes."""
+        """Returns whether two values, or a value and a spec, have the same type, ignoring shapes."""
         return alike(first, second)
 
     @classmethod
     def _fed(cls, key: Any, value: Any) -> Sequence[Any]:
-        """What is fed for each of the parts of `key` when a caller feeds `value`: a value of arrays, or a structure of them.
+        """Returns the values to feed for the parts of `key` when the caller feeds `value`, a composite or a structure of arrays.
 
         Raises:
-            TypeError: `value` is neither.
+            TypeError: `value` has neither form.
         """
         spec = type_spec_from_value(key)
         given = spec._to_components(value) if isinstance(value, spec.value_type) else value
@@ -90,29 +90,29 @@ class TypeSpec:
 
     @classmethod
     def _fetched(cls, value: Any, arrays: Sequence[Any]) -> Any:
-        """What a caller gets who fetches `value`, from the arrays of its parts."""
+        """Builds the result of fetching `value` from the arrays of its parts."""
         return cls._with_parts(value, arrays)
 
     @classmethod
     def _differentiated(cls, value: Any) -> Sequence[Any]:
-        """The tensors of `value` whose gradients are that of `value`.
+        """Returns the tensors whose gradients make up the gradient of `value`.
 
         Raises:
-            ValueError: it has no gradient.
+            ValueError: `value` has no gradient.
         """
         raise ValueError(f"Type {type(value).__name__} is not supported as a gradient source or gradient target.")
 
     @classmethod
     def _gradient(cls, value: Any, gradients: Sequence[Any]) -> Any:
-        """The gradient of `value` from the gradients of what `_differentiated` gave, some of which may be None."""
+        """Builds the gradient of `value` from the gradients of the tensors in `_differentiated`, some of which may be None."""
         raise NotImplementedError(f"{cls.__name__}._gradient")
 
     def _packed(self, parts: Sequence[Any]) -> Any:
-        """The value that `parts`, one for each leaf of the component specs, make."""
+        """Builds a value from `parts`, one for each leaf of the component specs."""
         return self._from_components(nest.pack_sequence_as(self._component_specs, list(parts)))
 
     def is_compatible_with(self, spec_or_value: Any) -> bool:
-        """Whether a value (or every value of some of those of another spec) has this type."""
+        """Returns whether a value has this type, or whether some value can have both this type and that of another spec."""
         other = spec_or_value
         if not isinstance(other, TypeSpec):
             try:
@@ -122,11 +122,11 @@ class TypeSpec:
         return type(self) is type(other) and _compatible(self._serialize(), other._serialize())
 
     def is_subtype_of(self, other: TypeSpec) -> bool:
-        """Whether every value of this type is of type `other`."""
+        """Returns whether every value of this type also has the type `other`."""
         return type(self) is type(other) and _below(self._serialize(), other._serialize())
 
     def most_specific_common_supertype(self, others: Sequence[TypeSpec]) -> TypeSpec | None:
-        """The narrowest type that has the values of this one and of all `others`; None if there is none."""
+        """Returns the most specific type that includes this one and all `others`, or None if there is none."""
         parts = self._serialize()
         for other in others:
             if type(other) is not type(self):
@@ -138,10 +138,10 @@ class TypeSpec:
         return self._deserialize(parts)
 
     def most_specific_compatible_type(self, other: TypeSpec) -> TypeSpec:
-        """As `most_specific_common_supertype` of two.
+        """Returns the most specific common supertype of this type and `other`.
 
         Raises:
-            ValueError: there is none.
+            ValueError: there is no common supertype.
         """
         found = self.most_specific_common_supertype([other])
         if found is None:
@@ -165,7 +165,7 @@ class TypeSpec:
 
 
 def _paired(a: Any, b: Any) -> list[tuple[Any, Any]] | None:
-    """The items of two lists, tuples or dictionaries of one form; None for other things, and ValueError for other forms."""
+    """Pairs the items of two lists, tuples or dictionaries. Returns None for other values; raises ValueError if the structures differ."""
     if isinstance(a, (list, tuple)):
         if type(a) is not type(b) or len(a) != len(b):
             raise ValueError
@@ -186,7 +186,7 @@ def _below(a: Any, b: Any) -> bool:
 
 
 def _related(a: Any, b: Any, holds: Callable[[Any, Any], bool]) -> bool:
-    """Whether `holds` is true of all shapes and specs in two structures, and the rest is equal."""
+    """Returns whether `holds` is true for all pairs of shapes and specs in two structures, and all other items are equal."""
     try:
         pairs = _paired(a, b)
     except ValueError:
@@ -199,7 +199,7 @@ def _related(a: Any, b: Any, holds: Callable[[Any, Any], bool]) -> bool:
 
 
 def _joined(a: Any, b: Any) -> Any:
-    """What both have in common; ValueError where they have nothing."""
+    """Returns the most specific common generalization of both; raises ValueError if there is none."""
     pairs = _paired(a, b)
     if pairs is not None:
         joined = [_joined(x, y) for x, y in pairs]
@@ -214,12 +214,12 @@ def _joined(a: Any, b: Any) -> Any:
 
 
 class Column(NamedTuple):
-    """Tensors of one kind that rows are kept in: one for each row.
+    """Tensors of one kind that store rows, one tensor per row.
 
     Attributes:
-        dtype: of the tensors.
-        shape: what is known of each of them.
-        joined: they differ in their first size, and are put end to end instead of on top of each other.
+        dtype: the dtype of the tensors.
+        shape: the static shape of each tensor.
+        joined: whether the tensors differ in their first dimension and are therefore concatenated instead of stacked.
     """
 
     dtype: DType
@@ -228,47 +228,47 @@ class Column(NamedTuple):
 
 
 class BatchableTypeSpec(TypeSpec):
-    """The spec of values that have rows, over which `map_fn` and its like go.
+    """The spec of values that consist of rows, which functions such as `map_fn` iterate over.
 
-    A subclass adds `_batch` and `_unbatch` to the protocol. By default a row has the rows of the components; where that
-    is not so, the hooks say how a row is read, and in which tensors rows are kept until they make a value again.
+    A subclass adds `_batch` and `_unbatch` to the protocol. By default, a row consists of the rows of the components. Where this
+    does not hold, the hooks define how a row is read, and which tensors store the rows until they are combined into a value.
     """
 
     __slots__ = ()
 
     def _batch(self, batch_size: int | None) -> TypeSpec:
-        """The spec of values with `batch_size` rows of this type."""
+        """Returns the spec of values with `batch_size` rows of this type."""
         raise NotImplementedError(f"{type(self).__name__}._batch")
 
     def _unbatch(self) -> TypeSpec:
-        """The spec of a row."""
+        """Returns the spec of a row."""
         raise NotImplementedError(f"{type(self).__name__}._unbatch")
 
     @classmethod
     def _static_rows(cls, value: Any) -> Shape:
-        """The static shape whose first size is the number of rows."""
+        """Returns the static shape whose first dimension is the number of rows."""
         first = cls._parts(value)[0]
         return rows_of(first)._static_rows(first)
 
     @classmethod
     def _row_count(cls, value: Any) -> Any:
-        """How many rows there are, as an int32 scalar."""
+        """Returns the number of rows, as an int32 scalar."""
         first = cls._parts(value)[0]
         return rows_of(first)._row_count(first)
 
     @classmethod
     def _row_reader(cls, value: Any, hold: Hold) -> Reader:
-        """A function from a row's number to the row; `hold` makes one from a tensor."""
+        """Returns a function from a row index to the row; `hold` creates such a function for a tensor."""
         readers = [rows_of(part)._row_reader(part, hold) for part in cls._parts(value)]
         row: Any = type_spec_from_value(value)
         row = row._unbatch()
         return lambda i: row._packed([read(i) for read in readers])
 
     def _checked_row(self, value: Any) -> Any:
-        """What a function returned for a row of this type.
+        """Checks a function's result for a row of this type and returns it.
 
         Raises:
-            TypeError, InvalidArgumentError: it is of another type.
+            TypeError, InvalidArgumentError: it has a different type.
         """
         if not isinstance(value, self.value_type):
             raise TypeError(f"fn_output_signature says {self} but fn returned {value}.")
@@ -276,16 +276,16 @@ class BatchableTypeSpec(TypeSpec):
         return self._packed([spec._checked_row(part) for spec, part in zip(self._row_specs(), parts)])
 
     def _row_columns(self) -> list[Column]:
-        """In which tensors a row of this type is kept."""
+        """Returns the columns that store a row of this type."""
         return [column for spec in self._row_specs() for column in spec._row_columns()]
 
     def _to_columns(self, row: Any) -> list[Any]:
-        """A row as these tensors."""
+        """Converts a row to the tensors of these columns."""
         parts = nest.flatten(self._to_components(row))
         return [tensor for spec, part in zip(self._row_specs(), parts) for tensor in spec._to_columns(part)]
 
     def _from_columns(self, columns: Sequence[Any]) -> Any:
-        """The value whose rows are of this type, from what was kept of all of them."""
+        """Builds the value whose rows have this type from the stored columns."""
         rest = iter(columns)
         specs = self._row_specs()
         parts = [spec._from_columns([next(rest) for _ in spec._row_columns()]) for spec in specs]
@@ -299,19 +299,19 @@ class BatchableTypeSpec(TypeSpec):
 Reader = Callable[[Any], Any]
 Hold = Callable[[Any], Reader]
 
-# -- which spec describes a value ----------------------------------------------------------------------------------
+# -- lookup of the spec of a value ---------------------------------------------------------------------------------
 
-_SPECS: dict[type, type[TypeSpec]] = {}  # of everything that has a spec
-_COMPOSITES: dict[type, type[TypeSpec]] = {}  # of what is made of tensors
+_SPECS: dict[type, type[TypeSpec]] = {}  # all types that have a spec
+_COMPOSITES: dict[type, type[TypeSpec]] = {}  # types that are composites of tensors
 _Spec = TypeVar("_Spec", bound=type[TypeSpec])
 
 
 def describes(*kinds: type, plain: Sequence[type] = ()) -> Callable[[_Spec], _Spec]:
-    """Makes a spec class the description of composites: nothing else is needed to add one.
+    """Registers a spec class as the description of composites. This is all that a new kind of composite needs.
 
     Args:
         *kinds: the types of the composites.
-        plain: further types that have such specs but are not opened as composites, as `SparseTensorValue`.
+        plain: further types that have such specs but are not expanded as composites, such as `SparseTensorValue`.
     """
 
     def register(spec: _Spec) -> _Spec:
@@ -332,21 +332,21 @@ def _nearest(kind: type, composite: bool) -> type[TypeSpec] | None:
 
 
 def composite_spec(value: Any) -> Any:
-    """The spec class that describes a composite; None for everything else. No spec is made."""
+    """Returns the spec class of a composite, or None for other values. No spec is created."""
     return _nearest(type(value), True)
 
 
 def has_rows(value: Any) -> bool:
-    """Whether a value is a composite with rows."""
+    """Returns whether a value is a composite with rows."""
     found = _nearest(type(value), True)
     return found is not None and issubclass(found, BatchableTypeSpec)
 
 
 def rows_of(value: Any) -> Any:
-    """The spec class of a value that has rows.
+    """Returns the spec class of a value that has rows.
 
     Raises:
-        TypeError: it has none.
+        TypeError: the value has no rows.
     """
     found = _nearest(type(value), False)
     if found is None or not issubclass(found, BatchableTypeSpec):
@@ -356,10 +356,10 @@ def rows_of(value: Any) -> Any:
 
 @export("type_spec_from_value")
 def type_spec_from_value(value: Any) -> TypeSpec:
-    """The spec of a tensor, composite, variable, array or plain value.
+    """Returns the spec of a tensor, composite, variable, array or plain value.
 
     Raises:
-        TypeError: a value that has none.
+        TypeError: the value has no spec.
     """
     described_by = _nearest(type(value), False)
     found = None if described_by is None else described_by._of(value)
@@ -368,18 +368,18 @@ def type_spec_from_value(value: Any) -> TypeSpec:
     return found
 
 
-# -- specs in structures: with `expand_composites` they open into the specs of the parts -----------------------------
+# -- specs in structures: `expand_composites` expands them into the specs of their parts -----------------------------
 
 
 def _part_specs(spec: TypeSpec) -> Any:
     specs = spec._component_specs
-    # A list and a tuple differ in `assert_same_structure`, by which TensorFlow tells IndexedSlicesSpec from the others.
+    # `assert_same_structure` distinguishes lists from tuples; TensorFlow relies on that to tell IndexedSlicesSpec from the others.
     flat = isinstance(specs, (list, tuple)) and not any(map(nest.is_nested, specs))
     return specs if flat else nest.flatten(specs)
 
 
 def _rebuild(spec: TypeSpec, parts: Sequence[Any]) -> Any:
-    """The spec itself of specs; of tensors, the value that they make."""
+    """Returns `spec` itself if the parts are specs, and the composite value if they are tensors."""
     if parts and all(isinstance(part, TypeSpec) for part in nest.flatten(parts)):
         return spec
     return spec._packed(parts)
@@ -389,10 +389,10 @@ nest.register_composite(TypeSpec, _part_specs, _rebuild, compatible=None)
 
 
 def fed_parts(key: Any, names: Sequence[str], value: Any) -> Sequence[Any]:
-    """The parts of a value fed for `key`, in the order of `names`: attributes of a value of arrays, or a tuple.
+    """Returns the parts of a value fed for `key`, in the order of `names`. The value has them as attributes or is a tuple of them.
 
     Raises:
-        TypeError: it is neither.
+        TypeError: the value has neither form.
     """
     if all(hasattr(value, name) for name in names):
         return [getattr(value, name) for name in names]
@@ -403,7 +403,7 @@ def fed_parts(key: Any, names: Sequence[str], value: Any) -> Sequence[Any]:
 
 
 def alike(first: Any, second: Any) -> bool:
-    """Whether two composites, or a composite and a spec, are of one type, whatever their shapes."""
+    """Returns whether two composites, or a composite and a spec, have the same type, ignoring shapes."""
     a, b = (value if isinstance(value, TypeSpec) else type_spec_from_value(value) for value in (first, second))
     return _same_but_for_shapes(a, b)
 
@@ -415,7 +415,7 @@ def _same_but_for_shapes(a: Any, b: Any) -> bool:
 
 
 def kind_of(spec: TypeSpec) -> Any:
-    """All that a spec says but shapes, as a hashable value."""
+    """Returns the content of a spec without its shapes, as a hashable value."""
     return type(spec), *map(_kind, spec._serialize())
 
 

@@ -96,7 +96,7 @@ def _mark_of(name: str) -> str:
 
 
 def _cut_out(graph_def: Any, scope: str, unbound: list[str]) -> Any:
-    """Extracts the nodes of a scope and removes the scope from their names. Inputs from outside the scope are renamed to mark them as unbound."""
+    """Extracts the nodes of a scope, without the scope in their names. A name prefix marks inputs from outside it as unbound."""
     inside = GraphDef(versions=graph_def.versions)
     inside.library.CopyFrom(graph_def.library)
     for node in graph_def.node:

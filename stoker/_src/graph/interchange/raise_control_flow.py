@@ -418,7 +418,7 @@ class _Branches:
         return {p: side for p, side in states[0].items() if states[1].get(p) == side}
 
     def _assume(self, predicate: str, side: int) -> None:
-        """Treats `predicate` as decided. This applies when a body returns a value that exists on one side only, because its loop is in that branch."""
+        """Treats `predicate` as decided, for a body that returns a value of one side only because its loop is in that branch."""
         for node in self.nodes.values():
             for position, text in enumerate(node.input):
                 source, index = split(text)

@@ -24,12 +24,12 @@ _BATCH = TYPES(minimum=1)
 
 
 def _text(value: bytes) -> str:
-    """Names of tensors as Python holds them; any bytes come back as they were."""
+    """Decodes a tensor name. Invalid UTF-8 survives a round trip."""
     return value.decode(errors="surrogateescape")
 
 
 def _specified(names: np.ndarray, slices: np.ndarray, count: int, what: str) -> Iterator[tuple[int, str, str]]:
-    """(number, name, slice) of each tensor of a batch.
+    """Yields (position, name, slice) for each tensor of a batch.
 
     Raises:
         InvalidArgumentError: the numbers of names, slices and tensors differ.
@@ -115,7 +115,7 @@ def save_v2_kernel(
         keys = tensor_names.tolist()
         start = 0
         while start < len(arrays):
-            # Whole tensors of numbers that follow each other are written together.
+            # Consecutive whole numeric tensors are written in one call.
             stop = start
             while stop < len(arrays) and plain[stop]:
                 stop += 1
@@ -127,7 +127,7 @@ def save_v2_kernel(
 
 
 def _counted(*names: Shape, count: int) -> tuple[()]:
-    """The shape rule: a name, and a slice where there are slices, for each tensor."""
+    """The shape rule: there is one name (and one slice, if the op takes slices) for each tensor."""
     for each in names:
         each.merge(Shape((count,)))
     return ()
@@ -197,7 +197,7 @@ def _read(reader: Reader, name: str, spelled: str, dtype: DType) -> torch.Tensor
 
 
 def _sliced_shape(spelled: bytes) -> Shape:
-    """The shape of what a slice's string cuts out; the whole tensor's is known by the file alone."""
+    """The shape that a slice specification selects. For a whole tensor (an empty string), only the file knows the shape."""
     if not spelled:
         return UNKNOWN_SHAPE
     shape, extents = parse_shape_and_slice(_text(spelled))
@@ -208,7 +208,7 @@ def _sliced_shape(spelled: bytes) -> Shape:
 def restore_slice_kernel(
     file_pattern: np.ndarray, tensor_name: np.ndarray, shape_and_slice: np.ndarray, *, dt: DType, preferred_shard: int
 ) -> Any:
-    del preferred_shard  # where to look first: all files are open
+    del preferred_shard  # a hint for where to look first, which is not needed because all files are open
     with SliceReader(os.fsdecode(file_pattern.item())) as reader:
         return _read(reader, _text(tensor_name.item()), _text(shape_and_slice.item()), dt)
 
@@ -241,7 +241,7 @@ def _restored(array: np.ndarray) -> Any:
         return torch.from_numpy(array)
     tensor = from_numpy(array)
     if isinstance(array, np.memmap):
-        tensor.pages = array  # whoever copies it can let go of what is copied
+        tensor.pages = array  # lets the code that copies the tensor release pages that it has copied
     return tensor
 
 
@@ -285,7 +285,7 @@ def merge_v2_checkpoints_kernel(
     for folder in {os.path.dirname(prefix) for prefix in prefixes} - {os.path.dirname(merged), ""}:
         try:
             empty = not gfile.listdir(folder)
-        except NotFoundError:  # another shard's merge, or nothing was ever there
+        except NotFoundError:  # another merge removed the folder, or it never existed
             continue
         if empty:
             gfile.rmtree(folder)

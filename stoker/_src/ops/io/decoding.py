@@ -28,7 +28,7 @@ from stoker._src.ops.support.values import from_numpy
 
 
 def each_string(strings: np.ndarray, function: Callable[[bytes], bytes]) -> np.ndarray:
-    """`function` of every element."""
+    """Applies `function` to every element."""
     result = np.empty(strings.shape, dtype=object)
     result.reshape(-1)[:] = [function(item) for item in strings.ravel().tolist()]
     return result
@@ -46,12 +46,12 @@ DECODE_RAW = define(
 
 
 def _elements(data: bytes, dtype: DType, little_endian: bool) -> np.ndarray:
-    """The numbers that bytes spell, in an array of its own."""
+    """Decodes bytes as numbers, in a writable copy."""
     if dtype is dtypes.bool_:
         return np.frombuffer(data, np.uint8) != 0
     array = np.frombuffer(bytearray(data), dtype.as_numpy_dtype)
     if not little_endian and dtype.size > 1:
-        # Each part of a complex number is turned round on its own.
+        # The real and imaginary parts of a complex number are byte-swapped separately.
         part = dtype.size // 2 if dtype.is_complex else dtype.size
         return array.view(f"u{part}").byteswap().view(dtype.as_numpy_dtype)
     return array
@@ -181,7 +181,7 @@ _BASE64 = re.compile(rb"[A-Za-z0-9_-]*")
 
 
 def decode_base64_bytes(text: bytes) -> bytes:
-    """Decodes the URL-safe alphabet. Padding may be left out, but must be right where it is there."""
+    """Decodes the URL-safe alphabet. Padding may be omitted; if present, it must be correct."""
     digits = text
     if len(text) % 4 == 0 and text.endswith(b"="):
         digits = text[:-2] if text.endswith(b"==") else text[:-1]
@@ -232,9 +232,9 @@ INFLATED_LIMIT = 1 << 31
 
 
 def inflate(data: bytes, gzip: bool) -> bytes:
-    """All members of a gzip file, or the first stream of zlib's, whatever follows it.
+    """Decompresses all members of a gzip file, or the first zlib stream, and ignores what follows.
 
-    As in TensorFlow, truncated input gives the data that is there.
+    As in TensorFlow, truncated input gives the data up to the truncation.
     """
     parts: list[bytes] = []
     total = 0
@@ -300,7 +300,7 @@ DECODE_CSV = define(
 
 
 def _csv_column(position: int, default: Any, dtype: DType) -> csv.CsvColumn:
-    """A scalar or a vector of one element is a default; an empty vector makes the field required."""
+    """Creates a column from its default: a scalar or a vector of one element. An empty vector makes the field required."""
     if isinstance(default, list):
         if len(default) > 1:
             raise InvalidArgumentError(

@@ -31,7 +31,7 @@ def _path(filename: np.ndarray, what: str = "filename") -> str:
     return os.fsdecode(filename.item())
 
 
-# A file may change between runs, so that reading one is not a function of its name.
+# A file may change between runs, so the result of reading is not a function of the name alone.
 READ_FILE = define("ReadFile(filename: string) -> (contents: string)", STATEFUL)
 
 

@@ -1,6 +1,6 @@
 """Ops that parse serialized Examples and SequenceExamples. The parsers are in `formats/example.py`.
 
-The keys and defaults of a node are constants in practice, so the parser built from them is kept with the node.
+The keys and defaults of a node are constants in practice, so the node caches the parser built from them.
 The public functions are in `feature_specs.py`.
 """
 
@@ -58,7 +58,7 @@ def _blank(default: Any) -> bool:
 
 
 def _dense(key: bytes, dtype: DType, shape: Shape, default: Any) -> Feature:
-    """A dense feature of an Example: one whose first size is open is padded, and its default is what to pad with."""
+    """A dense feature of an Example. If its first size is unknown, it is padded with its default."""
     if _is_padded(shape):
         return Padded(key, dtype, _sizes(shape[1:]), None if _blank(default) else default)
     return FixedLength(key, dtype, _sizes(shape), None if _blank(default) else default)
@@ -71,7 +71,7 @@ def _check_counts(what: str, **counts: int) -> None:
 
 
 class _Kept:
-    """The parser of a node, with what it was made from."""
+    """The cached parser of a node, and the arguments it was built from."""
 
     __slots__ = ("made_from", "parser")
 
@@ -81,7 +81,7 @@ class _Kept:
 
 
 def _kept(ctx: Any, made_from: tuple[Any, ...], make: Any) -> Any:
-    """The node's parser, made anew when its keys or defaults are not those of the last run."""
+    """The node's parser, rebuilt if its keys or defaults differ from those of the last run."""
     state = ctx.state
     if state is None or state.made_from != made_from:
         state = ctx.state = _Kept(made_from, make())
@@ -104,14 +104,14 @@ def _sparse_outputs(columns: Sequence[Any]) -> tuple[list[Any], list[Any], list[
 
 
 def _splits(column: RaggedColumn, level: int, dtype: DType) -> Any:
-    """Row splits counted from the innermost level; empty where one row has none of its own."""
+    """The row splits of a level, counted from the innermost one. Empty for levels that a single row does not have."""
     if len(column.splits) <= level:
         return from_numpy(np.empty(0, dtype.as_numpy_dtype))
     return from_numpy(column.splits[len(column.splits) - 1 - level].astype(dtype.as_numpy_dtype))
 
 
 def _row_shapes(serialized: Shape, count: int, extra: int) -> tuple[list[Shape], list[Shape], list[Shape]]:
-    """Shapes of sparse indices, values and dense shapes, whose rank is the batch's plus `extra`."""
+    """Shapes of sparse indices, values and dense shapes. Their rank is the batch's rank plus `extra`."""
     rank = None if serialized.rank is None else serialized.rank + extra
     return [Shape((None, rank))] * count, [Shape((None,))] * count, [Shape((rank,))] * count
 
@@ -285,7 +285,7 @@ def parse_example_v2_kernel(
 
 @PARSE_EXAMPLE_V2.rows
 def parse_example_rows(op: Operation, inputs: list[rows.Input]) -> list[Tensor] | None:
-    """Where all features have fixed sizes: sparse and ragged ones of many records are not rows of one tensor."""
+    """Supports only dense features: sparse and ragged features of many records are not rows of one tensor."""
     only_dense = not op.attrs["sparse_types"] and not op.attrs["ragged_value_types"]
     return rows.whole(op, inputs) if only_dense else None
 
@@ -373,7 +373,7 @@ def parse_single_example_shape(
 
 
 class _Sequences:
-    """What a SequenceExample node asks for, and its results in the order of the op's outputs."""
+    """The features that a SequenceExample node parses, and their results in the order of the op's outputs."""
 
     def __init__(
         self,
@@ -419,7 +419,7 @@ class _Sequences:
         self.list_sparse, self.list_dense = len(sparse_keys), len(sparse_keys) + len(dense_keys)
 
     def parse(self, serialized: np.ndarray, names: Any) -> tuple[list[Any], list[Any], list[Any]]:
-        """Context columns, list columns, and the lengths of the dense lists."""
+        """Returns the context columns, the list columns, and the lengths of the dense lists."""
         if serialized.ndim > 1:
             raise InvalidArgumentError(
                 None, None, f"Expected serialized to be a scalar or vector, got shape: {list(serialized.shape)}"

@@ -1,7 +1,7 @@
 """Conversion between protocol messages and tensors: `decode_proto` and `encode_proto`.
 
-Messages are described by a FileDescriptorSet: in a file, after "bytes://", or ("local://") by the types that this
-process has imported. Submessages are strings.
+Messages are described by a FileDescriptorSet, given in a file or after "bytes://", or ("local://") by the types that this
+process has imported. Submessages are returned as strings.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _TEXT = (
     FieldDescriptor.TYPE_MESSAGE,
     FieldDescriptor.TYPE_GROUP,
 )
-# The dtypes a field may become. Unsigned numbers as signed ones (two's complement) are TensorFlow 1's way.
+# The dtypes that each field type may be decoded to. TensorFlow 1 decodes unsigned numbers as signed (two's complement).
 _DTYPES: dict[int, tuple[DType, ...]] = {
     FieldDescriptor.TYPE_FLOAT: (dtypes.float32, dtypes.float64),
     FieldDescriptor.TYPE_DOUBLE: (dtypes.float64,),
@@ -91,9 +91,9 @@ _ENTRY = "stoker_map_entry"
 
 
 def _list_map_entries(messages: Sequence[Any]) -> None:
-    """Makes maps lists of entries, which keep the order of the wire, and keys that come twice, as in TensorFlow.
+    """Turns maps into lists of entries, which keep the serialized order and duplicate keys, as in TensorFlow.
 
-    The fields of an entry are put into oneofs with one field each, so that their presence is known.
+    Each field of an entry becomes a oneof of its own, so that its presence can be tested.
     """
     for message in messages:
         _list_map_entries(message.nested_type)
@@ -105,7 +105,7 @@ def _list_map_entries(messages: Sequence[Any]) -> None:
 
 
 def _complete_entries(message: Any) -> None:
-    """Sets key and value of every map entry, so that they are written, and drops what else it holds."""
+    """Sets the key and value of every map entry, so that both are serialized, and discards unknown fields of the entry."""
     if _ENTRY in message.DESCRIPTOR.oneofs_by_name:
         message.DiscardUnknownFields()
         for field in message.DESCRIPTOR.fields:
@@ -120,7 +120,7 @@ def _complete_entries(message: Any) -> None:
 
 
 def _local(message_type: str) -> Any:
-    """A type that this process has imported; TensorFlow's own ones go by TensorFlow's names as well as by ours."""
+    """A type that this process has imported. TensorFlow's own types are found under TensorFlow's names and under ours."""
     pool = descriptor_pool.Default()
     package, _, name = message_type.partition(".")
     if package == "tensorflow":
@@ -138,7 +138,7 @@ def _found(pool: Any, message_type: str) -> Any:
 
 
 def _fields(kind: Any, names: Sequence[str], message_type: str) -> list[Any]:
-    """The fields of those names; a name with dots is an extension's full name."""
+    """Looks up fields by name. A name with dots is the full name of an extension."""
     found = []
     for name in names:
         field = kind.DESCRIPTOR.fields_by_name.get(name)
@@ -152,7 +152,7 @@ def _fields(kind: Any, names: Sequence[str], message_type: str) -> list[Any]:
 
 
 def _type_name(field: Any) -> str:
-    """What C++ calls the field's type: several of protobuf's share one."""
+    """The C++ type of the field. Several protobuf types share one."""
     names = {number: name for name, number in vars(FieldDescriptor).items() if name.startswith("CPPTYPE_")}
     return names[field.cpp_type][8:].lower()
 
@@ -167,7 +167,7 @@ DECODE_PROTO_V2 = define(
 
 
 def _binary(kind: Any, data: bytes, message_format: str, sanitize: bool) -> bytes:
-    """The message to take fields from: parsed as a whole and written anew where it is text, or may be meant to harm."""
+    """The binary message to take fields from. Text, and untrusted messages (`sanitize`), are parsed and serialized again."""
     if message_format == "binary" and not sanitize:
         return data
     message = kind()
@@ -183,7 +183,7 @@ def _binary(kind: Any, data: bytes, message_format: str, sanitize: bool) -> byte
         UnicodeDecodeError,
         DecodeError,
         EncodeError,
-    ):  # EncodeError: a required field is missing
+    ):  # EncodeError means that a required field is missing
         raise DataLossError(None, None, f"Unable to parse {message_format} protobuf") from None
 
 
@@ -194,14 +194,14 @@ def _as_bytes(item: Any) -> bytes:
 
 
 def _fill(field: Any) -> Any:
-    """What stands where a message has no more values: the field's default."""
+    """The padding value for messages with fewer values: the field's default."""
     if field.type in _TEXT:
         return _as_bytes(field.default_value) if isinstance(field.default_value, (str, bytes)) else b""
     return 0 if repeated(field) else field.default_value
 
 
 def _as_array(rows: list[list[Any]], field: Any, dtype: DType, lead: tuple[int, ...]) -> Any:
-    # At least one column, as in TensorFlow.
+    # There is at least one column, as in TensorFlow.
     width = max([1, *map(len, rows)])
     fill = _fill(field)
     padded = [[*(fill if value is UNSET else value for value in row), *[fill] * (width - len(row))] for row in rows]
@@ -209,7 +209,7 @@ def _as_array(rows: list[list[Any]], field: Any, dtype: DType, lead: tuple[int, 
         array = np.empty((len(rows), width), dtype=object)
         array[:] = padded
     elif dtype.is_integer:
-        # Unsigned numbers keep their bits in a signed type.
+        # Unsigned numbers keep their bit pattern in a signed type.
         bits = 8 * dtype.size
         array = np.array([[int(v) & ((1 << bits) - 1) for v in row] for row in padded], f"u{dtype.size}").astype(
             dtype.as_numpy_dtype

@@ -23,9 +23,9 @@ from stoker._src.ops.support.values import from_numpy, to_numpy
 
 
 def tensor_bytes(value: Any, dtype: DType, *, strings_as_content: bool = False) -> bytes:
-    """A kernel's value as the bytes of a TensorProto; numbers always travel as raw content, as TensorFlow's kernels write them.
+    """Serializes a kernel's value as a TensorProto. Numbers are stored as raw content, as by TensorFlow's kernels.
 
-    So do strings where it is asked for: the lengths of all, then their bytes.
+    With `strings_as_content`, strings are stored there too: the lengths of all strings, then their bytes.
     """
     array = np.asarray(to_numpy(value))
     if isinstance(value, np.ndarray) and not (strings_as_content and dtype is dtypes.string):

@@ -27,10 +27,10 @@ GENERATE_VOCAB_REMAPPING = define(
 
 
 def _lines(path: np.ndarray, count: int) -> list[bytes]:
-    """The first lines of a file (all of them for -1).
+    """The first `count` lines of a file (all for -1).
 
     Raises:
-        InvalidArgumentError: there are fewer.
+        InvalidArgumentError: the file has fewer lines.
     """
     name = os.fsdecode(path.item())
     with gfile.GFile(name, "rb") as file:
@@ -79,11 +79,11 @@ LOAD_AND_REMAP_MATRIX = define(
 
 
 def _remapping(given: torch.Tensor, count: int, size: int, what: str) -> np.ndarray:
-    """Which of `size` old rows or columns each new one is; -1 for those that are not there.
+    """For each new row or column, the index of the old one (of `size`), or -1 if it is missing.
 
     Raises:
-        InvalidArgumentError: there are not as many as new ones, or there is no such old one.
-        UnimplementedError: an old one is used twice.
+        InvalidArgumentError: the length is not `count`, or an old index is out of range.
+        UnimplementedError: an old index is used twice.
     """
     places = to_numpy(given)
     if len(places) != count:
@@ -128,7 +128,7 @@ def load_and_remap_matrix_kernel(
                 None, None, f"{initializing_values.numel()} initializing values for {missing} missing elements"
             )
         matrix = np.empty((num_rows, num_cols), np.float32)
-        # Only so many rows of the saved matrix are held at a time.
+        # Only this many rows of the saved matrix are in memory at a time.
         step = max_rows_in_memory if max_rows_in_memory > 0 else max(old_rows, 1)
         for start in range(0, old_rows, step):
             held = (rows >= start) & (rows < start + step)

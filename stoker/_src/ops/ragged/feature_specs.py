@@ -205,7 +205,7 @@ class _Wanted:
                     )
 
     def default_tensors(self) -> list[Tensor]:
-        """A default for each dense feature: empty where it is required, a scalar to pad with where steps vary."""
+        """A default for each dense feature: empty if the feature is required, a scalar padding value if the number of steps varies."""
         return [self._default(key) for key in self.dense]
 
     def _default(self, key: Any) -> Tensor:
@@ -244,7 +244,7 @@ def _fixed_shape(key: Any, feature: Any) -> Shape:
 
 
 def _gather(features: Mapping[Any, Any], allowed: tuple[type, ...], *, lists: bool = False) -> _Wanted:
-    """What `features` ask for.
+    """Collects the arguments of the parsing op from `features`.
 
     Raises:
         ValueError: a feature is not of an allowed class, has no dtype or shape, or conflicts with another.
@@ -325,7 +325,7 @@ def _results(wanted: _Wanted, sparse: Any, dense: Any, ragged: Mapping[Any, Any]
 
 
 def _built(features: Mapping[Any, Any], found: Mapping[Any, Any], *, batched: bool) -> dict[Any, Any]:
-    """The caller's dictionary: SparseFeatures put together from their parts, parts nobody asked for left out."""
+    """Builds the caller's dictionary. SparseFeatures and RaggedFeatures are assembled; features parsed only for them are omitted."""
     built: dict[Any, Any] = {key: found[key] for key in found if key in features and not _composed(features[key])}
     for key in sorted(features, key=_as_text):
         feature = features[key]
@@ -443,7 +443,7 @@ def parse_single_example_v1(
 
 
 def _as_scalar(tensor: Tensor, what: str) -> Tensor:
-    """A tensor whose rank is 0, checked when it runs where it is not known."""
+    """A scalar tensor. If the rank is not static, it is checked at run time."""
     rank = tensor.static_shape.rank
     if rank is None:
         return shaping.reshape(tensor, [], name=f"{what}Dependencies")

@@ -25,7 +25,7 @@ def sparse_tensors(indices: Sequence[Any], values: Sequence[Any], shapes: Sequen
 def merged_sparse(
     ids: Sequence[SparseTensor], values: SparseTensor, sizes: Any, *, already_sorted: bool
 ) -> SparseTensor:
-    """Rows of ids and rows of values as one sparse tensor: each value is in the row of its first id, at its ids.
+    """Combines rows of ids and rows of values into one sparse tensor. Each value is in the row of its first id, at its ids.
 
     Raises:
         TypeError: a size is neither a number nor a tensor.
@@ -51,7 +51,7 @@ def merged_sparse(
         )
         try:
             merged = SparseTensor(indices, values.values, shape)
-        except ValueError as error:  # sizes that do not fit are the data's fault here, not the program's
+        except ValueError as error:  # sizes that do not match are an error in the data, not in the program
             raise InvalidArgumentError(None, None, f"As many values as ids are needed: {error}") from error
         return merged if already_sorted else _in_order(merged)
 
@@ -63,10 +63,10 @@ def _in_order(sparse: SparseTensor) -> SparseTensor:
 
 
 def ragged_feature(key: Any, feature: Any, found: Mapping[Any, Any], *, batched: bool) -> Any:
-    """A RaggedFeature from its values and partitions, each given as (values, the splits of its examples and steps).
+    """Builds a RaggedFeature from its values and partitions, each given as (values, the splits of its examples and steps).
 
     Raises:
-        ValueError: a partition has other outer levels than the values.
+        ValueError: a partition and the values have different numbers of outer levels.
     """
     values, outer = found[key if feature.value_key is None else feature.value_key]
     result: Any = values
@@ -89,7 +89,7 @@ def ragged_feature(key: Any, feature: Any, found: Mapping[Any, Any], *, batched:
         else:
             try:
                 result = _PARTITIONS[kind](result, places, validate=feature.validate)
-            except ValueError as error:  # sizes that do not fit are the data's fault here, not the program's
+            except ValueError as error:  # sizes that do not match are an error in the data, not in the program
                 raise InvalidArgumentError(None, None, f"Feature {key}, partition {partition.key}: {error}") from error
     for splits in reversed(outer[:-1]):
         result = RaggedTensor._make(result, splits)
@@ -106,19 +106,19 @@ _PARTITIONS: dict[str, Any] = {
 
 
 def _uniform_rows(values: Any, length: Tensor, *, ragged: bool) -> Any:
-    if isinstance(values, Tensor):  # of one example: nothing is ragged
+    if isinstance(values, Tensor):  # the values of one example have no ragged level
         sizes = shaping.shape(values, out_type=length.dtype.base_dtype)
         return shaping.reshape(values, joining.concat([[-1], [length], sizes[1:]], 0))
     if not ragged:
         return RaggedTensor.from_uniform_row_length(values, length)
     inner = _uniform_rows(
         values.values, length, ragged=False
-    )  # a tensor of one rank more where nothing below is ragged
+    )  # a tensor with one more dimension if no level below is ragged
     return RaggedTensor._make(inner, values.row_splits // length)
 
 
 def _partitioned(values: RaggedTensor, partition: RaggedTensor, kind: str, validate: bool) -> RaggedTensor:
-    """The values of every example cut into rows as its part of `partition` says: one level more, below the examples."""
+    """Partitions the values of every example by its row of `partition`. This adds a level below the examples."""
     if kind == "RowSplits":
         partition, kind = partition[:, 1:], "RowLimits"  # type: ignore[index]
     if kind == "RowLengths":
@@ -126,14 +126,14 @@ def _partitioned(values: RaggedTensor, partition: RaggedTensor, kind: str, valid
         return RaggedTensor._make(inner, partition.row_splits)
     examples = partition.value_rowids()
     if kind == "ValueRowIds":
-        # An example has as many rows as its last number says.
+        # The last row id of an example determines its number of rows.
         last = segment_reductions.UNSORTED_SEGMENT_MAX(partition.values, examples, partition.nrows())
         rows = arithmetic.maximum(last + 1, constants.constant(0, last.dtype.base_dtype))
         splits = joining.concat([constants.constant([0], rows.dtype.base_dtype), scans.cumsum(rows)], 0)
         numbers = partition.values + gathering.gather(splits, examples)
         inner = RaggedTensor.from_value_rowids(values.values, numbers, splits[-1], validate=validate)
         return RaggedTensor._make(inner, splits)
-    # Places count from the start of an example; the flat values count from the first of all.
+    # The positions are relative to the start of an example; make them relative to the start of the flat values.
     places = partition.values + gathering.gather(values.row_starts(), examples)
     inner = _PARTITIONS[kind](values.values, places, validate=validate)
     return RaggedTensor._make(inner, partition.row_splits)

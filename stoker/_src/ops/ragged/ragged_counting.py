@@ -61,7 +61,7 @@ RAGGED_COUNT = define(
 
 
 def _sparse_rows(indices: torch.Tensor, values: torch.Tensor, shape: torch.Tensor) -> tuple[torch.Tensor, int | None]:
-    """The row of each value, and how many there are; None rows for vectors."""
+    """The row of each value, and the number of rows. The rows are None for vectors."""
     sizes = sparse_ops.sizes_of(shape)
     if indices.shape[0] != values.numel():
         raise InvalidArgumentError(
@@ -326,7 +326,7 @@ def _values_of(value: Any) -> Tensor:
 
 
 def _bin_limits(arr: Tensor, minlength: Any, maxlength: Any) -> Tensor:
-    """How many bins there are: one more than the largest value, within the limits given."""
+    """The number of bins: one more than the largest value, within the given limits."""
     kind = arr.dtype.base_dtype
     empty = casting.cast(comparison.greater(ranges.size(arr), 0), kind)
     size = arithmetic.multiply(arithmetic.add(reductions.reduce_max(arr), constants.number(1, arr)), empty)

@@ -26,7 +26,7 @@ from stoker._src.ops.support.dispatching import elementwise
 
 
 def _mapped(original: Callable[..., Any], arguments: dict[str, Any]) -> Any:
-    """The function of the flat values; other tensors are spread over the rows first."""
+    """Applies the function to the flat values. Other tensors are broadcast to the rows first."""
     ragged = [value for value in arguments.values() if isinstance(value, RaggedTensor)]
     shared = ragged_functions.same_rows(ragged)
     flat = {
@@ -37,7 +37,7 @@ def _mapped(original: Callable[..., Any], arguments: dict[str, Any]) -> Any:
 
 
 def _spread(value: Any, like: RaggedTensor) -> Any:
-    """A tensor with a value for each flat value of `like`, by the rules of broadcasting; anything else as it is."""
+    """Broadcasts a tensor so that it has one value for each flat value of `like`. Other values are returned unchanged."""
     if value is None or isinstance(value, (bool, int, float, complex, str, bytes, dtypes.DType)):
         return value
     tensor = convert_to_tensor(value, dtype_hint=like.dtype)
@@ -75,7 +75,7 @@ elementwise.also_takes(RaggedTensor, _mapped)
 
 
 def _where(original: Callable[..., Any], arguments: dict[str, Any]) -> Any:
-    """Elements of two by a condition, or the coordinates of what is true."""
+    """Selects elements by a condition, or returns the coordinates of true elements."""
     if arguments.get("x") is not None or arguments.get("y") is not None:
         return _mapped(original, arguments)
     with name_scope(arguments.get("name"), "RaggedWhere"):
@@ -86,7 +86,7 @@ def _where(original: Callable[..., Any], arguments: dict[str, Any]) -> Any:
 
 
 def _coordinates(ragged: RaggedTensor) -> list[Tensor]:
-    """For each flat value its row, its place in that row, and so on down."""
+    """The coordinates of each flat value in the ragged dimensions: its row, its position in the row, and so on."""
     at, level = [ranges.range(ragged.nrows())], ragged
     while isinstance(level, RaggedTensor):
         rows = level.value_rowids()
@@ -96,7 +96,7 @@ def _coordinates(ragged: RaggedTensor) -> list[Tensor]:
 
 
 def _joined_text(original: Callable[..., Any], arguments: dict[str, Any]) -> Any:
-    """Strings of the same rows joined one by one."""
+    """Joins the strings of ragged tensors element by element."""
     shared = ragged_functions.same_rows([each for each in arguments["inputs"] if isinstance(each, RaggedTensor)])
     flat = [
         each.flat_values if isinstance(each, RaggedTensor) else _spread(each, shared) for each in arguments["inputs"]
@@ -137,7 +137,7 @@ def _over_values(function: Any, value: Any) -> Any:
 
 
 def _logical(combine: Any) -> Callable[..., Any]:
-    """Booleans are counted: 1 and 0, of which the segments take the largest or the least."""
+    """Reduces booleans as the integers 1 and 0, by sums or products of segments."""
 
     def form(original: Callable[..., Any], arguments: dict[str, Any]) -> Any:
         name, value = next(iter(arguments.items()))
@@ -173,7 +173,7 @@ reductions.reduce_all.also_takes(RaggedTensor, _logical(segment_reductions.UNSOR
 
 
 def _calling(function: Callable[..., Any], *wanted: str, **renamed: str) -> Callable[..., Any]:
-    """A form that passes the named arguments on, under other names where `renamed` says so."""
+    """A form that calls `function` with the `wanted` arguments, and with those in `renamed` under their new names."""
 
     def form(original: Callable[..., Any], arguments: dict[str, Any]) -> Any:
         given = {name: arguments[name] for name in wanted if name in arguments}
@@ -227,7 +227,7 @@ for _functions, _form in (
 
 
 def _reduce_join(original: Callable[..., Any], arguments: dict[str, Any]) -> Any:
-    """Rows filled up with "" join to the same text, if there is nothing between the strings."""
+    """Joins padded rows: without a separator, the padding "" does not change the result."""
     value = arguments["inputs"]
     axis = next((arguments[key] for key in _AXES if arguments.get(key) is not None), None)
     if arguments.get("separator", ""):

@@ -218,7 +218,7 @@ def ragged_fill_empty_rows_grad(op: Operation, _rows: Any, g: Tensor, *_: Any) -
 
 
 class RaggedVariant:
-    """The parts of a ragged tensor (or of a plain one: no splits) as one value."""
+    """The components of a ragged tensor as one value. A plain tensor has no splits."""
 
     __slots__ = ("splits", "values")
 
@@ -242,7 +242,7 @@ RAGGED_TENSOR_TO_VARIANT = define(
 
 
 def _row(splits: list[torch.Tensor], values: Any, row: int) -> RaggedVariant:
-    """Row `row` of a ragged tensor; its own splits count from zero."""
+    """Row `row` of a ragged tensor, with splits that start at zero."""
     if not splits:
         return RaggedVariant([], _copied(values[row]))
     start, stop = int(splits[0][row]), int(splits[0][row + 1])
@@ -295,7 +295,7 @@ RAGGED_TENSOR_FROM_VARIANT = define(
 
 
 def _stacked_rows(items: list[RaggedVariant], ragged_rank: int, Tvalues: DType, Tsplits: DType) -> RaggedVariant:
-    """Ragged tensors (or tensors) as the rows of one with a partition more."""
+    """Stacks ragged tensors (or tensors) as the rows of a ragged tensor with one more partition."""
     kind = torch_dtype(Tsplits)
     if not items:
         nothing: Any = np.empty(0, object) if Tvalues is dtypes.string else torch.zeros(0, dtype=torch_dtype(Tvalues))
@@ -379,7 +379,7 @@ RAGGED_TENSOR_TO_VARIANT_GRADIENT.shape(
 
 @RAGGED_TENSOR_TO_VARIANT.grad
 def ragged_tensor_to_variant_grad(op: Operation, g: Tensor) -> Any:
-    """The gradient is a variant of the same form: its values, end to end, are those of the values."""
+    """The incoming gradient is a variant of the same form. Its concatenated values are the gradient of the values."""
     values, splits = op.inputs[-1], op.inputs[:-1]
     cuts = splits[0] if splits else convert_to_tensor(np.zeros(0, np.int32))
     of_values = RAGGED_TENSOR_TO_VARIANT_GRADIENT(g, cuts, shaping.shape(values), Tvalues=values.dtype.base_dtype)
@@ -388,7 +388,7 @@ def ragged_tensor_to_variant_grad(op: Operation, g: Tensor) -> Any:
 
 @RAGGED_TENSOR_FROM_VARIANT.grad
 def ragged_tensor_from_variant_grad(op: Operation, *gradients: Any) -> Any:
-    """A variant, or one for each row, of the gradients of the values."""
+    """The gradient is a variant (or one variant for each row) of the gradients of the values."""
     *_, g = gradients
     rank = op.inputs[0].static_shape.rank
     if rank not in (0, 1):

@@ -30,7 +30,7 @@ def _is_list(value: Any) -> bool:
 
 
 def _depth(value: Any) -> tuple[int | None, int]:
-    """How deep scalars lie (None where there is none), and how deep lists go."""
+    """The depth of the scalars (None if there are no scalars), and the depth of the lists."""
     if not _is_list(value):
         return 0, 0
     scalars, lists = None, 0
@@ -45,7 +45,7 @@ def _depth(value: Any) -> tuple[int | None, int]:
 
 
 def _default_inner_shape(value: Any, depth: int) -> tuple[int, ...]:
-    """The shape of the uniform lists that begin `depth` lists down."""
+    """The shape of the uniform lists at nesting level `depth`."""
     if depth > 0:
         for item in value:
             return _default_inner_shape(item, depth - 1) if _is_list(item) or depth == 1 else ()
@@ -54,7 +54,7 @@ def _default_inner_shape(value: Any, depth: int) -> tuple[int, ...]:
 
 
 def _parts(pylist: Any, dtype: Any, ragged_rank: int | None, inner_shape: Any) -> tuple[Any, list[list[int]], tuple]:
-    """Flat values, the splits of each level, and the shape of one value."""
+    """The flat values, the splits of each level, and the shape of one value."""
     scalars, lists = _depth(pylist)
     depth = lists if scalars is None else scalars
     if scalars is not None and lists > scalars:
@@ -178,7 +178,7 @@ def ragged_range(
         parts = [
             convert_to_tensor(v, wanted, n) for v, n in ((starts, "starts"), (limits, "limits"), (deltas, "deltas"))
         ]
-        if wanted is None:  # the widest of the three decides
+        if wanted is None:  # the widest of the three dtypes is used
             order = (dtypes.int32, dtypes.int64, dtypes.float32, dtypes.float64)
             found = [part.dtype.base_dtype for part in parts]
             widest = max(found, key=lambda each: order.index(each) if each in order else 0)
@@ -215,7 +215,7 @@ def map_flat_values(op: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
 
 def same_rows(values: list[RaggedTensor]) -> RaggedTensor:
-    """The first of `values`, checked to have the rows of the others.
+    """Checks that all `values` have the same row partitions, and returns the first.
 
     Raises:
         ValueError: the ragged ranks differ.
@@ -243,7 +243,7 @@ def same_rows(values: list[RaggedTensor]) -> RaggedTensor:
 
 
 def _same_splits(mine: Tensor, theirs: Tensor) -> Tensor:
-    """`mine`, checked to equal `theirs`."""
+    """Returns `mine` after checking that it equals `theirs`."""
     theirs = casting.cast(theirs, mine.dtype.base_dtype)
     known = (constant_value(mine), constant_value(theirs))
     if known[0] is not None and known[1] is not None and np.array_equal(*known):
@@ -258,7 +258,7 @@ def _same_splits(mine: Tensor, theirs: Tensor) -> Tensor:
 
 
 def gather_rows(params: Any, indices: Any) -> Any:
-    """Rows of `params` (ragged or not) by number; `indices` is a tensor."""
+    """Gathers rows of `params` (ragged or not) by a tensor of indices."""
     if not isinstance(params, RaggedTensor):
         return gathering.GATHER_V2(params, indices, 0)
     places = convert_to_tensor(indices)
@@ -285,7 +285,7 @@ def gather(
     batch_dims: int = 0,
     name: str | None = None,
 ) -> Any:
-    """Rows of `params` by number, where `params` or `indices` are ragged.
+    """Gathers rows of `params` by index, where `params` or `indices` are ragged.
 
     Raises:
         NotImplementedError: the axis of ragged params is not 0, or there are batch dimensions.
@@ -303,7 +303,7 @@ def gather(
 
 
 def expand_dims(input: Any, axis: int, name: str | None = None) -> Any:
-    """A dimension of size 1 at `axis`."""
+    """Inserts a dimension of size 1 at `axis`."""
     if not isinstance(input, RaggedTensor):
         return shaping.expand_dims(input, axis, name=name)
     rank = input.static_shape.rank
@@ -323,7 +323,7 @@ def expand_dims(input: Any, axis: int, name: str | None = None) -> Any:
 
 
 def _as_ragged(values: list[Any]) -> list[Any]:
-    """All values with the ragged rank (and splits dtype) of the most ragged; dense ones are taken apart."""
+    """Converts all values to the largest ragged rank among them and to one splits dtype."""
     tensors = [each if isinstance(each, RaggedTensor) else convert_to_tensor(each) for each in values]
     ragged = [each for each in tensors if isinstance(each, RaggedTensor)]
     if not ragged:
@@ -351,18 +351,18 @@ def _with_flat(outer: RaggedTensor, inner: RaggedTensor) -> RaggedTensor:
 
 
 def concat(values: Any, axis: Any, name: str | None = None) -> Any:
-    """Ragged (and dense) tensors joined along `axis`."""
+    """Concatenates ragged (and dense) tensors along `axis`."""
     with name_scope(name, "RaggedConcat", None):
         parts = _as_ragged(list(values))
         return _joined(parts, _settled_axis(axis, parts[0]))
 
 
 def _settled_axis(axis: Any, value: Any, extra: int = 0) -> int:
-    """The axis counted from the front.
+    """The axis as a non-negative number.
 
     Raises:
-        TypeError: it is not a Python integer.
-        ValueError: it is out of range, or negative for a tensor of unknown rank.
+        TypeError: the axis is not a Python integer.
+        ValueError: the axis is out of range, or negative for a tensor of unknown rank.
     """
     if not isinstance(axis, (int, np.integer)):
         raise TypeError(f"axis must be an int; got {type(axis).__name__}")
@@ -389,7 +389,7 @@ def _joined(parts: list[Any], axis: int) -> Any:
     whole = _stacked_rows(parts)
     if axis == 0:
         return whole
-    # Rows of one number follow each other, and become one.
+    # Bring the rows with the same index next to each other, so that they can be merged into one.
     count, rows = len(parts), parts[0].nrows()
     steps = shaping.expand_dims(ranges.range(rows), 1) + shaping.expand_dims(
         ranges.range(constants.constant(count, rows.dtype.base_dtype)) * rows,
@@ -447,14 +447,14 @@ def stack(values: Any, axis: int = 0, name: str | None = None) -> Any:
 
 
 def _varying(value: Any) -> Any:
-    """The same rows, of which none is known to have one length."""
+    """The same rows, without the information that rows have a uniform length."""
     if not isinstance(value, RaggedTensor):
         return value
     return RaggedTensor._make(_varying(value.values), value.row_splits)
 
 
 def tile(input: RaggedTensor, multiples: Any, name: str | None = None) -> RaggedTensor:
-    """`input` repeated `multiples[i]` times along dimension i.
+    """Repeats `input` `multiples[i]` times along dimension i.
 
     Raises:
         NotImplementedError: the multiples are not constants.
@@ -548,7 +548,7 @@ def stack_dynamic_partitions(data: Any, partitions: Any, num_partitions: Any, na
 
 
 def _aggregated(combine: Any, data: Any, ids: Tensor, count: Any) -> Any:
-    """Rows of `data` with one number combined, value by value: the result's rows are as long as the longest."""
+    """Combines rows of `data` with the same id element by element. A resulting row is as long as the longest of its rows."""
     if not isinstance(data, RaggedTensor):
         return combine(data, ids, count)
     kind = data.row_splits.dtype.base_dtype
@@ -562,7 +562,7 @@ def _aggregated(combine: Any, data: Any, ids: Tensor, count: Any) -> Any:
 
 
 def reduce(dense: Any, combine: Any, input: Any, axis: Any, keepdims: bool) -> Any:
-    """`input` with dimensions combined: `dense` reduces tensors, `combine` unsorted segments."""
+    """Reduces dimensions of `input`. `dense` reduces tensors, and `combine` reduces unsorted segments."""
     if not isinstance(input, RaggedTensor):
         return dense(input, axis, keepdims)
     if axis is None:

@@ -33,7 +33,7 @@ def _is_ellipsis(key: Any) -> bool:
 
 
 def _expanded(ragged: RaggedTensor, keys: list[Any]) -> list[Any]:
-    """The keys with `...` written out."""
+    """The keys with `...` expanded."""
     dots = [i for i, key in enumerate(keys) if _is_ellipsis(key)]
     if not dots:
         return keys
@@ -47,7 +47,7 @@ def _expanded(ragged: RaggedTensor, keys: list[Any]) -> list[Any]:
 
 
 def _index(value: Any, keys: list[Any]) -> Any:
-    """`value[keys]` of what may be a plain tensor."""
+    """`value[keys]`, where `value` may be a plain tensor."""
     if not keys:
         return value
     return _rows(value, keys) if isinstance(value, RaggedTensor) else value[tuple(keys)]
@@ -67,7 +67,7 @@ def _rows(ragged: RaggedTensor, keys: list[Any]) -> Any:
 
 
 def _row(ragged: RaggedTensor, at: Any) -> Any:
-    """Row `at`, counted from the end when negative."""
+    """Row `at`. A negative index counts from the end."""
     splits = ragged.row_splits
     known = constant_value(at) if isinstance(at, Tensor) else at
     rows = ragged.static_shape[0] if ragged.static_shape.rank is not None else None
@@ -90,7 +90,7 @@ def _cut(values: Any, start: Any, end: Any) -> Any:
 
 
 def _columns(ragged: RaggedTensor, keys: list[Any]) -> Any:
-    """Keys for the dimensions behind the rows."""
+    """Applies keys to the dimensions after the row dimension."""
     first, rest = keys[0], keys[1:]
     if first is None:
         inner = _columns(ragged, rest) if rest else ragged
@@ -107,7 +107,7 @@ def _columns(ragged: RaggedTensor, keys: list[Any]) -> Any:
 
 
 def _sliced(ragged: RaggedTensor, key: slice) -> RaggedTensor:
-    """The same Python slice of every row."""
+    """Applies the same Python slice to every row."""
     kind = ragged.row_splits.dtype.base_dtype
     lengths = ragged.row_lengths()
     step = 1 if key.step is None else key.step

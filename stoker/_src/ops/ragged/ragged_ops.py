@@ -30,12 +30,12 @@ def _invalid(message: str) -> InvalidArgumentError:
 
 
 def _pick(values: Any, positions: torch.Tensor) -> Any:
-    """Rows of `values`, which may be an array of strings."""
+    """Selects rows of `values`, which may be an array of strings."""
     return values[positions] if isinstance(values, torch.Tensor) else values[positions.numpy()]
 
 
 def _loose_lengths(splits: torch.Tensor, count: int) -> torch.Tensor:
-    """The row lengths of `splits`, which may leave out some of the `count` values before and behind all rows.
+    """The row lengths of `splits`, which need not cover all of the `count` values at the start and the end.
 
     Raises:
         InvalidArgumentError: the splits decrease, or exceed the values.
@@ -63,7 +63,7 @@ def _lengths(splits: torch.Tensor, count: int | None = None) -> torch.Tensor:
 
 
 def _rows_and_places(splits: torch.Tensor, count: int | None = None) -> tuple[torch.Tensor, torch.Tensor]:
-    """For each value, the number of its row and its place in the row."""
+    """For each value, its row and its position in the row."""
     lengths = _lengths(splits, count)
     rows = torch.repeat_interleave(lengths.to(torch.int64))
     places = torch.arange(len(rows), device=splits.device) - splits[:-1].to(torch.int64)[rows]
@@ -177,7 +177,7 @@ RAGGED_TENSOR_TO_TENSOR = define(
 
 
 def _all_splits(partitions: list[torch.Tensor], types: Sequence[str]) -> list[torch.Tensor]:
-    """The splits of each level, from splits or from row numbers behind a first size."""
+    """The splits of each level, given as splits, or as a first size followed by row ids."""
     if len(types) != len(partitions):
         raise _invalid(f"{len(types)} row_partition_types for {len(partitions)} row_partition_tensors")
     if types[0] == "ROW_SPLITS":
@@ -199,7 +199,7 @@ def _all_splits(partitions: list[torch.Tensor], types: Sequence[str]) -> list[to
 
 
 def _filled(part: torch.Tensor, count: int, value: Any) -> torch.Tensor:
-    """`part`, and `value` behind it up to `count` elements."""
+    """Pads `part` at the end with `value` to `count` elements."""
     return part if len(part) == count else torch.cat([part, part.new_full((count - len(part),), value)])
 
 
@@ -248,7 +248,7 @@ def ragged_tensor_to_tensor_kernel(
         place = torch.arange(len(row), device=splits.device) - splits[:-1].to(torch.int64)[row]
         if outer[level + 1] < 0:
             outer[level + 1] = int(place.max()) + 1 if len(place) else 0
-        # What stands behind the last row is in none.
+        # Values after the last row belong to no row.
         flat = _filled(flat[row] * outer[level + 1] + place, count, 0)
         kept = _filled(kept[row] & (place < outer[level + 1]), count, False)
     total = numbers.prod(allocatable([*outer, *inner], itemsize(values))[: len(outer)])
@@ -302,7 +302,7 @@ def ragged_tensor_to_tensor_grad(op: Operation, g: Tensor) -> Any:
     levels = len(partitions) - (op.attr("row_partition_types")[0] == "FIRST_DIM_SIZE")
     sizes = shaping.shape(g)
     count = shaping.shape(values)[0]
-    # Which value stands at each place of the result; -1 where the default does.
+    # The index of the value at each position of the result; -1 for the default.
     places = RAGGED_TENSOR_TO_TENSOR(
         sizes[: levels + 1],
         ranges.range(count),

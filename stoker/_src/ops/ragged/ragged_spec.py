@@ -101,7 +101,7 @@ class RaggedTensorSpec(ShapedSpec):
 
     @property
     def _component_specs(self) -> list[Any]:
-        """Of the flat values, then of the splits from the outermost on."""
+        """The specs of the flat values, then of the splits from the outermost level on."""
         dims = self.static_shape.dims
         inner = Shape(None) if dims is None else Shape((None, *dims[self._ragged_rank + 1 :]))
         if self._ragged_rank == 0:
@@ -126,7 +126,7 @@ class RaggedTensorSpec(ShapedSpec):
 
     @classmethod
     def _with_parts(cls, value: RaggedTensor, parts: Sequence[Any]) -> Any:
-        """Arrays make a RaggedTensorValue; tensors, and whatever stands for them (their specs), a RaggedTensor."""
+        """Creates a RaggedTensorValue from arrays, or a RaggedTensor from tensors (or from the specs of its components)."""
         if all(isinstance(part, np.ndarray) for part in parts):
             return cls._fetched(value, parts)
         return value._with_parts(parts)
@@ -159,14 +159,14 @@ class RaggedTensorSpec(ShapedSpec):
         found = gradients[0]
         return None if found is None else value.with_flat_values(convert_to_tensor(found))
 
-    # -- rows: ragged, or dense with a first dimension that varies. Their values and row lengths are kept end to end.
+    # -- rows: ragged, or dense with a varying first dimension. Their values and row lengths are stored concatenated.
 
     def _batch(self, batch_size: int | None) -> RaggedTensorSpec:
         shape = TensorShape([batch_size]).concatenate(self._shape)
         return RaggedTensorSpec(shape, self._dtype, self._ragged_rank + 1, self._row_splits_dtype)
 
     def _unbatch(self) -> RaggedTensorSpec:
-        # Rows of one partition are plain tensors.
+        # With one partition, rows are plain tensors.
         return RaggedTensorSpec(self._shape[1:], self._dtype, max(self._ragged_rank - 1, 0), self._row_splits_dtype)
 
     @classmethod

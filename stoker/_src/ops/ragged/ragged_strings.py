@@ -19,7 +19,7 @@ _RESULTS = ("SparseTensor", "RaggedTensor")
 
 
 def _each(input: Any, of_vector: Callable[[Tensor], RaggedTensor], name: str = "input") -> Any:
-    """`of_vector` of strings of any shape: one more dimension, the parts of each; a plain vector for one string."""
+    """Applies `of_vector` to strings of any shape, which adds a dimension for the parts. One string gives a plain vector."""
     if isinstance(input, RaggedTensor):
         return input.with_flat_values(_each(input.flat_values, of_vector))
     text = input if isinstance(input, Tensor) else convert_to_tensor(input, dtypes.string, name=name)
@@ -35,7 +35,7 @@ def _each(input: Any, of_vector: Callable[[Tensor], RaggedTensor], name: str = "
 
 
 def _each_pair(input: Any, of_vector: Callable[[Tensor], tuple[Any, Any]]) -> tuple[Any, Any]:
-    """As `_each`, for a function that gives two results of the same rows."""
+    """As `_each`, for a function that returns two results with the same rows."""
     second: list[Any] = []
 
     def first(text: Tensor) -> RaggedTensor:
@@ -50,7 +50,7 @@ def _each_pair(input: Any, of_vector: Callable[[Tensor], tuple[Any, Any]]) -> tu
 
 
 def _rows(parts: Any) -> RaggedTensor:
-    """The sparse parts of a split, each row filled from its start, as rows."""
+    """Converts the sparse result of a split, whose rows have no gaps, to a RaggedTensor."""
     return RaggedTensor.from_value_rowids(parts.values, parts.indices[:, 0], parts.shape[0], validate=False)
 
 
@@ -129,7 +129,7 @@ def _split_each(input: Any, sep: Any, maxsplit: int) -> Any:
 
     if not isinstance(input, RaggedTensor):
         input = convert_to_tensor(input, dtypes.string, name="input")
-        if input.static_shape.rank is None:  # taken for a vector, as TensorFlow does
+        if input.static_shape.rank is None:  # treated as a vector, as in TensorFlow
             return parts(input)
     return _each(input, parts)
 
@@ -206,7 +206,7 @@ def unicode_decode_with_offsets(
 
 
 def _characters(points: RaggedTensor, encoding: str, errors: str, replacement_char: int) -> RaggedTensor:
-    """Each code point encoded by itself."""
+    """Encodes each code point as a string."""
     every = ranges.range(shaping.shape(points.values, out_type=dtypes.int64)[0] + 1)
     return points.with_values(
         unicode.UNICODE_ENCODE(

@@ -28,7 +28,7 @@ _SPLIT_TYPES = (dtypes.int32, dtypes.int64)
 
 
 def _splits_tensor(value: Any, name: str, dtype: DType | None = None) -> Tensor:
-    """Splits, lengths or row numbers as a vector of int32 or int64 (int64 where a plain value does not say).
+    """Converts splits, lengths or row ids to a vector of int32 or int64 (int64 if a plain value has no dtype).
 
     Raises:
         ValueError: the dtype or rank is wrong.
@@ -47,10 +47,10 @@ def _splits_tensor(value: Any, name: str, dtype: DType | None = None) -> Tensor:
 
 
 def checked(tensor: Any, condition: Any, message: str, *data: Any) -> Any:
-    """`tensor`, which a run gives only if `condition` holds; what is known while building is checked there.
+    """Returns `tensor` with a check of `condition`, which is omitted if the condition is statically known to hold.
 
     Raises:
-        InvalidArgumentError: in eager mode, or when run.
+        InvalidArgumentError: the condition is false (in graph mode, when the tensor is evaluated).
     """
     known = constant_value(condition)
     if known is not None and bool(known):
@@ -60,7 +60,7 @@ def checked(tensor: Any, condition: Any, message: str, *data: Any) -> Any:
 
 
 def _count(values: Any, dtype: DType) -> Tensor:
-    """The number of values: that of rows, if they are ragged themselves."""
+    """The number of values; the number of rows if the values are ragged."""
     return values.nrows(dtype) if isinstance(values, RaggedTensor) else shaping.shape(values, out_type=dtype)[0]
 
 
@@ -100,7 +100,7 @@ class RaggedTensor:
 
     @classmethod
     def _make(cls, values: Any, row_splits: Tensor, uniform: Tensor | None = None) -> RaggedTensor:
-        """Puts the parts together; nothing is checked."""
+        """Creates an instance from its components, without checks."""
         if isinstance(values, RaggedTensor) and values.row_splits.dtype.base_dtype is not row_splits.dtype.base_dtype:
             values = values.with_row_splits_dtype(dtypes.int64)
             row_splits = casting.cast(row_splits, dtypes.int64)
@@ -108,7 +108,7 @@ class RaggedTensor:
         self._values, self._row_splits, self._uniform = values, row_splits, uniform
         return self
 
-    # -- made from values and a partition ------------------------------------------------------------------------
+    # -- created from values and a partition -----------------------------------------------------------------------
 
     @classmethod
     def _checked(cls, values: Any, splits: Tensor, validate: bool, uniform: Tensor | None = None) -> RaggedTensor:
@@ -138,7 +138,7 @@ class RaggedTensor:
         with name_scope(name, "RaggedFromRowSplits", [values, row_splits]):
             values, splits = _as_values(values), _splits_tensor(row_splits, "row_splits")
             if splits.static_shape.rank == 1 and splits.static_shape[0] == 0:
-                if context.executing_eagerly():  # a matter of the data
+                if context.executing_eagerly():  # eager mode treats it as an error in the data
                     raise InvalidArgumentError(None, None, "row_splits tensor may not be empty.")
                 raise ValueError("row_splits tensor may not be empty.")
             if validate:
@@ -187,7 +187,7 @@ class RaggedTensor:
     def from_value_rowids(
         cls, values: Any, value_rowids: Any, nrows: Any = None, name: str | None = None, validate: bool = True
     ) -> RaggedTensor:
-        """`values[i]` is in row `value_rowids[i]`; the numbers must rise. `nrows` allows empty rows at the end."""
+        """`values[i]` is in row `value_rowids[i]`. The row ids must not decrease. `nrows` allows empty rows at the end."""
         with name_scope(name, "RaggedFromValueRowIds", [values, value_rowids, nrows]):
             values, ids = _as_values(values), _splits_tensor(value_rowids, "value_rowids")
             kind = ids.dtype.base_dtype
@@ -224,7 +224,7 @@ class RaggedTensor:
     def from_uniform_row_length(
         cls, values: Any, uniform_row_length: Any, nrows: Any = None, validate: bool = True, name: str | None = None
     ) -> RaggedTensor:
-        """Every row has the same length; `nrows` says how many rows there are when the length is 0.
+        """All rows have the same length. `nrows` is the number of rows; without it, a length of 0 means no rows.
 
         Raises:
             ValueError: the number of values is not the row length times the number of rows.
@@ -326,7 +326,7 @@ class RaggedTensor:
         name: str | None = None,
         row_splits_dtype: Any = dtypes.int64,
     ) -> RaggedTensor:
-        """The rows of a tensor: all of each, the first `lengths[i]` values, or those before the trailing `padding`.
+        """Creates rows from a tensor: whole rows, the first `lengths[i]` values of each, or the values before trailing `padding`.
 
         Args:
             tensor: a tensor of rank above `ragged_rank`.
@@ -378,7 +378,7 @@ class RaggedTensor:
 
     @classmethod
     def _from_tensor_levels(cls, x: Tensor, lengths: list[Any], kind: DType) -> RaggedTensor:
-        """One vector of lengths for each level: the outer one cuts rows, the next cuts the rows that are left."""
+        """Uses one vector of lengths for each level. The outer one truncates rows, the next truncates the remaining inner rows."""
         outer = cls.from_tensor(x, lengths[0], row_splits_dtype=kind)
         if len(lengths) == 1:
             return outer
@@ -386,7 +386,7 @@ class RaggedTensor:
 
     @staticmethod
     def _before_padding(x: Tensor, padding: Any, kind: DType) -> Tensor:
-        """The length of each row without the paddings at its end."""
+        """The length of each row without its trailing padding."""
         fill = convert_to_tensor(padding, x.dtype.base_dtype, name="padding")
         differs = comparison.not_equal(x, fill)
         rank = x.static_shape.rank
@@ -400,7 +400,7 @@ class RaggedTensor:
 
     @classmethod
     def from_sparse(cls, st_input: Any, name: str | None = None, row_splits_dtype: Any = dtypes.int64) -> RaggedTensor:
-        """The rows of a sparse matrix whose values fill each row from its start.
+        """The rows of a sparse matrix in which every row is filled from the start, without gaps.
 
         Raises:
             ValueError: the sparse tensor is not a matrix.
@@ -427,7 +427,7 @@ class RaggedTensor:
             splits = checked(result.row_splits, steady, "SparseTensor is not right-ragged", st_input.indices)
             return cls._make(result.values, splits)
 
-    # -- what it is ----------------------------------------------------------------------------------------------
+    # -- properties --------------------------------------------------------------------------------------------------
 
     @property
     def dtype(self) -> DType:
@@ -444,7 +444,7 @@ class RaggedTensor:
 
     @property
     def shape(self) -> TensorShape:
-        """The static shape: ragged dimensions are None."""
+        """The static shape. Ragged dimensions are None."""
         return TensorShape(self.static_shape)
 
     def get_shape(self) -> TensorShape:
@@ -457,7 +457,7 @@ class RaggedTensor:
 
     @property
     def values(self) -> Any:
-        """The rows one after the other: a tensor, or a RaggedTensor with one level less."""
+        """The concatenated rows: a tensor, or a RaggedTensor with one level less."""
         return self._values
 
     @property
@@ -466,7 +466,7 @@ class RaggedTensor:
 
     @property
     def uniform_row_length(self) -> Tensor | None:
-        """The length of every row, where it is one by construction."""
+        """The length of every row, if the tensor was created with uniform rows."""
         return self._uniform
 
     @property
@@ -498,7 +498,7 @@ class RaggedTensor:
         return [self.flat_values, *self.nested_row_splits]
 
     def _with_parts(self, parts: Sequence[Any]) -> Any:
-        """The same nesting of other parts; the lengths of uniform rows stay as far as they are known."""
+        """The same nesting with other components. The lengths of uniform rows are kept if they are statically known."""
         result, *splits = parts
         uniforms, level = [], self
         while isinstance(level, RaggedTensor):
@@ -506,14 +506,14 @@ class RaggedTensor:
             level = level.values
         for cuts, uniform in zip(reversed(splits), reversed(uniforms)):
             outer = object.__new__(RaggedTensor)
-            # The length of uniform rows is a tensor of the graph that the instance is in; elsewhere only its value holds.
+            # The uniform row length is a tensor of this instance's graph. In another graph only its static value is valid.
             known = None if uniform is None else constant_value(uniform)
             outer._values, outer._row_splits = result, cuts
             outer._uniform = None if known is None else constants.constant(known)
             result = outer
         return result
 
-    # -- its partition -------------------------------------------------------------------------------------------
+    # -- row partition -----------------------------------------------------------------------------------------------
 
     def nrows(self, out_type: Any = None, name: str | None = None) -> Tensor:
         """The number of rows."""
@@ -530,7 +530,7 @@ class RaggedTensor:
             return self._row_splits[1:]
 
     def row_lengths(self, axis: int = 1, name: str | None = None) -> Any:
-        """The length of each row along `axis`: a vector for axis 1, ragged with `axis - 1` levels beyond it."""
+        """The length of each row along `axis`: a vector for axis 1, a ragged tensor with `axis - 1` levels for a larger axis."""
         if axis == 0:
             return self.nrows()
         if axis == 1:
@@ -543,7 +543,7 @@ class RaggedTensor:
             return self.with_values(ones * sizes[axis - 1])
 
     def value_rowids(self, name: str | None = None) -> Tensor:
-        """The number of the row of each value."""
+        """The row of each value."""
         with name_scope(name, "RaggedValueRowIds", [self._row_splits]):
             return row_splits_to_segment_ids(self._row_splits)
 
@@ -558,7 +558,7 @@ class RaggedTensor:
             return (self.value_rowids(), *deeper)
 
     def bounding_shape(self, axis: Any = None, name: str | None = None, out_type: Any = None) -> Tensor:
-        """The shape of the smallest tensor that holds all rows, or its sizes at `axis`."""
+        """The shape of the smallest dense tensor that holds all rows, or its sizes at `axis`."""
         own = self._row_splits.dtype.base_dtype
         with name_scope(name, "RaggedBoundingBox", self._parts()):
             flat = shaping.shape(self.flat_values, out_type=own)
@@ -573,10 +573,10 @@ class RaggedTensor:
                 return sizes
             return sizes[axis] if isinstance(axis, int) else gathering.gather(sizes, axis)
 
-    # -- the same rows, otherwise --------------------------------------------------------------------------------
+    # -- same rows, other values or dimensions -----------------------------------------------------------------------
 
     def with_values(self, new_values: Any) -> RaggedTensor:
-        """The same rows with other values, of which there must be as many."""
+        """The same rows with other values. The number of values must be the same."""
         values = _as_values(new_values)
         mine, theirs = self._values.static_shape, values.static_shape
         if mine.rank is not None and theirs.rank is not None:
@@ -584,7 +584,7 @@ class RaggedTensor:
         return RaggedTensor._make(values, self._row_splits, self._uniform)
 
     def with_flat_values(self, new_values: Any) -> RaggedTensor:
-        """The same rows at every level with other innermost values."""
+        """The same rows at every level, with other flat values."""
         if isinstance(self._values, RaggedTensor):
             return self.with_values(self._values.with_flat_values(new_values))
         return self.with_values(new_values)
@@ -593,7 +593,7 @@ class RaggedTensor:
         """The same rows with splits of another dtype.
 
         Raises:
-            ValueError: it is neither int32 nor int64.
+            ValueError: `dtype` is neither int32 nor int64.
         """
         kind = as_dtype(dtype)
         if kind not in _SPLIT_TYPES:
@@ -605,7 +605,7 @@ class RaggedTensor:
         return RaggedTensor._make(values, casting.cast(self._row_splits, kind), uniform)
 
     def merge_dims(self, outer_axis: int, inner_axis: int) -> Any:
-        """Dimensions `outer_axis` to `inner_axis` as one."""
+        """Merges the dimensions from `outer_axis` to `inner_axis` into one."""
         rank = self.static_shape.rank
         if rank is not None:
             outer_axis, inner_axis = (axis + rank if axis < 0 else axis for axis in (outer_axis, inner_axis))
@@ -619,10 +619,10 @@ class RaggedTensor:
             return self.with_values(_merged(self._values, outer_axis - 1, inner_axis - 1))
         return _merged(self._values, 0, inner_axis - 1)
 
-    # -- as something else ---------------------------------------------------------------------------------------
+    # -- conversion --------------------------------------------------------------------------------------------------
 
     def to_tensor(self, default_value: Any = None, name: str | None = None, shape: Any = None) -> Tensor:
-        """A tensor with rows filled up with `default_value` (0 or ""), cut or extended to `shape` where it is given."""
+        """Converts to a dense tensor. Rows are padded with `default_value` (0 or ""), and truncated or padded to `shape` if given."""
         with name_scope(name, "RaggedToTensor", [*self._parts(), default_value]):
             kind = self.dtype.base_dtype
             if default_value is None:
@@ -647,7 +647,7 @@ class RaggedTensor:
             return result
 
     def to_sparse(self, name: str | None = None) -> SparseTensor:
-        """A SparseTensor of all values."""
+        """Converts to a SparseTensor with all values."""
         with name_scope(name, "RaggedToSparse", self._parts()):
             found = ragged_ops.RAGGED_TENSOR_TO_SPARSE(list(self.nested_row_splits), self.flat_values)
             return SparseTensor(*found)
@@ -659,11 +659,11 @@ class RaggedTensor:
         return RaggedTensorValue(values, self._row_splits.numpy())  # type: ignore[attr-defined]
 
     def to_list(self) -> list[Any]:
-        """The rows as nested Python lists, in eager mode."""
+        """Converts to nested Python lists, in eager mode."""
         return self._eager_value().to_list()
 
     def numpy(self) -> Any:
-        """An array of rows (of dtype object where their lengths differ), in eager mode."""
+        """Converts to an array (of dtype object if row lengths differ), in eager mode."""
         return as_array(self._eager_value())
 
     def eval(self, feed_dict: Any = None, session: Any = None) -> Any:
@@ -698,7 +698,7 @@ def _merged(values: Any, outer: int, inner: int) -> Any:
 
 
 def _places(ragged: RaggedTensor) -> Tensor:
-    """The place of each value in its row."""
+    """The position of each value in its row."""
     splits = ragged.row_splits
     every = ranges.range(splits[-1])
     return every - gathering.gather(ragged.row_starts(), ragged.value_rowids())
@@ -733,7 +733,7 @@ def segment_ids_to_row_splits(
         kind = own if out_type is None else as_dtype(out_type)
         if num_segments is None:
             count = arithmetic.maximum(reductions.reduce_max(ids) + 1, constants.constant(0, own))
-            # The largest of no numbers is the least there is; one more is still below zero.
+            # The maximum of no numbers is the dtype's minimum, so adding one gives a negative number.
         else:
             count = _whole_numbers(num_segments, own, "num_segments")
             count.shape.with_rank(0)

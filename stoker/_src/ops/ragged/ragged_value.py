@@ -10,7 +10,7 @@ from stoker._src.base.export import export_constant
 
 
 class RaggedTensorValue:
-    """What a run gives for a RaggedTensor: arrays of values and row splits."""
+    """The value of a RaggedTensor: arrays of values and row splits."""
 
     def __init__(self, values: Any, row_splits: Any) -> None:
         if not (isinstance(row_splits, np.ndarray) and row_splits.dtype in (np.int64, np.int32)):
@@ -64,7 +64,7 @@ export_constant(__name__, "RaggedTensorValue", v1="ragged.RaggedTensorValue")
 
 
 def as_array(value: Any) -> Any:
-    """Rows as an array: a plain one where all rows have one length, else one of arrays."""
+    """Converts rows to an array: a plain one if all rows have the same length, else an array of arrays."""
     if not isinstance(value, RaggedTensorValue):
         return value
     inner = as_array(value.values)

@@ -51,7 +51,7 @@ SET_SIZE = define(
     T=_TYPES,
 ).not_differentiable()
 
-# The sets of a tensor: for each member the number of its set, and its value; and the sizes of the dimensions of sets.
+# The sets of a tensor: the set number of each member, the members' values, and the sizes of all dimensions except the last.
 Members = tuple[np.ndarray, np.ndarray, list[int]]
 
 
@@ -92,7 +92,7 @@ def _combined(first: Members, second: Members, operation: str) -> tuple[torch.Te
         raise InvalidArgumentError(None, None, f"Invalid set_operation {operation}.")
     found = functions[operation.lower()]()
     groups = found // many
-    places = np.arange(len(found)) - np.searchsorted(groups, groups)  # members of a set are numbered from 0
+    places = np.arange(len(found)) - np.searchsorted(groups, groups)  # the position of each member in its set
     sizes = first[2]
     indices = np.stack([*np.unravel_index(groups, sizes), places], 1) if len(found) else np.zeros((0, len(sizes) + 1))
     widest = int(places.max()) + 1 if len(found) else 0
@@ -154,7 +154,7 @@ def _result_shapes(rank: int | None) -> tuple[Shape, Shape, Shape]:
 
 
 def _sparse_rule(indices: Shape, values: Shape, shape: Shape) -> Shape:
-    """The shape of `shape`, after checking that the three can be the parts of one sparse tensor."""
+    """The shape of the component `shape`, after checking that the three components are consistent."""
     rows, rank = indices.of_rank(2)
     values.of_rank(1).merge(Shape((rows,)))
     return shape.of_rank(1).merge(Shape((rank,)))
@@ -206,7 +206,7 @@ def _apply(a: Any, b: Any, operation: str, validate_indices: bool) -> SparseTens
         raise TypeError(f"Types don't match, {a.dtype!r} vs {b.dtype!r}.")
     attrs = {"set_operation": operation, "validate_indices": validate_indices}
     if isinstance(a, SparseTensor) and not isinstance(b, SparseTensor):
-        # The op takes the dense operand first.
+        # The op expects the dense operand first.
         turned = {"a-b": "b-a", "b-a": "a-b"}.get(operation, operation)
         return _apply(b, a, turned, validate_indices)
     if isinstance(a, SparseTensor):

@@ -14,7 +14,7 @@ from stoker._src.ops.math import reductions, special, unary_functions
 
 
 def _of_values(original: Callable[..., Any], arguments: dict[str, Any]) -> SparseTensor:
-    """The function of the values, at their places; only functions that leave 0 as it is are made so."""
+    """Applies the function to the values. This is correct only for functions that map 0 to 0."""
     name, sparse = next(iter(arguments.items()))
     return sparse.with_values(original(**{**arguments, name: sparse.values}))
 

@@ -58,7 +58,7 @@ SPARSE_CROSS_HASHED = define(
 def _columns(
     indices: list[torch.Tensor], values: list[Any], shapes: list[torch.Tensor], dense_inputs: list[Any]
 ) -> list[list[list[Any]]]:
-    """For each column the features of each row: sparse columns first, then dense ones."""
+    """For each column, the features of each row. Sparse columns come first, then dense ones."""
     sizes = [int(shape[0]) for shape in shapes] + [each.shape[0] for each in dense_inputs]
     if len(set(sizes)) > 1:
         raise InvalidArgumentError(None, None, f"Expected batch size {sizes[0]} for every column, got {sizes}")
@@ -80,7 +80,7 @@ def rows_of_dense(values: Any) -> list[list[Any]]:
 
 
 def crossed(columns: list[list[list[Any]]]) -> tuple[torch.Tensor, list[tuple[Any, ...]], torch.Tensor]:
-    """All combinations of one feature from each column, row by row; the last column runs fastest."""
+    """All combinations of one feature from each column, for each row. The last column varies fastest."""
     rows = len(columns[0]) if columns else 0
     places: list[tuple[int, int]] = []
     combinations: list[tuple[Any, ...]] = []
@@ -147,7 +147,7 @@ def sparse_cross_hashed_kernel(
         return places, torch.zeros(0, dtype=torch.int64), shape
     parts = []
     for column in zip(*combinations):
-        # Of integers TensorFlow hashes the lower four bytes.
+        # TensorFlow hashes only the lower four bytes of integers.
         texts = [each if isinstance(each, bytes) else (each & 0xFFFFFFFF).to_bytes(4, "little") for each in column]
         parts.append(hashing.siphash64_many(texts, salt) if strong_hash else hashing.fingerprint64_many(texts))
     hashed = parts[0]
@@ -166,7 +166,7 @@ SPARSE_CROSS_HASHED.shape(_cross_shape)
 
 
 def _features(inputs: Any) -> tuple[list[Any], list[Any], list[Any], list[Any]]:
-    """Columns as the op takes them: the parts of the sparse ones, and the dense ones."""
+    """Converts columns to the op's inputs: the components of the sparse columns, and the dense columns."""
     if not isinstance(inputs, (list, tuple)):
         raise TypeError("Inputs must be a list")
     if not all(is_sparse(each) or isinstance(each, Tensor) for each in inputs):
@@ -235,7 +235,7 @@ def _sequences(indices: torch.Tensor, values: Any, sizes: list[int]) -> dict[tup
 
 
 def levenshtein(first: list[Any], second: list[Any]) -> int:
-    """The number of insertions, deletions and changes that make one sequence the other."""
+    """The number of insertions, deletions and substitutions that turn one sequence into the other."""
     previous = list(range(len(second) + 1))
     for i, a in enumerate(first, start=1):
         row = [i]

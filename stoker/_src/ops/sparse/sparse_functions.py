@@ -28,10 +28,10 @@ from stoker._src.ops.sparse import sparse_ops, sparse_reductions, sparse_with_de
 
 
 def as_sparse(value: Any) -> SparseTensor:
-    """A SparseTensor or SparseTensorValue as a SparseTensor.
+    """Converts a SparseTensor or SparseTensorValue to a SparseTensor.
 
     Raises:
-        TypeError: it is neither.
+        TypeError: `value` is neither.
     """
     if isinstance(value, SparseTensor):
         return value
@@ -41,19 +41,19 @@ def as_sparse(value: Any) -> SparseTensor:
 
 
 def _known(sparse: SparseTensor, shape: Any) -> SparseTensor:
-    """`sparse`, with what is known of its shape."""
+    """Sets the static shape of `sparse` as far as it is known, and returns it."""
     sparse.set_shape(shape)
     return sparse
 
 
 def _check_whole(value: Any, label: str) -> None:
-    """Raises TypeError for what is neither a tensor nor a whole number."""
+    """Raises TypeError for anything except tensors and integers."""
     if not isinstance(value, Tensor) and not hasattr(type(value), "__index__"):
         raise TypeError(f"{label} must be a Tensor or a Python integer, got {value!r}.")
 
 
 def _settled(sparse: SparseTensor) -> Any:
-    """The dense shape of another tensor of the same shape: a list where it is known, else a copy of the vector."""
+    """The dense shape for another tensor of the same shape: a list if it is static, else a copy of the shape vector."""
     known = sparse.static_shape
     return list(known) if known.known else shaping.identity(sparse.dense_shape)
 
@@ -225,7 +225,7 @@ def reshape(sp_input: Any, shape: Any, name: str | None = None) -> SparseTensor:
 
 
 def _reshaped(shape: Shape, wanted: Any) -> Shape:
-    """What is known of the shape that `wanted` asks for, its -1 filled in."""
+    """The static shape after reshaping to `wanted`, with -1 replaced."""
     if wanted is None:
         return Shape(None)
     sizes = wanted.tolist()
@@ -288,7 +288,7 @@ def expand_dims(sp_input: Any, axis: Any = None, name: str | None = None) -> Spa
 
 
 def _expanded(sparse: SparseTensor, axis: Tensor) -> SparseTensor:
-    """`expand_dims` where the axis or the rank is not known before it runs."""
+    """`expand_dims` for an axis or rank that is only known at run time."""
     rank = casting.cast(ranges.size(sparse.dense_shape), axis.dtype.base_dtype)
     at = arithmetic.select(comparison.less(axis, 0), arithmetic.add(arithmetic.add(axis, rank), 1), axis)
     zero, rest = shaping.zeros_like(at), unary_functions.negative(shaping.ones_like(at))
@@ -358,7 +358,7 @@ def concat_v2(axis: Any, sp_inputs: Any, expand_nonconcat_dims: bool = False, na
     at = operator.index(axis)
     if expand_nonconcat_dims:
         largest = reductions.reduce_max(joining.concat([shaping.reshape(shape, [1, -1]) for shape in shapes], 0), 0)
-        after = None if at == -1 else at + 1  # a negative axis counts from the end, whatever the rank
+        after = None if at == -1 else at + 1  # a negative axis counts from the end, so it is valid for any rank
         shapes = [
             joining.concat([largest[:at], shape[at:after], largest[after:] if after is not None else shape[:0]], 0)
             for shape in shapes
@@ -505,7 +505,7 @@ def sparse_dense_matmul(
 ) -> Tensor:
     """Multiplies a sparse matrix by a dense one (or a dense one by a sparse one)."""
     if is_sparse(b):
-        # a b = (b^H a^H)^H, where the sparse factor comes first.
+        # a b = (b^H a^H)^H puts the sparse factor first.
         flipped = sparse_dense_matmul(b, sp_a, adjoint_a=not adjoint_b, adjoint_b=not adjoint_a, name=name)
         return shaping.transpose(flipped, [1, 0], conjugate=True)
     sparse = as_sparse(sp_a)

@@ -21,7 +21,7 @@ _PARTS = "(sparse_indices: matrix int64, sparse_values: vector T, sparse_shape: 
 
 
 class SparseMap:
-    """Rows of three parts (indices, values, shape), by number."""
+    """A numbered collection of sparse tensors, each as (indices, values, shape)."""
 
     def __init__(self, name: str) -> None:
         self.name = name

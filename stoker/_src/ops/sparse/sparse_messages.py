@@ -38,7 +38,7 @@ def _check_parts(indices: Any, values: Any, shape: Any) -> None:
 
 
 class _Boxed(NamedTuple):
-    """A tensor as an element of a variant tensor, which is an object array of these."""
+    """Wraps a tensor as an element of a variant tensor, which is an object array."""
 
     value: np.ndarray
     dtype: DType
@@ -52,7 +52,7 @@ def _three(indices: Any, values: Any, shape: Any, dtype: DType, out_type: DType)
 
 
 def _set_row(row: np.ndarray, parts: list[Any]) -> None:
-    for k, part in enumerate(parts):  # one by one: NumPy would take a part for a sequence
+    for k, part in enumerate(parts):  # assigned one by one, because NumPy would treat a part as a sequence
         row[k] = part
 
 
@@ -94,7 +94,7 @@ SERIALIZE_MANY_SPARSE = define(
 
 
 def check_order(indices: np.ndarray, sizes: list[int]) -> None:
-    """Rows must be within bounds and in row-major order."""
+    """Checks that the coordinates are within bounds and in row-major order."""
     outside = np.flatnonzero(((indices < 0) | (indices >= np.array(sizes, np.int64))).any(axis=1))
     if outside.size:
         row = int(outside[0])
@@ -127,7 +127,7 @@ def serialize_many_sparse_kernel(
             f"indices {list(indices.shape)}, values {list(values.shape)} and shape [{len(sizes)}] do not agree."
         )
     check_order(indices, sizes)
-    # Indices are sorted: the rows of the batch are runs of them.
+    # The indices are sorted, so each row of the batch is a contiguous run.
     allocatable([sizes[0], 3], 128)
     ends = np.searchsorted(indices[:, 0], np.arange(sizes[0] + 1))
     inner = from_numpy(np.array(sizes[1:], np.int64))
@@ -213,7 +213,7 @@ def _parsed(data: bytes) -> tuple[np.ndarray, str]:
 
 
 def _batch(serialized: np.ndarray, dtype: DType) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Strings [N, 3] as the coordinates, values and shape of one sparse tensor with a leading dimension N."""
+    """Combines strings [N, 3] into the coordinates, values and shape of one sparse tensor with a leading dimension N."""
     columns: list[np.ndarray] = []
     values: list[np.ndarray] = []
     sizes: np.ndarray | None = None
@@ -256,7 +256,7 @@ def deserialize_sparse_kernel(
     if serialized_sparse.size == 0:
         raise _invalid("Must have at least 1 serialized SparseTensor, but input matrix has 0 rows")
     indices, values, shape = _batch(serialized_sparse.reshape(-1, 3), dtype)
-    # The rows' number becomes a coordinate in each of the leading dimensions: none for a single sparse tensor.
+    # The row number is split into a coordinate for each leading dimension. A single sparse tensor has none.
     places = np.stack(np.unravel_index(indices[:, 0], lead), axis=1) if lead else np.empty((len(indices), 0), np.int64)
     indices = np.concatenate([places.astype(np.int64), indices[:, 1:]], axis=1)
     sizes = np.concatenate([np.array(lead, np.int64), shape[1:]])
@@ -305,7 +305,7 @@ def deserialize_many_sparse(
         name: the op's name.
     """
     indices, values, shape = DESERIALIZE_MANY_SPARSE(serialized_sparse, dtype=as_dtype(dtype), name=name)
-    # TensorFlow takes `rank` for that of the result here.
+    # As in TensorFlow, `rank` is used as the rank of the result here.
     indices.set_shape([None, rank])
     shape.set_shape([rank])
     return SparseTensor(indices, values, shape)

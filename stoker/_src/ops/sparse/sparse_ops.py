@@ -28,7 +28,7 @@ def sizes_of(shape: torch.Tensor) -> list[int]:
 
 
 def check_parts(indices: torch.Tensor, values: Any, sizes: list[int]) -> None:
-    """Raises InvalidArgumentError where indices, values and shape are not those of one sparse tensor."""
+    """Raises InvalidArgumentError if indices, values and shape do not form a sparse tensor."""
     if values.ndim != 1 or indices.ndim != 2 or indices.shape[0] != values.shape[0]:
         raise InvalidArgumentError(
             None,
@@ -53,7 +53,7 @@ def _outside(indices: torch.Tensor, sizes: list[int]) -> torch.Tensor:
 
 
 def sort_keys(indices: torch.Tensor, sizes: list[int]) -> torch.Tensor:
-    """Numbers in the order of the coordinates, equal for equal ones; coordinates outside of the shape are as good as others."""
+    """Integer keys that sort like the coordinates; equal coordinates have equal keys. Coordinates may be out of bounds."""
     _check_rank(indices, sizes)
     if not len(sizes) or not len(indices):
         return indices.new_zeros(indices.shape[0])
@@ -63,7 +63,7 @@ def sort_keys(indices: torch.Tensor, sizes: list[int]) -> torch.Tensor:
 
 
 def distinct(keys: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """For each different key in order one position that has it, and for each position its place in that order."""
+    """For each distinct key, in sorted order, the position of one occurrence; and for each position, the rank of its key."""
     found, places = torch.unique(keys, return_inverse=True)
     one = places.new_empty(len(found)).scatter_(0, places, torch.arange(len(keys), device=keys.device))
     return one, places
@@ -77,10 +77,10 @@ def _flat(indices: torch.Tensor, sizes: list[int]) -> torch.Tensor:
 
 
 def flat_positions(indices: torch.Tensor, sizes: list[int]) -> torch.Tensor:
-    """Coordinates as positions in the flat tensor, after checking that they lie in it.
+    """Converts coordinates to positions in the flat tensor.
 
     Raises:
-        InvalidArgumentError: they do not, or are of another rank.
+        InvalidArgumentError: coordinates are out of bounds, or have another rank.
     """
     _check_rank(indices, sizes)
     if not len(sizes):
@@ -97,7 +97,7 @@ def flat_positions(indices: torch.Tensor, sizes: list[int]) -> torch.Tensor:
 
 
 def coordinates(flat: torch.Tensor, sizes: list[int]) -> torch.Tensor:
-    """Positions in the flat tensor as coordinates; those of positions outside follow the same arithmetic."""
+    """Converts positions in the flat tensor to coordinates. Positions out of bounds follow the same arithmetic."""
     columns: list[torch.Tensor] = []
     for axis in range(len(sizes)):
         step = max(1, numbers.prod(sizes[axis + 1 :]))
@@ -205,7 +205,7 @@ SPARSE_REORDER = define(
 
 @SPARSE_REORDER.kernel
 def sparse_reorder_kernel(input_indices: torch.Tensor, input_values: Any, input_shape: torch.Tensor) -> Any:
-    sizes = input_shape.tolist()  # the order does not depend on them
+    sizes = input_shape.tolist()  # the order does not depend on the sizes
     check_parts(input_indices, input_values, sizes)
     order = torch.argsort(sort_keys(input_indices, sizes), stable=True)
     return input_indices.index_select(0, order), pick(input_values, order)
@@ -303,7 +303,7 @@ def sparse_concat_kernel(
     total = list(sizes[0])
     total[along] = offset
     joined, together = torch.cat(moved), _join(values)
-    if along:  # parts lie side by side in every row: back into the order of rows
+    if along:  # every row now has elements from all parts, so restore row-major order
         order = torch.argsort(flat_positions(joined, total), stable=True)
         joined, together = joined.index_select(0, order), pick(together, order)
     return joined, together, torch.tensor(total, dtype=torch.int64)
@@ -346,7 +346,7 @@ def sparse_split_kernel(
         )
     check_parts(indices, values, sizes)
     flat_positions(indices, sizes)
-    # The first parts are one larger when the size does not divide.
+    # If the size is not divisible, the first parts are one larger.
     base, extra = divmod(sizes[along], num_split)
     parts: tuple[list[Any], list[Any], list[Any]] = ([], [], [])
     start = 0
@@ -413,7 +413,7 @@ SPARSE_SLICE_GRAD = define(
 
 
 def _matched(wanted: torch.Tensor, among: torch.Tensor) -> torch.Tensor:
-    """For each coordinate of `wanted` its row in `among`, or -1. Rows of `among` are distinct."""
+    """For each coordinate of `wanted` its row in `among`, or -1. The rows of `among` are distinct."""
     if not wanted.shape[0] or not among.shape[0]:
         return wanted.new_full((wanted.shape[0],), -1)
     both = torch.cat([wanted, among])
@@ -505,7 +505,7 @@ def _united(
     *,
     bounded: bool,
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """All coordinates, the rows of them that differ in order, and for each of `a` then `b` its place in that order."""
+    """The coordinates of both operands, the rows of the distinct ones in order, and for each coordinate its rank in that order."""
     check_parts(a_indices, a_values, sizes)
     check_parts(b_indices, b_values, sizes)
     if bounded:
@@ -529,7 +529,7 @@ def sparse_add_kernel(
     )
     limit = thresh.item()
     if limit > 0:
-        # As in TensorFlow, what stands in one operand alone is no sum and stays.
+        # As in TensorFlow, the threshold does not apply to elements that only one operand has.
         alone = torch.bincount(places, minlength=len(total)) == 1
         keep = torch.nonzero(alone | (total.abs() >= limit)).reshape(-1)
         one, total = one[keep], total[keep]
@@ -569,7 +569,9 @@ def sparse_add_grad_kernel(
     def part(indices: torch.Tensor) -> torch.Tensor:
         places = _matched(indices, sum_indices)
         padded = torch.cat([signed(backprop_val_grad), signed(backprop_val_grad.new_zeros(1))])
-        return padded[places].view(backprop_val_grad.dtype)  # what was dropped as too small finds the zero at -1
+        return padded[places].view(
+            backprop_val_grad.dtype
+        )  # -1, for elements dropped by the threshold, selects the zero at the end
 
     return part(a_indices), part(b_indices)
 
@@ -594,7 +596,7 @@ def _extreme(name: str, kernel: Callable[[torch.Tensor, torch.Tensor], torch.Ten
     ) -> Any:  # fmt: skip
         sizes = _same_sizes(a_shape, b_shape)
         both, one, places = _united(a_indices, a_values, b_indices, b_values, sizes, bounded=True)
-        # An element that only one of them has meets a zero.
+        # An element that only one operand has is compared with zero.
         first, second = (signed(a_values.new_zeros(one.shape[0])) for _ in range(2))
         first[places[: a_values.shape[0]]] = signed(a_values)
         second[places[a_values.shape[0] :]] = signed(b_values)

@@ -31,7 +31,7 @@ _REDUCED = "input_indices: any/matrix int64, input_values: any/vector T, input_s
 def _reduced(
     indices: torch.Tensor, values: torch.Tensor, shape: torch.Tensor, axes: Any, keep_dims: bool, how: str
 ) -> Any:
-    """Coordinates in the kept dimensions that have elements, their values, those dimensions and the sizes of the result."""
+    """Returns the distinct coordinates in the kept dimensions, their values, those dimensions, and the input and output sizes."""
     sizes = sizes_of(shape)
     rank = len(sizes)
     chosen = axes if type(axes) is list else [axes]
@@ -59,7 +59,7 @@ def _largest_of_groups(values: torch.Tensor, groups: torch.Tensor, count: int) -
 
 
 def _reduction(name: str, how: str, kinds: Any) -> tuple[OpDefinition, OpDefinition]:
-    """The op that gives a dense result, and the one that gives a sparse one."""
+    """Defines the op with a dense result and the op with a sparse result."""
     dense = define(f"SparseReduce{name}({_REDUCED}) -> (output: T)", keep_dims=False, T=kinds)
     sparse = define(
         f"SparseReduce{name}Sparse({_REDUCED}) -> (output_indices: int64, output_values: T, output_shape: int64)",
@@ -116,7 +116,7 @@ def _reduction(name: str, how: str, kinds: Any) -> tuple[OpDefinition, OpDefinit
         if not rank:
             raise InvalidArgumentError(None, None, "Number of dims in shape tensor must not be 0")
         if input_shape.ndim != 1 or any(not -rank <= axis < rank for axis in np.ravel(reduction_axes)):
-            return UNKNOWN_SHAPE  # the kernel says what is wrong
+            return UNKNOWN_SHAPE  # the kernel reports the error
         sizes = Shape(None if size < 0 else int(size) for size in input_shape)
         return reductions.reduced_shape(sizes, reduction_axes, keep_dims=keep_dims)
 
@@ -136,7 +136,7 @@ def sparse_reduce_sum_grad(op: Operation, g: Tensor) -> Any:
     counts = reductions.reduce_sum(selection.one_hot(chosen, rank, dtype=dtypes.int64), 0)
     dropped = arithmetic.minimum(counts, shaping.ones_like(counts))
     kept = arithmetic.subtract(shaping.ones_like(dropped), dropped)
-    sizes = arithmetic.add(arithmetic.multiply(shape, kept), dropped)  # 1 in the place of those that were dropped
+    sizes = arithmetic.add(arithmetic.multiply(shape, kept), dropped)  # size 1 for reduced dimensions
     places = arithmetic.multiply(indices, kept)
     return None, gathering.GATHER_ND(shaping.reshape(g, sizes), places), None, None
 
@@ -215,13 +215,13 @@ def sparse_fill_empty_rows_kernel(
     if bad.numel():
         at = int(bad[0])
         raise InvalidArgumentError(None, None, f"indices({at}, 0) is invalid: {int(rows[at])} >= {count}")
-    allocatable([count, rank + 4], 8)  # the coordinates of the added rows, and their order
+    allocatable([count, rank + 4], 8)  # the coordinates of the added rows, and the sort order
     full = torch.zeros(count, dtype=torch.bool, device=rows.device)
     full[rows] = True
     empty = torch.nonzero(~full).reshape(-1)
     added = empty.new_zeros((empty.shape[0], rank))
     added[:, 0] = empty
-    # A stable sort by row puts each default where its row goes and keeps the order within rows.
+    # A stable sort by row moves each default to its row and keeps the order within rows.
     order = torch.argsort(torch.cat([rows, empty]), stable=True)
     together = torch.cat([indices, added]).index_select(0, order)
     if isinstance(values, np.ndarray):

@@ -133,7 +133,7 @@ def sparse_tensor_dense_add_grad(op: Operation, g: Tensor) -> Any:
 
 
 def _dense_counterparts(sp_indices: torch.Tensor, sp_shape: torch.Tensor, dense: torch.Tensor) -> torch.Tensor:
-    """The elements of `dense`, broadcast, at the places of the sparse tensor."""
+    """The elements of the broadcast `dense` at the coordinates of the sparse tensor."""
     sizes = sp_shape.tolist()
     lead = len(sizes) - dense.ndim
     if lead < 0 or any(own not in (1, size) for own, size in zip(dense.shape, sizes[lead:])):
@@ -187,7 +187,7 @@ SPARSE_DENSE_CWISE_DIV = _cwise("Div", _divide)
 def _cwise_grad(
     op: Operation, g: Tensor, of_sparse: Callable[[Tensor], Tensor], of_dense: Callable[[Tensor], Tensor]
 ) -> Any:
-    """Gradients of the values and of the dense operand, from the dense elements that took part."""
+    """The gradients of the values and of the dense operand, computed from the dense elements that were used."""
     indices, _, shape, dense = op.inputs
     own = shaping.shape(dense, out_type=dtypes.int64)
     outer = arithmetic.subtract(ranges.size(shape), ranges.size(own))
@@ -199,7 +199,7 @@ def _cwise_grad(
 
 @SPARSE_DENSE_CWISE_ADD.grad
 def sparse_dense_cwise_add_grad(op: Operation, g: Tensor) -> Any:
-    raise NotImplementedError("Gradient for SparseDenseCwiseAdd is not implemented.")  # nor is it in TensorFlow
+    raise NotImplementedError("Gradient for SparseDenseCwiseAdd is not implemented.")  # TensorFlow has none either
 
 
 @SPARSE_DENSE_CWISE_MUL.grad
