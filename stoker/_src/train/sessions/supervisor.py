@@ -115,7 +115,8 @@ class Supervisor:
             self._saver = self._piece(saver, GraphKeys.SAVERS, lambda: Saver() if global_variables() else None)
             self._summary_op = self._piece(summary_op, GraphKeys.SUMMARY_OP, merge_all)
             self._global_step = self._piece(global_step, GraphKeys.GLOBAL_STEP, self._default_global_step)
-        self._logdir = self._save_path = self._summary_writer = None
+        self._logdir = self._save_path = None
+        self._summary_writer: Any = None
         self._save_summaries_secs = self._save_model_secs = None
         self._meta_graph_def: Any = None
         self._is_graph_written = False
