@@ -62,7 +62,7 @@ def _transform(name: str, function: Any, *, real_in: bool = False, real_out: boo
         if not axes:
             return input.to(kind)
         allocatable([*input.shape, *fft_length], 16) if max(fft_length) > max(input.shape, default=0) else None
-        if not input.numel():  # which torch refuses, of no rows of some length too
+        if not input.numel():  # torch rejects empty inputs
             return input.new_zeros(sizes_after(input.shape, fft_length, axes), dtype=kind)
         return function(input, fft_length, axes).to(kind)
 
