@@ -195,7 +195,7 @@ def fake_quant_with_min_max_args_gradient(
     narrow_range: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """The gradient of `fake_quant_with_min_max_args`: it passes where the input is in the range, and is zero elsewhere."""
+    """The gradient of `fake_quant_with_min_max_args`: it passes through if the input is in the range, and is zero elsewhere."""
     return FAKE_QUANT_ARGS_GRADIENT(
         gradients, inputs, min=min, max=max, num_bits=num_bits, narrow_range=narrow_range, name=name
     )

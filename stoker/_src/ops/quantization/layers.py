@@ -255,7 +255,7 @@ def quantized_mul_kernel(
 for _definition in (QUANTIZED_ADD, QUANTIZED_MUL):
     _definition.shape(lambda x, y, *_: (broadcast_shapes(x, y), SCALAR, SCALAR))
 
-# ---- other ranges -----------------------------------------------------------------------------------------------
+# ---- requantization ---------------------------------------------------------------------------------------------
 
 
 def _moved(q: torch.Tensor, low: float, high: float, kind: DType, new_low: float, new_high: float, out: DType) -> Any:

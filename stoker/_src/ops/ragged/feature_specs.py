@@ -160,7 +160,7 @@ class RaggedFeature(_RaggedFields):
         return super().__new__(cls, kind, value_key, tuple(partitions), splits, validate)
 
 
-# ---- from specifications to what an op takes --------------------------------------------------------------------
+# ---- from specifications to op inputs ---------------------------------------------------------------------------
 
 
 class _Wanted:
@@ -314,7 +314,7 @@ def _strings(group: Mapping[Any, Any]) -> Any:
     return [key.encode() if isinstance(key, str) else key for key in group]
 
 
-# ---- from what an op gives to a dictionary ----------------------------------------------------------------------
+# ---- from op outputs to a dictionary ----------------------------------------------------------------------------
 
 
 def _results(wanted: _Wanted, sparse: Any, dense: Any, ragged: Mapping[Any, Any]) -> dict[Any, Any]:

@@ -204,7 +204,7 @@ def stateless_shuffle_kernel(value: Any, key: list[int], counter: list[int], alg
     return in_order(value, choices.permutation(stream, value.shape[0] if value.ndim else 1))
 
 
-# ---- by parameters ----------------------------------------------------------------------------------------------
+# ---- distributions with parameters ------------------------------------------------------------------------------
 
 
 def samples_of(shape: list[int], parameters: Any) -> int:

@@ -241,7 +241,7 @@ def _fit_to(x: Tensor, sizes: Tensor) -> Tensor:
 for _rank in (1, 2):  # TensorFlow registers no gradients for three dimensions
     _real_gradients(_rank)
 
-# ---- the functions ----------------------------------------------------------------------------------------------
+# ---- functions --------------------------------------------------------------------------------------------------
 
 
 def _complex_function(rank: int, inverse: bool) -> Any:
@@ -262,7 +262,7 @@ ifft, ifft2d, ifft3d = (_complex_function(rank, True) for rank in (1, 2, 3))
 
 
 def _sizes_of(x: Tensor, rank: int, inverse: bool) -> Any:
-    """The default of fft_length: the input's sizes; for the inverse, the last one is twice the size minus one."""
+    """The default of fft_length: the input's sizes; for the inverse, the last one is 2 * (size - 1)."""
     shape = x.static_shape
     if shape.rank is not None and shape[len(shape) - rank :].known:
         sizes = [int(n) for n in shape[len(shape) - rank :]]

@@ -133,7 +133,7 @@ def _function(name: str, definition: OpDefinition, text: str) -> Any:
         return definition(x, fft_length, axes, name=name, **kinds)
 
     transform.__name__ = transform.__qualname__ = name
-    transform.__doc__ = f"{text} over `axes` (all by default), each cut or filled up with zeros to `fft_length`."
+    transform.__doc__ = f"{text} over `axes` (all by default). Each is truncated or zero-padded to `fft_length`."
     return export(f"signal.{name}")(transform)
 
 

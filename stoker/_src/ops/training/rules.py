@@ -433,7 +433,7 @@ def _moments(m: Tensors, v: Tensors, beta1: float, beta2: float, grad: Tensors) 
 
 
 def _corrected(lr: Any, beta1_power: Any, beta2_power: Any, like: Tensors) -> Any:
-    """lr * sqrt(1 - beta2^t) / (1 - beta1^t), with IEEE results (infinity or NaN) where a power is 1 or more."""
+    """lr * sqrt(1 - beta2^t) / (1 - beta1^t), following IEEE arithmetic if a power is 1 or more."""
     if like[0].dtype in _FUSED:
         root = math.sqrt(1 - beta2_power) if beta2_power <= 1 else math.nan
         return lr * root * math.inf if beta1_power == 1 else lr * root / (1 - beta1_power)
