@@ -162,7 +162,7 @@ class LocalFileSystem:
 
 
 class _Gathering(io.BufferedWriter):
-    """Gathers what is written. Files in memory stay open when they are closed, so this one knows by itself that it has been."""
+    """A write buffer that records that it was closed, because in-memory files of fsspec stay open after `close`."""
 
     _ended = False
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from stoker._src.base.errors import InvalidArgumentError
 
 MAX_DECODED_BYTES = 1 << 30
-"""The most bytes one decoded picture (all frames of a GIF together) may take. TensorFlow's own limit for BMP."""
+"""The size limit of a decoded image in bytes (all frames of a GIF together). TensorFlow uses it for BMP."""
 
 
 def invalid(message: str) -> InvalidArgumentError:

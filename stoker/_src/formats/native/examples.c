@@ -2,8 +2,9 @@
  *
  *   Example  := (0x0a chunk(Features) | unknown field)*       several Features are merged
  *   Features := (0x0a chunk(Entry))*
- *   Entry    := two of: 0x0a chunk (key), 0x12 chunk(Feature)  of two keys or two Features, the later is used
+ *   Entry    := two of: 0x0a chunk (key), 0x12 chunk(Feature)  if both are alike, the later is used
  *
+ * If an Entry has two keys, its Feature is empty; if it has two Features, its key is empty.
  * If a name occurs twice, the later entry is used. An empty Feature is ignored, unless the column says that it hides
  * earlier entries. TensorFlow ignores it for dense features, and lets it hide entries for sparse and ragged ones.
  * Features that are not requested are skipped without being parsed.

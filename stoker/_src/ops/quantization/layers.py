@@ -259,7 +259,7 @@ for _definition in (QUANTIZED_ADD, QUANTIZED_MUL):
 
 
 def _moved(q: torch.Tensor, low: float, high: float, kind: DType, new_low: float, new_high: float, out: DType) -> Any:
-    """Converts quantized numbers to another scale, in fixed point with 16 fractional bits. Signed numbers are centered in their range."""
+    """Converts quantized numbers to another scale, in fixed point with 16 fractional bits. Signed zero is the middle of the range."""
     if new_low == new_high:
         return torch.zeros(q.shape, dtype=torch.int64)
     fine = 2**16 / _step(new_low, new_high, out)

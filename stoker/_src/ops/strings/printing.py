@@ -44,7 +44,7 @@ def print_kernel(input: Any, data: list[Any], *, message: str, first_n: int, sum
 
 
 def _write(stream: Any, text: bytes) -> None:
-    """Writes to standard output or error. Invalid UTF-8 is written as raw bytes if the stream has a byte buffer, else escaped."""
+    """Writes to standard output or error. Invalid UTF-8 is written as raw bytes if the stream has a buffer, else escaped."""
     try:
         stream.write(text.decode())
     except UnicodeDecodeError:

@@ -465,7 +465,7 @@ def ADAM(
 
     With Nesterov momentum, m is replaced by beta1 * m + (1 - beta1) * g in the last formula.
     """
-    # For betas below one half, TensorFlow's formula for the averages loses digits and torch's does not, so results would differ.
+    # For betas below one half, TensorFlow's formula for the averages loses digits and torch's does not.
     fused = not use_nesterov and _fusable(var, grad) and 0.5 < beta1 < 1 and 0.5 <= beta2 < 1
     if fused and isinstance(beta1_power, torch.Tensor) and beta1_power.dtype is torch.float32:
         rate: Any = lr * (1 - beta2_power) ** 0.5 / (1 - beta1_power)

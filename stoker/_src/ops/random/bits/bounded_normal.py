@@ -164,7 +164,7 @@ def _valid(deviation: np.floating, low: np.floating, high: np.floating) -> bool:
 def _standard_bounds(
     mean: np.floating, deviation: np.floating, low: np.floating, high: np.floating
 ) -> tuple[np.floating, np.floating, np.floating]:
-    """The bounds in deviations from the mean, mirrored if necessary so that the nearer is the lower; then the deviation is negative."""
+    """The bounds in deviations from the mean, and the deviation. It is negative if they are mirrored to put the nearer one first."""
     if low == -np.inf or high < mean:
         low, high, deviation = high, low, -deviation
     return (low - mean) / deviation, (high - mean) / deviation, deviation

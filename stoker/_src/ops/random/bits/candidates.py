@@ -124,7 +124,7 @@ class UnigramTable:
         return keep, other
 
     def draw(self, stream: Stream, first: int, count: int) -> np.ndarray:
-        """The draws from `first` to `first + count`. Each uses one word to choose between the two classes and one for the entry."""
+        """The draws from `first` to `first + count`. Each uses a word to choose between the two classes and one for the entry."""
         skipped, odd = divmod(first, 2)
         words = bits(stream.skip(skipped), 2 * (count + odd))[2 * odd :]
         decisions = uniform(stream.skip(skipped), 2 * (count + odd), torch.float32).numpy()[2 * odd :: 2]

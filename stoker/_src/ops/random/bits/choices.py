@@ -43,7 +43,7 @@ def permutation(stream: Stream, size: int) -> np.ndarray:
 
 
 def categorical_reserve(batch: int, samples: int) -> int:
-    """The number of blocks by which Multinomial advances its generator: samples rounded up to a multiple of four, then doubled."""
+    """The number of blocks by which Multinomial advances its generator: samples, rounded up to a multiple of four, doubled."""
     return batch * (samples + -samples % 4) * 2 * RESERVED_PER_OUTPUT
 
 

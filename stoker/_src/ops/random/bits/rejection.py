@@ -40,7 +40,7 @@ def gamma(stream: Stream, samples: int, alpha: np.ndarray) -> np.ndarray:
 def poisson(stream: Stream, samples: int, rate: np.ndarray) -> np.ndarray:
     """Poisson numbers: float64 of shape [samples, *rate.shape].
 
-    For rates below 10, uniforms are multiplied until exp(-rate) is passed (Knuth). Other rates use PTRS of Hormann, "The transformed
+    For rates below 10, uniforms are multiplied until exp(-rate) is passed (Knuth). Others use PTRS of Hormann, "The transformed
     rejection method for generating Poisson random variables" (1993). A rate that is not a number gives NaN.
     """
     return _per_output(stream, samples, [rate], _poisson_number, "fill_poisson")
