@@ -1,7 +1,7 @@
-"""`python -m stoker inspect FILE`: what a checkpoint, TFRecord or event file holds; `inspect --op NAME`: where an op is defined.
+"""`python -m stoker inspect FILE`: shows the content of a checkpoint, TFRecord or event file. `inspect --op NAME` shows an op's definition.
 
-Of checkpoints the tensors are listed; of Examples and SequenceExamples the features with their kinds, counts and a
-specification to parse them with; of event files the summaries by tag. Needs nothing but `formats`, `--op` apart.
+For checkpoints it lists the tensors. For Examples and SequenceExamples it lists the features with their kinds, counts and a
+specification for parsing. For event files it lists the summaries by tag. Except for `--op`, it needs only `formats`.
 """
 
 from __future__ import annotations
@@ -57,13 +57,13 @@ def add_parser(commands: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Prints the report; 1 when the file cannot be read to its end, or there is no such op."""
+    """Prints the report. Returns 1 if the file cannot be read completely or the op does not exist."""
     if (args.op is None) == (args.file is None):
         args.usage_error("give a FILE or --op NAME, one of the two")
     if args.json and args.op is None:
         args.usage_error("--json goes with --op")
     if args.op is not None:
-        # Imported when it is asked for, as it loads torch and all ops; files are read without.
+        # Imported on demand because it loads torch and all ops, which reading files does not need.
         return importlib.import_module("stoker._src.cli.op_report").run(args.op, args.json)
     try:
         for line in report(args.file, args.records, args.sample):
@@ -75,10 +75,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 def report(path: str, shown: int = 3, sample: int = 1000) -> Iterator[str]:
-    """The lines of the report.
+    """Returns the lines of the report.
 
     Raises:
-        OpError: the file cannot be opened, or is damaged (after the lines about what stands before the damage).
+        OpError: the file cannot be opened, or is damaged (raised after the lines about the part before the damage).
     """
     prefix = path.removesuffix(".index")
     if gfile.exists(index_filename(prefix)):
@@ -97,7 +97,7 @@ def report(path: str, shown: int = 3, sample: int = 1000) -> Iterator[str]:
         except OpError as error:
             damage = error
         left = size - sizes.total - sizes.count * (framing.HEADER_SIZE + framing.FOOTER_SIZE)
-        if damage is None and not compression and left:  # readers take the beginning of a header for the end
+        if damage is None and not compression and left:  # readers take an incomplete header for the end of the file
             damage = DataLossError(None, None, f"the last {left} bytes are not a whole record")
     yield str(sizes)
     if first:
@@ -107,7 +107,7 @@ def report(path: str, shown: int = 3, sample: int = 1000) -> Iterator[str]:
 
 
 def _tensors(prefix: str) -> Iterator[str]:
-    """The tensors of a checkpoint, and how much they are together."""
+    """Lists the tensors of a checkpoint and their total size."""
     with BundleReader(prefix) as reader:
         infos = {name: reader.info(name) for name in reader.keys()}  # noqa: SIM118
         yield f"{prefix}: a checkpoint of {len(infos):,} tensors in {reader.num_shards} data file(s)"
@@ -126,7 +126,7 @@ def _compression(path: str) -> str:
         head = file.read(12)
     if head[:2] == b"\x1f\x8b":
         return "GZIP"
-    # A plain file begins with a length below 2**32: its bytes 4 to 7 are zero.
+    # An uncompressed file begins with a length below 2**32, so its bytes 4 to 7 are zero.
     if head[:1] == b"\x78" and head[4:8] != b"\0\0\0\0" and len(head) > 1 and (head[0] * 256 + head[1]) % 31 == 0:
         return "ZLIB"
     return ""
@@ -188,12 +188,12 @@ def _all_parsed(kind: Any, records: list[bytes]) -> list[Any]:
 
 
 def _is_example(message: Any) -> bool:
-    # A SequenceExample is an Example with an unknown field: its feature lists.
+    # A SequenceExample parses as an Example with an unknown field, which holds its feature lists.
     return len(message.SerializeToString()) == len(message.features.SerializeToString()) + _overhead(message)
 
 
 def _overhead(message: Any) -> int:
-    """Bytes before the features inside an Example: a tag and their length."""
+    """Returns the number of bytes before the features in an Example: a tag and the length."""
     if not message.HasField("features"):
         return 0
     size, digits = message.features.ByteSize(), 1
@@ -207,7 +207,7 @@ def _overhead(message: Any) -> int:
 
 @dataclass
 class _Seen:
-    """What was seen of one feature: its kinds, in how many records, and with how many values."""
+    """Statistics of one feature: its kinds, the number of records that have it, and the number of values."""
 
     kinds: set[str] = field(default_factory=set)
     records: int = 0
@@ -328,7 +328,7 @@ def _table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> Iterator[str
 
 
 def _events(path: str, compression: str, shown: int) -> Iterator[str]:
-    """All events, by tag: a second reading of the file, since the first kept only some records."""
+    """Reads all events by tag. This is a second pass over the file, because the first one kept only some records."""
     tags: dict[tuple[str, str], list[tuple[int, str]]] = collections.defaultdict(list)
     steps, times, others = [], [], collections.Counter()
     with gfile.GFile(path, "rb") as file:
@@ -348,7 +348,7 @@ def _events(path: str, compression: str, shown: int) -> Iterator[str]:
                     kind, text = _summary(value)
                     tags[value.tag, kind].append((event.step, text))
         except OpError:
-            pass  # reported by the first reading
+            pass  # the first pass has reported it
     yield f"Events of steps {min(steps)} to {max(steps)}, written {_day(min(times))} to {_day(max(times))}"
     if others:
         yield "  " + ", ".join(f"{count} {what}" for what, count in sorted(others.items()))
@@ -380,6 +380,6 @@ def _summary(value: Any) -> tuple[str, str]:
 
 
 def _day(seconds: float) -> str:
-    if not 0 <= seconds < 253402300800:  # the year 10000, where datetime ends
+    if not 0 <= seconds < 253402300800:  # year 10000, beyond the range of datetime
         return f"{seconds:g} s"
     return datetime.datetime.fromtimestamp(seconds, datetime.UTC).strftime("%Y-%m-%d %H:%M:%S UTC")

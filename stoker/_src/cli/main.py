@@ -13,7 +13,7 @@ _COMMANDS = (run, inspect, saved_model)
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Runs a command; its exit status."""
+    """Runs a command and returns its exit status."""
     parser = argparse.ArgumentParser(
         prog="stoker",
         description="TensorFlow's training stack on PyTorch: runs TensorFlow 1 programs unmodified.",
@@ -24,9 +24,11 @@ def main(argv: list[str] | None = None) -> int:
         command.add_parser(commands)
     args = parser.parse_args(sys.argv[1:] if argv is None else argv)
     if args.command == "run":
-        return args.execute(args)  # what the program raises is its own
+        return args.execute(args)  # exceptions of the program pass through
     try:
         return args.execute(args)
-    except BrokenPipeError:  # the reader has seen enough, as `| head` does
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains once more at its end
+    except BrokenPipeError:  # the reader closed the pipe, for example `| head`
+        os.dup2(
+            os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
+        )  # prevents a second error when Python flushes at exit
         return 1

@@ -1,6 +1,6 @@
-"""`tensorflow.examples.tutorials.mnist.input_data`: MNIST's four files, from a folder, in batches.
+"""`tensorflow.examples.tutorials.mnist.input_data`: reads MNIST's four files from a folder and returns batches.
 
-The files are IDX, gzipped: a magic number, one size for each dimension (big-endian), then bytes. Nothing is downloaded.
+The files are gzipped IDX: a magic number, one big-endian size per dimension, then bytes. Nothing is downloaded.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _MAX_BYTES = 1 << 31
 
 
 class DataSet:
-    """Images and labels, handed out in shuffled batches that go over all of them again and again."""
+    """Images and labels, returned in shuffled batches over repeated epochs."""
 
     def __init__(self, images: np.ndarray, labels: np.ndarray, seed: int | None = None) -> None:
         if len(images) != len(labels):
@@ -49,22 +49,22 @@ class DataSet:
 
     @property
     def num_examples(self) -> int:
-        """How many there are."""
+        """The number of examples."""
         return len(self._images)
 
     @property
     def epochs_completed(self) -> int:
-        """How often all were handed out."""
+        """How often all examples have been returned."""
         return self._epochs
 
     def next_batch(
         self, batch_size: int, fake_data: bool = False, shuffle: bool = True
     ) -> tuple[np.ndarray, np.ndarray]:
-        """The next images and labels; a batch at the end of an epoch goes on with the next one.
+        """Returns the next images and labels. A batch at the end of an epoch continues with the next epoch.
 
         Raises:
-            ValueError: a batch larger than the data.
-            NotImplementedError: `fake_data`, of early tutorials.
+            ValueError: the batch is larger than the data.
+            NotImplementedError: `fake_data` is set, which only early tutorials used.
         """
         if fake_data:
             raise NotImplementedError("fake_data: batches of ones are not made.")
@@ -94,11 +94,11 @@ class Datasets(NamedTuple):
 
 
 def _read_idx(path: str, dimensions: int) -> np.ndarray:
-    """The array of one file.
+    """Reads the array of one file.
 
     Raises:
-        NotFoundError: there is no such file.
-        DataLossError: it is not what its header says.
+        NotFoundError: the file does not exist.
+        DataLossError: the content does not match the header.
     """
     if not os.path.exists(path):
         raise NotFoundError(None, None, f"{path} is not there: put MNIST's four .gz files into that folder.")
@@ -131,22 +131,22 @@ def read_data_sets(
     seed: int | None = None,
     source_url: str | None = None,
 ) -> Datasets:
-    """MNIST from the files in `train_dir`.
+    """Reads MNIST from the files in `train_dir`.
 
     Args:
         train_dir: the folder of the four .gz files.
         fake_data: not supported.
-        one_hot: whether labels are vectors of ten.
+        one_hot: whether labels are one-hot vectors.
         dtype: float32 for numbers from 0 to 1, uint8 for bytes.
-        reshape: whether images are vectors of 784.
-        validation_size: how many of the training images are for validation.
-        seed: of the shuffling.
-        source_url: where TensorFlow downloads from; files are only read here.
+        reshape: whether images are flattened to 784 elements.
+        validation_size: the number of training images to use for validation.
+        seed: the seed for shuffling.
+        source_url: unused, because nothing is downloaded.
 
     Raises:
         tf.errors.NotFoundError: a file is missing.
         tf.errors.DataLossError: a file is damaged.
-        ValueError, NotImplementedError: arguments that cannot be.
+        ValueError, NotImplementedError: an argument is invalid.
     """
     if fake_data:
         raise NotImplementedError("fake_data: batches of ones are not made.")

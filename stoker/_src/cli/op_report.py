@@ -1,7 +1,7 @@
-"""What `python -m stoker inspect --op NAME` prints: an op's signature, and where each of its functions stands.
+"""The report of `python -m stoker inspect --op NAME`: an op's signature, and the source location of each of its functions.
 
-Many ops are made by factories, from a rule or from a row of a table: the report then gives the statement that asked for the op, the
-`define` inside of the factory, and the functions that the factory's functions call.
+Many ops are created by factories, from a rule or from a row of a table. The report then shows the statement that requested the op, the
+`define` call inside the factory, and the functions that the factory's functions call.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _SHOWN_SAMPLES = 8
 
 
 def run(names: list[str], as_json: bool) -> int:
-    """Prints what is known of each op; 1 when there is one that is not defined."""
+    """Prints the report for each op. Returns 1 if one is not defined."""
     known = all_definitions()
     unknown = [name for name in names if name not in known]
     reports = [described(known[name]) for name in names if name in known]
@@ -47,7 +47,7 @@ def _suggestion(name: str, known: list[str]) -> str:
 
 
 def described(definition: OpDefinition) -> dict[str, Any]:
-    """All about an op, as plain values: places are "file:line", relative to the checkout or the folder of the installation."""
+    """Describes an op in plain values. Locations are "file:line", relative to the checkout or the installation folder."""
     *factory, (file, line) = definition.places
     report: dict[str, Any] = {
         "op": definition.name,
@@ -87,7 +87,7 @@ def _source(file: str) -> tuple[str, ...]:
 
 
 def _line_naming(name: str, file: str, line: int) -> int:
-    """The line that spells the name: the statement's, or the row of a table it goes through, or else the statement."""
+    """Returns the line that contains the op's name as a string: the statement's line, else the first one in the file, else the statement."""
     spelled = re.compile(rf"""["']{name}\b""")
     lines = _source(file)
     if lines and not spelled.search(lines[line - 1]):
@@ -96,7 +96,7 @@ def _line_naming(name: str, file: str, line: int) -> int:
 
 
 def _function(function: Callable[..., Any] | None) -> dict[str, Any] | None:
-    """A function's name and place, and those of the functions that a factory gave it."""
+    """Describes a function: its name, its location, and the functions that it closes over."""
     if function is None:
         return None
     innermost = _innermost(function)
@@ -111,14 +111,14 @@ def _innermost(function: Any) -> Any:
 
 def _named_place(function: Any) -> dict[str, Any]:
     code = getattr(function, "__code__", None)
-    if code is None:  # torch's own
+    if code is None:  # a built-in function of torch
         owner = getattr(function, "__module__", None) or "torch"
         return {"name": f"{owner}.{getattr(function, '__name__', repr(function))}", "at": None}
     return {"name": function.__qualname__, "at": _place(code.co_filename, code.co_firstlineno)}
 
 
 def _held(function: Any) -> list[Any]:
-    """The functions that a function closes over, and those that the object of a bound method holds, inner ones last."""
+    """Returns the functions that a function closes over and those that a bound method's object holds, inner ones last."""
     found: list[Any] = []
     waiting = [function]
     while waiting:
@@ -152,7 +152,7 @@ def _gradient(definition: OpDefinition) -> dict[str, Any] | str:
 
 
 def _planner(definition: OpDefinition) -> dict[str, Any]:
-    """What the planner is told: traits, and functions by what they are registered as."""
+    """Describes the planner's view of an op: its traits, and the functions registered for the planner."""
     planning = definition.planning
     position, in_place = planning.in_place or (0, None)
     key, batch = planning.batch or (None, None)
@@ -171,7 +171,7 @@ def _planner(definition: OpDefinition) -> dict[str, Any]:
 
 
 def _samples(name: str) -> list[str]:
-    """Where tests name the op, in a checkout: rows of the tables of samples first."""
+    """Finds the tests of a checkout that name the op. Rows of the sample tables come first."""
     row = re.compile(rf"""\w\(\s*["']{name}["']\s*,""")
     mention = re.compile(rf"""["']{name}["']|raw_ops\.{name}\b""")
     rows, mentions = [], []

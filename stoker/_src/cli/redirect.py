@@ -1,8 +1,8 @@
-"""`import tensorflow` gives stoker: a finder for `tensorflow` and the modules inside of it that programs import.
+"""Makes `import tensorflow` return stoker: a finder for `tensorflow` and for the internal modules that programs import.
 
-Public modules (`tensorflow.compat.v1`, `tensorflow.train`) are stoker's own module objects. Internal ones
-(`tensorflow.python.ops.math_ops`) are thin modules that look names up in the public namespaces, in the rooms of `_src`
-that correspond, and in the parent's neighbours: half of all programs import a handful of names from them.
+Public modules (`tensorflow.compat.v1`, `tensorflow.train`) are stoker's own module objects. Internal modules
+(`tensorflow.python.ops.math_ops`) are thin. They look names up in the public namespaces, in the corresponding packages of
+`_src`, and in the parent's siblings. About half of all programs import a few names from them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from stoker._src.cli.internals.tables import AWAITED, MODULES, RENAMED
 
 ROOT = "tensorflow"
 
-# Parts of TensorFlow that are not stoker's: importing one says so.
+# Parts of TensorFlow that stoker does not cover. Importing one raises an error that says so.
 _NOT_HERE = {
     "contrib": "of tf.contrib stoker has framework, layers, lookup, metrics, nn and util in part; the rest ended with TensorFlow 1.15.",
     "keras": "stoker has no Keras: use tf.layers, or the keras package on its torch backend.",
@@ -30,7 +30,7 @@ _NOT_HERE = {
 
 
 def _packages() -> set[str]:
-    """Every package that an internal module lies in."""
+    """Returns every package that contains an internal module."""
     found = {"python", "core", "examples"}
     for name in MODULES:
         parts = name.split(".")
@@ -42,7 +42,7 @@ _FOLDERS = _packages()
 
 
 def in_full(place: str, api: str) -> str | None:
-    """The module that a place of the tables is; None for a public one that `api`, or stoker so far, does not have."""
+    """Returns the module for an entry of the tables; None for a public module that `api` or stoker does not have."""
     if place.partition(".")[0] in ("stoker", "tensorboard"):
         return place
     full = f"{api}.{place}".rstrip(".")
@@ -53,12 +53,12 @@ def in_full(place: str, api: str) -> str | None:
 def _exists(module: str) -> bool:
     try:
         return importlib.util.find_spec(module) is not None
-    except ModuleNotFoundError:  # its parent is missing, or is no package
+    except ModuleNotFoundError:  # its parent is missing or is not a package
         return False
 
 
 class _Internal(ModuleType):
-    """An internal module: names are found where TensorFlow's public ones are."""
+    """An internal module. Its names are looked up in the public namespaces."""
 
     def __init__(self, name: str, places: tuple[str, ...], api: str) -> None:
         super().__init__(name)
@@ -67,14 +67,16 @@ class _Internal(ModuleType):
     def __getattr__(self, name: str) -> Any:
         if not name.startswith("__"):
             inner = self.__name__.removeprefix(ROOT + ".")
-            if f"{inner}.{name}" in _FOLDERS or f"{inner}.{name}" in MODULES:  # a module wins over a public name
+            if (
+                f"{inner}.{name}" in _FOLDERS or f"{inner}.{name}" in MODULES
+            ):  # a module takes precedence over a public name
                 return importlib.import_module(f"{self.__name__}.{name}")
             wanted = RENAMED.get((inner, name), name)
             found = self._look_up(wanted, self._api)
             stem, _, version = wanted.rpartition("_")
-            if found is None and version in ("v1", "v2"):  # `gather_v2` is tf.gather of 2.x
+            if found is None and version in ("v1", "v2"):  # `gather_v2` is the 2.x tf.gather
                 found = self._look_up(stem, "stoker.compat.v1" if version == "v1" else "stoker")
-            if found is None:  # what only one of the public APIs has
+            if found is None:  # names that only one of the public APIs has
                 found = self._look_up(wanted, "stoker" if self._api != "stoker" else "stoker.compat.v1")
             if found is not None:
                 return found[0]
@@ -108,7 +110,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return None
 
     def _public(self, inner: str) -> str | None:
-        """The public module that `tensorflow.<inner>` stands for, if there is one."""
+        """Returns the public module for `tensorflow.<inner>`, if there is one."""
         if (inner + ".").startswith(("compat.v1.", "compat.v2.")):
             name = f"stoker.{inner}"
         else:
@@ -131,7 +133,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 class _Public(ModuleType):
-    """A public module under its TensorFlow name: every attribute is that of stoker's module, also when set."""
+    """A public module under its TensorFlow name. Reading and setting attributes goes to stoker's module."""
 
     def __init__(self, name: str, real: ModuleType) -> None:
         super().__init__(name, real.__doc__)
@@ -153,10 +155,10 @@ class _Public(ModuleType):
 
 
 def install(api: str) -> None:
-    """From here on `import tensorflow` gives stoker: its 1.x names for "v1", its 2.x names for "v2".
+    """Makes `import tensorflow` return stoker: its 1.x names for "v1", its 2.x names for "v2".
 
     Raises:
-        RuntimeError: the real TensorFlow was imported before.
+        RuntimeError: the real TensorFlow has already been imported.
     """
     if ROOT in sys.modules and not isinstance(sys.modules[ROOT], _Public):
         raise RuntimeError("TensorFlow itself is imported in this process already; start stoker first.")

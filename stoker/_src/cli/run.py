@@ -1,4 +1,4 @@
-"""`python -m stoker run SCRIPT ARGS`: a TensorFlow program whose `import tensorflow` gets stoker."""
+"""`python -m stoker run SCRIPT ARGS`: runs a TensorFlow program with stoker as `tensorflow`."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def execute(args: argparse.Namespace) -> int:
     sys.excepthook = _without_our_frames
     if args.module:
         sys.argv = list(args.module)
-        # `python -m` looks in the current folder first; it is there already when stoker was started with -m itself.
+        # `python -m` searches the current folder first. It is on the path already if stoker itself was started with -m.
         if sys.path[0] not in ("", os.getcwd()):
             sys.path.insert(0, os.getcwd())
         return _run_module(args.module[0])
@@ -55,7 +55,7 @@ def execute(args: argparse.Namespace) -> int:
     if os.path.isdir(script) or zipfile.is_zipfile(script):
         sys.path[0] = os.path.abspath(script)
         return _run_module("__main__")
-    # As with plain python: the script's folder comes first on the path, and its code runs as __main__.
+    # As with plain python, the script's folder comes first on the path, and its code runs as __main__.
     sys.path[0] = os.path.dirname(os.path.abspath(script))
     _run_script(os.path.abspath(script))
     return 0
@@ -91,7 +91,7 @@ def _run_module(name: str) -> int:
 
 
 def _found(name: str) -> Any:
-    """`__main__` of the folder or archive that comes first on the path, which is no module that was imported before."""
+    """Finds `__main__` of the folder or archive that is first on the path, ignoring a `__main__` module that is already imported."""
     return importlib.machinery.PathFinder.find_spec(name, [sys.path[0]])
 
 
@@ -101,7 +101,7 @@ def _refuse(message: str) -> int:
 
 
 def _run_as_main(code: Any, path: str | None, loader: Any, spec: Any, package: str | None) -> None:
-    """Runs code in the real `__main__` module, so that pickling and `import __main__` work, without our frames."""
+    """Runs code in the real `__main__` module, so that pickling and `import __main__` work, and hides stoker's frames."""
     main: Any = sys.modules["__main__"]
     for name in [name for name in vars(main) if not (name.startswith("__") and name.endswith("__"))]:
         delattr(main, name)
@@ -115,7 +115,7 @@ def _run_as_main(code: Any, path: str | None, loader: Any, spec: Any, package: s
 
 
 def _without_our_frames(kind: type[BaseException], error: BaseException, trace: Any) -> None:
-    """Prints a traceback that starts in the user's program, as plain python would."""
+    """Prints a traceback that starts in the user's program, as plain python does."""
     here = os.path.dirname(os.path.abspath(__file__))
     while trace is not None and (
         trace.tb_frame.f_code.co_filename.startswith(here)

@@ -1,7 +1,7 @@
-"""`python -m stoker saved_model show|run`: the signatures of a SavedModel, and one of them run on files or values.
+"""`python -m stoker saved_model show|run`: shows the signatures of a SavedModel, or runs one on files or values.
 
-Options and output are those of TensorFlow's `saved_model_cli`. Inputs are `.npy` and `.npz` files and Python literals: nothing that is given here is
-run as code, so pickles and NumPy expressions are refused.
+Options and output follow TensorFlow's `saved_model_cli`. Inputs are `.npy` and `.npz` files and Python literals. No input is executed as
+code, so pickles and NumPy expressions are rejected.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ def add_parser(commands: Any) -> None:
 
 
 def execute(args: argparse.Namespace) -> int:
-    """Prints; 1 when the model or an input cannot be read."""
-    # Imported when it is asked for, as it loads torch and all ops.
+    """Runs the command. Returns 1 if the model or an input cannot be read."""
+    # Imported on demand because it loads torch and all ops.
     room = importlib.import_module("stoker._src.saved_model.files")
     try:
         model = room.read_saved_model(args.dir)
@@ -72,7 +72,7 @@ def execute(args: argparse.Namespace) -> int:
 
 
 def shown(model: Any, args: argparse.Namespace, room: Any) -> Iterator[str]:
-    """The lines of `show`."""
+    """Returns the lines of `show`."""
     if args.all:
         for meta in model.meta_graphs:
             tags = ", ".join(meta.meta_info_def.tags)

@@ -1,14 +1,14 @@
-"""Files that appear whole or not at all.
+"""Atomic file writes: a file appears complete or not at all.
 
     with atomic.replacing("model.index") as file:
         file.write(...)
 
-The bytes go to a temporary name in the same directory, are forced to the disk, take their real name by a rename, and
-the directory is forced to the disk: whatever moment a crash picks, a reader finds the old file or the new one. A block
-that raises leaves the old file and no temporary one. (A crash may leave a temporary file; its name starts with a dot
-and ends in `.tmp`, nothing reads it, and `sweep` takes it away: a file that is being written is locked.)
+The data is written to a temporary file in the same directory and synced to disk. The file is then renamed, and
+the directory is synced. After a crash at any point, a reader finds either the old file or the new one. If the block
+raises, the old file remains and the temporary file is removed. A crash may leave a temporary file behind. Its name starts with a dot
+and ends in `.tmp`, and nothing reads it. `sweep` removes such files, except those that are locked because they are being written.
 
-Several files become visible in the order in which their blocks end, so whatever names the others (an index, the
+Several files become visible in the order in which their blocks end, so a file that refers to others (an index, the
 `checkpoint` file) is written last.
 """
 
@@ -31,34 +31,34 @@ Path = str | bytes | os.PathLike[Any]
 
 
 class Together:
-    """Several files that appear together, in the order in which they were opened; none of them where one cannot be written.
+    """Several files that appear together, in the order in which they were opened. If one cannot be written, none appears.
 
         with Together() as files:
             data, index = files.open("model.data"), files.open("model.index")
             ...
 
-    The bytes of all are forced to the disk at the same time, which costs little more than one does.
+    All files are synced to disk at the same time, which costs little more than syncing one.
     """
 
     def __init__(self) -> None:
         self._files: list[tuple[BinaryIO, str, str]] = []  # (file, temporary name, name)
 
     def open(self, path: Path) -> BinaryIO:
-        """A binary file, open for reading and writing, that takes the name `path` in the end.
+        """Opens a binary file for reading and writing that is renamed to `path` at the end.
 
         Raises:
-            OSError: the directory is not there or cannot be written.
+            OSError: the directory does not exist or is not writable.
         """
         target = os.fsdecode(path)
         directory, name = os.path.split(target)
         while True:
-            # A name cut short keeps within the file system's limit for any name that is itself within it.
+            # The truncated name keeps the temporary name within the file system's limit on name length.
             temporary = os.path.join(directory, f".{name[:100]}.{secrets.token_hex(8)}.tmp")
-            # As open() makes files: everyone's rights less the umask. O_EXCL: never write through someone's link.
+            # The mode is the same as in open(): 0o666 less the umask. O_EXCL prevents writing through a symbolic link.
             descriptor = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
             if _locked(descriptor) and os.path.exists(temporary):
                 break
-            os.close(descriptor)  # a sweep came between the two
+            os.close(descriptor)  # a sweep ran between creation and locking
         file = os.fdopen(descriptor, "w+b")
         self._files.append((file, temporary, target))
         return file
@@ -85,27 +85,27 @@ class Together:
 
     def _discard(self) -> None:
         for file, temporary, _ in self._files:
-            with suppress(OSError):  # what is still in its buffer may not fit on the disk
+            with suppress(OSError):  # flushing the buffer may fail if the disk is full
                 file.close()
             with suppress(FileNotFoundError):
                 os.unlink(temporary)
 
 
 def _locked(descriptor: int) -> bool:
-    """Tells other processes that a file is being written, for as long as it is open; False if it is being swept."""
+    """Locks a file while it is open, to show other processes that it is being written. Returns False if it is being swept."""
     if fcntl is None:
         return True
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
-    except OSError:  # a file system without locks
+    except OSError:  # the file system does not support locks
         pass
     return True
 
 
 def _sync_all(descriptors: list[int]) -> None:
-    """Forces files to the disk, all at once."""
+    """Syncs files to disk concurrently."""
     if len(descriptors) == 1:
         os.fsync(descriptors[0])
     elif descriptors:
@@ -115,10 +115,10 @@ def _sync_all(descriptors: list[int]) -> None:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
-    """A binary file, open for reading and writing, that takes the name `path` when the block ends without an exception.
+    """Opens a binary file for reading and writing that is renamed to `path` if the block ends without an exception.
 
     Raises:
-        OSError: the directory is not there or cannot be written, or the disk is full.
+        OSError: the directory does not exist or is not writable, or the disk is full.
     """
     with Together() as files:
         yield files.open(path)
@@ -128,7 +128,7 @@ _TEMPORARY = re.compile(r"\..*\.[0-9a-f]{16}\.tmp")
 
 
 def sweep(directory: Path) -> None:
-    """Takes away temporary files of writers that were killed; those that somebody is writing stay."""
+    """Removes temporary files of writers that were killed. Files that are still being written are kept."""
     if fcntl is None:
         return
     with suppress(OSError), os.scandir(os.fsdecode(directory) or ".") as entries:
@@ -142,20 +142,20 @@ def _sweep_file(path: str) -> None:
     assert fcntl is not None, "only systems with locks know what is being written"
     descriptor = os.open(path, os.O_RDWR | getattr(os, "O_NOFOLLOW", 0))
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)  # raises while it is being written
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)  # raises while another process writes the file
         os.unlink(path)
     finally:
         os.close(descriptor)
 
 
 def write(path: Path, data: bytes | bytearray | memoryview) -> None:
-    """Gives the file `path` the contents `data`."""
+    """Replaces the contents of the file `path` with `data`."""
     with replacing(path) as file:
         file.write(data)
 
 
 def sync_directory(directory: Path) -> None:
-    """Forces a directory's entries (names made, renamed or removed) to the disk, where the system can do that."""
+    """Syncs a directory's entries to disk, so that created, renamed and removed names are durable, where the system supports it."""
     flag = getattr(os, "O_DIRECTORY", None)
     if flag is None:
         return

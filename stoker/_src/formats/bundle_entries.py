@@ -1,4 +1,4 @@
-"""The entries of tensors in a bundle's index, many at once: the extension's functions, or the same in Python where it is not built."""
+"""Batch encoding and decoding of a bundle's index entries, by the C extension or by Python code where it is not built."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from stoker._src.formats.framing import crc32c, mask
 
 
 def encode_entries_python(arrays: list[Any], kinds: bytes, offset: int) -> list[bytes]:
-    """The entries of arrays that lie end to end from `offset` on; `kinds` are the numbers of their dtypes."""
+    """Encodes the entries of arrays that are stored contiguously from `offset`; `kinds` are their dtype numbers."""
     entries = []
     for array, kind in zip(arrays, kinds, strict=True):
         data = memoryview(array).cast("B") if array.size else b""
         entry = protos.BundleEntryProto(dtype=kind, offset=offset, size=len(data), crc32c=mask(crc32c(data)))
-        entry.shape.SetInParent()  # the shape of a scalar is written too
+        entry.shape.SetInParent()  # write the shape even for a scalar
         for size in array.shape:
             entry.shape.dim.add(size=size)
         entries.append(entry.SerializeToString(deterministic=True))
@@ -24,7 +24,7 @@ def encode_entries_python(arrays: list[Any], kinds: bytes, offset: int) -> list[
 
 
 def decode_entry_python(entry: bytes) -> tuple[Any, ...] | None:
-    """(number of the dtype, shape, shard, offset, size, checksum); None for an entry with slices, and for what is no entry."""
+    """Returns (dtype number, shape, shard, offset, size, checksum), or None for an entry with slices or an invalid one."""
     try:
         proto = protos.BundleEntryProto.FromString(entry)
     except Exception:
@@ -42,7 +42,7 @@ def decode_entry_python(entry: bytes) -> tuple[Any, ...] | None:
 
 
 def first_damaged_python(buffer: Any, begin: int, entries: list[Any]) -> int:
-    """The number of the first entry whose bytes, of a buffer that starts at `begin` of the file, do not have its checksum; or -1."""
+    """Returns the index of the first entry with a wrong checksum, or -1. `begin` is the file offset of the buffer."""
     for number, (_, _, _, offset, size, crc) in enumerate(entries):
         if mask(crc32c(buffer[offset - begin : offset - begin + size])) != crc:
             return number
@@ -50,7 +50,7 @@ def first_damaged_python(buffer: Any, begin: int, entries: list[Any]) -> int:
 
 
 _native = extension("stoker._src.formats._native")
-if not hasattr(_native, "first_damaged"):  # built from older sources
+if not hasattr(_native, "first_damaged"):  # the extension was built from older sources
     _native = None
 encode_entries = encode_entries_python if _native is None else _native.encode_entries
 decode_entry = decode_entry_python if _native is None else _native.decode_entry

@@ -1,7 +1,7 @@
-"""Checkpoint files of TensorFlow's V1 format: each file is one sorted string table of SavedTensorSlices.
+"""Checkpoint files in TensorFlow's V1 format: each file is a sorted string table of SavedTensorSlices.
 
-The empty key holds what the file has (name, shape, dtype and slices of each tensor); every slice, also one that is a
-whole tensor, is under its ordered-code key as a TensorProto. A checkpoint may be several files.
+The value of the empty key describes the file: name, shape, dtype and slices of each tensor. Each slice, including one that is a
+whole tensor, is stored under its ordered-code key as a TensorProto. A checkpoint may consist of several files.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from stoker._src.formats.tensor_slices import (
 )
 
 _PRODUCER = 1
-# Which repeated field of TensorProto holds a dtype, and what its numbers are before they become the dtype.
+# The repeated field of TensorProto that holds a dtype, and the type of its numbers before conversion to the dtype.
 _FIELDS: dict[dtypes.DType, tuple[str, Any]] = {
     dtypes.float32: ("float_val", np.float32),
     dtypes.float64: ("double_val", np.float64),
@@ -51,12 +51,12 @@ _FIELDS: dict[dtypes.DType, tuple[str, Any]] = {
 }  # fmt: skip
 
 
-# What TensorFlow neither writes nor reads in this format.
+# Dtypes that TensorFlow neither writes nor reads in this format.
 _NOT_WRITTEN = (dtypes.bfloat16, dtypes.uint32, dtypes.uint64, dtypes.qint16, dtypes.quint16)
 
 
 def _fill(proto: Any, array: np.ndarray, dtype: dtypes.DType) -> None:
-    """Gives a TensorProto the elements of an array."""
+    """Copies the elements of an array into a TensorProto."""
     if dtype is dtypes.string:
         proto.string_val.extend(each.encode() if isinstance(each, str) else bytes(each) for each in array.flat)
         return
@@ -67,7 +67,7 @@ def _fill(proto: Any, array: np.ndarray, dtype: dtypes.DType) -> None:
 
 
 class SliceWriter:
-    """Writes a checkpoint of one file. Nothing is written before `finish`, and then the file appears complete.
+    """Writes a checkpoint as a single file. The file appears complete when `finish` is called.
 
     Args:
         path: the file.
@@ -85,10 +85,10 @@ class SliceWriter:
     def add_slice(
         self, name: str, full_shape: Sequence[int], extents: Sequence[Extent], array: np.ndarray, dtype: dtypes.DType
     ) -> None:
-        """Adds one slice of a partitioned tensor: (start, length) along each dimension, length -1 is all of it.
+        """Adds a slice of a partitioned tensor: (start, length) along each dimension; length -1 means the whole dimension.
 
         Raises:
-            InvalidArgumentError: the dtype is not for this format, or the slice disagrees with what was added before.
+            InvalidArgumentError: the format does not support the dtype, or the slice conflicts with earlier ones.
         """
         if dtype in _NOT_WRITTEN or (dtype is not dtypes.string and dtype not in _FIELDS):
             raise InvalidArgumentError(
@@ -128,7 +128,7 @@ class SliceWriter:
 
 
 def _values(proto: Any, dtype: dtypes.DType) -> np.ndarray:
-    """The flat elements of a TensorProto."""
+    """Returns the flat elements of a TensorProto."""
     if dtype is dtypes.string:
         array = np.empty(len(proto.string_val), object)
         array[:] = list(proto.string_val)
@@ -149,8 +149,8 @@ class SliceReader:
         pattern: the file, or a pattern that matches all files of the checkpoint.
 
     Raises:
-        NotFoundError: nothing matches.
-        DataLossError: a file is damaged, or is no checkpoint.
+        NotFoundError: no file matches.
+        DataLossError: a file is damaged or is not a checkpoint.
     """
 
     def __init__(self, pattern: str) -> None:
@@ -203,14 +203,14 @@ class SliceReader:
                 self._homes[tensor.name, each] = table
 
     def keys(self) -> list[str]:
-        """The names of all tensors, sorted."""
+        """Returns the names of all tensors, sorted."""
         return sorted(self._infos)
 
     def __contains__(self, name: str) -> bool:
         return name in self._infos
 
     def info(self, name: str) -> TensorInfo:
-        """Dtype, shape and slices of a tensor; one that is not partitioned has no slices."""
+        """Returns dtype, shape and slices of a tensor. The slices are empty if it is not partitioned."""
         if name not in self._infos:
             raise NotFoundError(None, None, f'Tensor name "{name}" not found in checkpoint files {self._pattern}')
         info = self._infos[name]
@@ -218,11 +218,11 @@ class SliceReader:
         return info._replace(slices=()) if whole else info
 
     def read(self, name: str) -> np.ndarray:
-        """The value of a whole tensor; strings are an object array of bytes."""
+        """Returns the value of a whole tensor; strings are an object array of bytes."""
         return self.read_slice(name, [(0, -1)] * len(self.info(name).shape))
 
     def read_slice(self, name: str, extents: Sequence[Extent]) -> np.ndarray:
-        """A box of a tensor: (start, length) along each dimension, length -1 is the whole dimension."""
+        """Returns a box of a tensor: (start, length) along each dimension; length -1 means the whole dimension."""
         self.info(name)
         info = self._infos[name]
 

@@ -1,4 +1,4 @@
-"""Checkpoints whichever format they are in."""
+"""Opens checkpoints of either format."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ Reader = BundleReader | SliceReader
 
 
 def open_checkpoint(prefix: str) -> Reader:
-    """A reader of the checkpoint of a prefix (V2), or of a file or the files that a pattern matches (V1).
+    """Opens the checkpoint with the given prefix (V2), or the files that match a name or pattern (V1).
 
     Raises:
-        NotFoundError: there is neither.
+        NotFoundError: neither exists.
         DataLossError: its index is damaged.
     """
     return BundleReader(prefix) if gfile.exists(index_filename(prefix)) else SliceReader(prefix)

@@ -1,10 +1,10 @@
-"""CSV records into columns: the core of TensorFlow's DecodeCSV.
+"""Parses CSV records into columns: the core of TensorFlow's DecodeCSV.
 
-    record := "" | field (delim field)*           a record is one string; line ends before a field are passed over
-    field  := '"' (any but '"' | '""')* '"'       where quotes are in use
-            | (any but delim, '"', CR, LF)*       where they are not, '"' is as good as any other character
+    record := "" | field (delim field)*           a record is one string; line ends before a field are skipped
+    field  := '"' (any but '"' | '""')* '"'       if quotes are enabled
+            | (any but delim, '"', CR, LF)*       if they are not, '"' is an ordinary character
 
-Like RFC 4180 except that a record never holds several lines outside of quotes. Text is bytes throughout.
+This follows RFC 4180, except that a record cannot contain line breaks outside quotes. All text is bytes.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ _INTEGER = re.compile(rb"[+-]?[0-9]+", re.ASCII)
 _DECIMAL = rb"(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?"
 _FLOAT = re.compile(rb"[+-]?(?:" + _DECIMAL + rb"|inf(?:inity)?|nan(?:\([0-9a-z_]*\))?)", re.ASCII | re.IGNORECASE)
 _HEX_FLOAT = re.compile(rb"[+-]?0x(?:[0-9a-f]+\.?[0-9a-f]*|\.[0-9a-f]+)(?:p[+-]?[0-9]+)?", re.ASCII | re.IGNORECASE)
-_TYPES = {string: 0, int32: 1, int64: 2, float32: 3, float64: 4}  # of native/csv.c
+_TYPES = {string: 0, int32: 1, int64: 2, float32: 3, float64: 4}  # the numbers that native/csv.c uses
 _SPACE = b" \t\n\v\f\r"
 _NAMES = {int32: "int32", int64: "int64", float32: "float", float64: "double"}
 
 
 @dataclass(frozen=True)
 class CsvColumn:
-    """One output column: its dtype (int32, int64, float32, float64 or string) and the value that stands for an empty
-    field, or None where a field must not be empty."""
+    """An output column: its dtype (int32, int64, float32, float64 or string) and the default for an empty
+    field, or None if the field is required."""
 
     dtype: DType
     default: Any = None
@@ -49,21 +49,21 @@ def decode_csv(
     na_value: bytes = b"",
     select_cols: Sequence[int] | None = None,
 ) -> list[np.ndarray]:
-    """Parses records into one array of [records] per column.
+    """Parses records into one array of shape [records] per column.
 
     Args:
         records: the records, without line ends.
-        columns: what to make of each field.
+        columns: the columns that the fields are converted to.
         field_delim: one byte.
-        use_quote_delim: whether '"' quotes.
-        na_value: a field of these bytes counts as empty too.
-        select_cols: strictly increasing positions of the fields that `columns` describe; None: all of them, in which
+        use_quote_delim: whether '"' is a quotation mark.
+        na_value: a field with exactly these bytes also counts as empty.
+        select_cols: strictly increasing indices of the fields that `columns` describe. None selects all of them, in which
             case a record must have exactly as many.
 
     Raises:
-        InvalidArgumentError: a record is malformed, has another number of fields, lacks a required one, or a field is
-            not a number; worded as TensorFlow words it.
-        ValueError: `select_cols` is not increasing, negative or of another length than `columns`.
+        InvalidArgumentError: a record is malformed, has the wrong number of fields, lacks a required field, or a field is
+            not a number. The messages match TensorFlow's.
+        ValueError: `select_cols` is not increasing, is negative, or differs from `columns` in length.
     """
     if len(field_delim) != 1:
         raise InvalidArgumentError(None, None, "field_delim should be only 1 char")
@@ -88,7 +88,7 @@ def decode_csv(
 
 
 def _whole_columns(rows: list[list[bytes]], columns: Sequence[CsvColumn], na_value: bytes) -> list[list[Any]] | None:
-    """Converts whole columns at a time, which is several times quicker; None where any field needs a closer look."""
+    """Converts whole columns at once, which is several times faster. Returns None if any field needs the slower path."""
     if set(map(len, rows)) != {len(columns)}:
         return None
     values: list[list[Any]] = []
@@ -98,7 +98,7 @@ def _whole_columns(rows: list[list[bytes]], columns: Sequence[CsvColumn], na_val
         if column.dtype is string:
             values.append(list(fields))
             continue
-        if b"_" in b"".join(fields):  # Python's spelling of numbers, not C's
+        if b"_" in b"".join(fields):  # Python accepts underscores in numbers, C does not
             return None
         try:
             converted = list(map(int if column.dtype in (int32, int64) else float, fields))
@@ -134,10 +134,10 @@ def _field_by_field(rows: list[list[bytes]], columns: Sequence[CsvColumn], na_va
 def split_record(
     record: bytes, field_delim: bytes = b",", use_quote_delim: bool = True, select_cols: Sequence[int] | None = None
 ) -> list[bytes]:
-    """The fields of a record, unquoted; with `select_cols` only those, and nothing after the last of them is read.
+    """Returns the unquoted fields of a record. With `select_cols`, returns only those and does not read past the last of them.
 
     Raises:
-        InvalidArgumentError: quotes or line ends where there may be none.
+        InvalidArgumentError: there are quotes or line ends where they are not allowed.
     """
     if b"\n" not in record and b"\r" not in record and (b'"' not in record or not use_quote_delim):
         fields = record.split(field_delim) if record else []
@@ -166,14 +166,14 @@ def split_record(
             fields.append(field)
         position += 1
         at += 1  # past the delimiter
-    # A delimiter at the very end has an empty field after it.
+    # A delimiter at the very end is followed by an empty field.
     if record and record[-1] == delim and (wanted is None or position in wanted):
         fields.append(b"")
     return fields
 
 
 def _quoted(record: bytes, at: int, delim: int) -> tuple[bytes, int]:
-    """The rest of a quoted field, and where its closing quote is followed by the delimiter or the end."""
+    """Returns the rest of a quoted field, and the position after its closing quote, where the delimiter or the end follows."""
     field = bytearray()
     size = len(record)
     while True:
@@ -217,5 +217,5 @@ def _array(values: list[Any] | bytearray, dtype: DType) -> np.ndarray:
         array = np.empty(len(values), object)
         array[:] = values
         return array
-    with np.errstate(over="ignore"):  # too large for a float32 is infinity
+    with np.errstate(over="ignore"):  # values too large for float32 become infinity
         return np.array(values, dtype.as_numpy_dtype)

@@ -1,7 +1,7 @@
-"""Event files: the records of Event messages that TensorBoard reads.
+"""Event files: records of Event messages, which TensorBoard reads.
 
-A file is a TFRecord file whose first record says `brain.Event:2`. Its name starts with `events.out.tfevents.`, the time in seconds and the
-host, by which TensorBoard finds it and puts several of a directory into order.
+An event file is a TFRecord file whose first record contains `brain.Event:2`. Its name starts with
+`events.out.tfevents.`, the time in seconds and the host. TensorBoard finds files by this prefix and sorts those of a directory by name.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ FILE_VERSION = "brain.Event:2"
 
 
 class EventsWriter:
-    """Appends events to one file, which is made at once. Safe to use from many threads.
+    """Appends events to a file, which is created immediately. Thread-safe.
 
-    Events gather until there are more than `max_queue` of them or the last flush was `flush_secs` ago. A name that is taken (two writers
-    within a second) is left alone: the seconds in the name count on to a free one.
+    Events are buffered until there are more than `max_queue` of them or the last flush was `flush_secs` ago. If the file name
+    is taken (two writers within a second), the seconds in the name are increased until the name is free.
 
     Args:
-        directory: where the file is made; the directory is made if it is not there.
+        directory: the directory of the file; it is created if it does not exist.
         suffix: the end of the file's name.
-        max_queue: how many events may wait to be written.
-        flush_secs: how long they may wait, if others come.
+        max_queue: the maximum number of buffered events.
+        flush_secs: the maximum age of the buffer, checked when an event is written.
         prefix: the start of the file's name.
     """
 
@@ -75,12 +75,12 @@ class EventsWriter:
         self._waiting, self._flushed = 0, time.monotonic()
 
     def flush(self) -> None:
-        """Hands everything written so far to the operating system."""
+        """Passes all buffered data to the operating system."""
         with self._lock:
             self._flush()
 
     def close(self) -> None:
-        """Ends the file. Closing twice is allowed."""
+        """Closes the file. Closing twice is allowed."""
         with self._lock:
             records, self._records = self._records, None
             if records is not None:
@@ -88,11 +88,13 @@ class EventsWriter:
 
 
 def read_events(path: Any) -> Iterator[Any]:
-    """The events of a file, which is opened at once. A last record that is not whole is left out: it is still being written.
+    """Returns an iterator over the events of a file, which is opened immediately.
+
+    An incomplete last record is skipped, since a writer may not have finished it.
 
     Raises:
-        NotFoundError: there is no such file (at the call).
-        DataLossError: the file is damaged or holds a record that is no Event; after the events before.
+        NotFoundError: the file does not exist (raised by the call).
+        DataLossError: the file is damaged or a record is not an Event (raised after the preceding events).
     """
     return _parsed(tf_record_iterator(path))
 

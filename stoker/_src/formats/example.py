@@ -1,16 +1,16 @@
-"""Serialized Example and SequenceExample batches into NumPy arrays.
+"""Parses batches of serialized Examples and SequenceExamples into NumPy arrays.
 
 These are the cores of TensorFlow's ParseExampleV2 and ParseSequenceExampleV2: pure functions from bytes and a list of
-wanted features to arrays, with TensorFlow's readings of odd messages and the wording of its refusals. The grammar that
-is accepted stands in native/features.h, examples.c and sequences.c. Any bytes give a result or InvalidArgumentError,
-in time and memory proportional to their size (and, for padded columns, to rows times the longest row).
+features to arrays. They treat unusual messages as TensorFlow does, with the same error messages. The accepted grammar
+is documented in native/features.h, examples.c and sequences.c. Any input gives a result or InvalidArgumentError,
+in time and memory proportional to its size (for padded columns, to the number of rows times the longest row).
 
     columns = parse_examples(batch, [FixedLength("x", float32, (64,)), Sparse("tags", string)])
     columns[0]          # float32 [batch, 64]
     columns[1].indices  # int64 [n, 2]
 
-Dtypes are float32, int64 and string, the three kinds of list a Feature can hold; strings come as object arrays of
-bytes. Arrays are fresh, writable and C-contiguous.
+Dtypes are float32, int64 and string, the three kinds of list that a Feature can hold. Strings are object arrays of
+bytes. The arrays are newly allocated, writable and C-contiguous.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ _VALUE_NAMES = {1: "bytes", 2: "float", 3: "int64"}
 
 @dataclass(frozen=True)
 class FixedLength:
-    """A dense feature with the same number of values in every row: an array of [batch, *shape].
+    """A dense feature with the same number of values in every row: an array of shape [batch, *shape].
 
     Attributes:
         key: name in the Example.
         dtype: float32, int64 or string.
-        shape: known sizes of one row.
-        default: row used where the feature is missing, of `shape`; None (or, as in TensorFlow, an empty array) makes
+        shape: the shape of a row, fully defined.
+        default: the row, of shape `shape`, that replaces a missing feature. None (or, as in TensorFlow, an empty array) makes
             the feature required.
     """
 
@@ -54,14 +54,14 @@ class FixedLength:
 
 @dataclass(frozen=True)
 class Padded:
-    """A dense feature with any number of steps of `shape` values: [batch, longest, *shape], filled up with `default`.
+    """A dense feature with any number of steps of `shape` values: [batch, longest, *shape], padded with `default`.
 
     Attributes:
         key: name in the Example (or among the feature lists of a SequenceExample).
         dtype: float32, int64 or string.
-        shape: known sizes of one step.
-        default: the scalar to fill up with; None: zero or the empty string.
-        required: in a SequenceExample, refuse a row without such a list. In an Example it may always be missing.
+        shape: the shape of a step, fully defined.
+        default: the scalar to pad with; None means zero or the empty string.
+        required: whether a SequenceExample must have this list. In an Example, the feature is always optional.
     """
 
     key: str | bytes
@@ -73,7 +73,7 @@ class Padded:
 
 @dataclass(frozen=True)
 class Sparse:
-    """A feature with any number of values per row, as coordinates: a SparseColumn."""
+    """A feature with any number of values per row, in coordinate form: a SparseColumn."""
 
     key: str | bytes
     dtype: DType
@@ -81,7 +81,7 @@ class Sparse:
 
 @dataclass(frozen=True)
 class Ragged:
-    """A feature with any number of values per row, as splits: a RaggedColumn."""
+    """A feature with any number of values per row, as row splits: a RaggedColumn."""
 
     key: str | bytes
     dtype: DType
@@ -99,15 +99,15 @@ class SparseColumn(NamedTuple):
 
 
 class RaggedColumn(NamedTuple):
-    """values: [n]; splits: int64 row splits, outermost first: ([batch + 1],), or for a feature list
-    ([batch + 1], [steps + 1])."""
+    """values: [n]; splits: int64 row splits, outermost first: ([batch + 1],), or ([batch + 1], [steps + 1])
+    for a feature list."""
 
     values: np.ndarray
     splits: tuple[np.ndarray, ...]
 
 
 class PaddedSteps(NamedTuple):
-    """A padded feature list: values [batch, longest, *shape] and the int64 [batch] number of steps of each row."""
+    """A padded feature list: values [batch, longest, *shape], and the number of steps of each row as int64 [batch]."""
 
     values: np.ndarray
     lengths: np.ndarray
@@ -122,22 +122,22 @@ def parse_examples(
 ) -> list[Column]:
     """Parses a batch of Examples.
 
-    A feature is missing where its name is not there or its Feature is empty; a Feature with an empty list is there,
-    with no values. Of two entries of one name the later counts; an empty Feature is passed over by FixedLength and
-    Padded, and replaces earlier ones for Sparse and Ragged.
+    A feature is missing if its name does not occur or its Feature is empty. A Feature with an empty list is present
+    and has no values. If a name occurs twice, the later entry is used. FixedLength and Padded ignore an empty Feature;
+    for Sparse and Ragged it replaces earlier entries.
 
     Args:
         serialized: bytes of each Example: a sequence or a one-dimensional object array.
-        features: what to take, with distinct keys.
+        features: the features to extract, with distinct keys.
         names: names of the rows, used in messages only.
 
     Returns:
         For each feature in order: an array (FixedLength, Padded), SparseColumn or RaggedColumn.
 
     Raises:
-        InvalidArgumentError: a row is malformed, lacks a required feature, or holds another kind or number of values.
-        ValueError: the features are not ones that can be asked for (two of one key, a dtype without a list kind, a
-            default of another shape).
+        InvalidArgumentError: a row is malformed, lacks a required feature, or has the wrong kind or number of values.
+        ValueError: the features are invalid (a duplicate key, a dtype without a list kind, a default of the wrong
+            shape).
     """
     return ExampleParser(features).parse(serialized, names)
 
@@ -145,8 +145,8 @@ def parse_examples(
 def parse_single_example(serialized: bytes, features: Sequence[Feature]) -> list[Column]:
     """Parses one Example into columns without the batch dimension.
 
-    FixedLength gives `shape`, Padded [steps, *shape], Sparse rank-1 coordinates, Ragged its values and no splits.
-    Raises as `parse_examples`, in the words TensorFlow has for a scalar input.
+    FixedLength gives `shape`, Padded gives [steps, *shape], Sparse gives rank-1 coordinates, and Ragged gives its values without splits.
+    Raises the same errors as `parse_examples`, with TensorFlow's messages for a scalar input.
     """
     return ExampleParser(features).parse_single(serialized)
 
@@ -166,13 +166,13 @@ def parse_sequence_examples(
         names: names of the rows, used in messages only.
 
     Returns:
-        (context columns, list columns), each in the order asked for. A Padded list is a PaddedSteps, a Sparse one has
-        rank 3, a Ragged one two splits.
+        (context columns, list columns), each in the requested order. A Padded list is a PaddedSteps, a Sparse one has
+        rank 3, and a Ragged one has two splits.
 
     Raises:
-        InvalidArgumentError: as for `parse_examples`. As in TensorFlow a FixedLength context feature without a default
-            refuses an empty batch.
-        ValueError: the features are not ones that can be asked for.
+        InvalidArgumentError: as for `parse_examples`. As in TensorFlow, a FixedLength context feature without a default
+            rejects an empty batch.
+        ValueError: the features are invalid.
     """
     rows = _rows(serialized)
     _check_names(names, rows)
@@ -202,10 +202,10 @@ def parse_single_sequence_example(
 
 
 class ExampleParser:
-    """`parse_examples` and `parse_single_example` for features that are known before the rows.
+    """`parse_examples` and `parse_single_example` for a fixed set of features.
 
-    Looks the features over once; worth having wherever the same ones are parsed again and again. Holds no state: any
-    number of threads may use it at once.
+    The features are validated once, which saves time when the same ones are parsed repeatedly. The parser has no mutable state, so
+    any number of threads may use it concurrently.
     """
 
     def __init__(self, features: Sequence[Feature]) -> None:
@@ -213,7 +213,7 @@ class ExampleParser:
         keys = _distinct_keys(features, (FixedLength, Padded, Sparse, Ragged))
         for each in features:
             if isinstance(each, Padded):
-                _stride(each)  # refuses steps without values
+                _stride(each)  # rejects steps without values
 
         def wanted(single: bool) -> tuple[tuple[bytes, int, int, Any, bool], ...]:
             return tuple(
@@ -257,7 +257,7 @@ class ExampleParser:
         return result
 
 
-# What the caller asked for.
+# The requested features.
 
 
 def _rows(serialized: Sequence[bytes] | np.ndarray) -> tuple[bytes, ...]:
@@ -330,7 +330,7 @@ def _fallback(feature: FixedLength) -> bytes | tuple[bytes, ...] | None:
     return tuple(default.ravel().tolist()) if numeric is None else default.tobytes()
 
 
-# From the parser's columns to arrays.
+# Conversion of the parser's columns to arrays.
 
 
 def _array(values: bytearray | list[bytes], dtype: DType) -> np.ndarray:
@@ -352,7 +352,7 @@ def _splits(counts: np.ndarray) -> np.ndarray:
 
 
 def _positions(counts: np.ndarray, splits: np.ndarray) -> np.ndarray:
-    """0, 1, ... within each run of `counts`."""
+    """Returns 0, 1, ... within each run of `counts`."""
     return np.arange(splits[-1]) - np.repeat(splits[:-1], counts)
 
 
@@ -361,7 +361,7 @@ def _longest(counts: np.ndarray) -> int:
 
 
 def _padded(values: np.ndarray, counts: np.ndarray, feature: Padded) -> np.ndarray:
-    """Rows of `counts` steps each, filled up to the longest."""
+    """Returns rows of `counts` steps each, padded to the longest."""
     longest = _longest(counts)
     default = feature.default
     if default is None:
@@ -418,7 +418,7 @@ def _context_column(feature: Feature, found: Any, names: Sequence[bytes] | None)
         return RaggedColumn(values, (_splits(counts),))
     assert isinstance(feature, FixedLength)
     size, fallback, key = _size(feature.shape), _fallback(feature), _text(feature.key)
-    # TensorFlow compares the largest row first, with the default's size when there is a default.
+    # TensorFlow first checks the largest row, or the size of the default if that is larger.
     largest = max(_longest(counts), 0 if fallback is None else size)
     if largest != size:
         raise InvalidArgumentError(
@@ -484,10 +484,10 @@ def _drop_batch(column: Column) -> Column:
         return SparseColumn(column.indices[:, 1:].copy(), column.values, column.dense_shape[1:])
     if isinstance(column, RaggedColumn):
         return RaggedColumn(column.values, column.splits[1:])
-    return column.reshape(column.shape[1:])  # of one row: always an array, also where that is a scalar
+    return column.reshape(column.shape[1:])  # one row: always an array, even for a scalar
 
 
-# Messages, in TensorFlow's words.
+# Error messages, in TensorFlow's wording.
 
 
 def _text(key: str | bytes) -> str:

@@ -1,17 +1,17 @@
-r"""Examples written as JSON, in protobuf's JSON mapping: the core of TensorFlow's DecodeJSONExample.
+r"""Parses Examples in protobuf's JSON mapping: the core of TensorFlow's DecodeJSONExample.
 
-TensorFlow's reader takes somewhat more than JSON, and so does this one:
+Like TensorFlow's reader, this one accepts a superset of JSON:
 
     value  := object | list | text | number | true | false | null
     object := "{" (name ":" value ("," name ":" value)* ","?)? "}"
     list   := "[" (value ("," value)* ","?)? "]"
-    name   := text | an identifier but true, false and null
-    text   := '"' ... '"' | "'" ... "'"      control characters may stand as they are; \b \f \n \r \t \uXXXX \" \' \\ \/
+    name   := text | an identifier other than true, false and null
+    text   := '"' ... '"' | "'" ... "'"      control characters are allowed; \b \f \n \r \t \uXXXX \" \' \\ \/
     number := JSON's
 
-A list of values may be nested or be a single value, null in it is zero or empty, whole numbers may be spelled with a
-point, an exponent or as text, numbers as text may be hexadecimal, and bytes may be in either alphabet of base64, padded
-or not. Unknown names, two kinds of list in a feature and a feature that comes twice are refused.
+A list of values may be nested or be a single value, and null in it means zero or empty. Integers may be written with a
+decimal point, an exponent or as text. Numbers as text may be hexadecimal. Bytes may use either base64 alphabet, with or
+without padding. Unknown names, two kinds of list in a feature, and duplicate features are rejected.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import numpy as np
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.formats.protos import Example
 
-_DEPTH = 100  # of objects and lists inside of one another, as in protobuf
+_DEPTH = 100  # maximum nesting of objects and lists, as in protobuf
 _SPACE = re.compile(r"[ \t\n\r]*")
 _PLAIN = {quote: re.compile(rf"[^\\{quote}]*") for quote in "\"'"}
 _ESCAPED = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", '"': '"', "'": "'", "\\": "\\", "/": "/"}
@@ -44,15 +44,15 @@ _SMALLEST, _LARGEST = float(np.finfo(np.float32).tiny), float(np.finfo(np.float3
 
 
 def decode_json_example(text: bytes) -> bytes:
-    """The serialized Example that a JSON text describes.
+    """Returns the serialized Example that a JSON text describes.
 
-    The message equals TensorFlow's; its bytes may not, since number lists are packed here and are not there.
+    The message equals TensorFlow's, but its bytes may differ, since number lists are packed here and unpacked there.
 
     Args:
         text: UTF-8.
 
     Raises:
-        InvalidArgumentError: the text is not JSON in the wider sense above, or not an Example.
+        InvalidArgumentError: the text does not follow the grammar above, or is not an Example.
     """
     try:
         value = _Reader(text.decode()).whole()
@@ -67,7 +67,7 @@ def decode_json_example(text: bytes) -> bytes:
 
 
 class _Object(NamedTuple):
-    """The pairs of an object, in order; names may repeat."""
+    """The name-value pairs of an object, in order; names may repeat."""
 
     pairs: list[tuple[str, Any]]
 
@@ -84,7 +84,7 @@ class _Reader:
         return value
 
     def _peek(self) -> str:
-        """The next character that is not space; empty at the end."""
+        """Returns the next non-space character, or an empty string at the end."""
         match = _SPACE.match(self._text, self._at)
         assert match is not None
         self._at = match.end()
@@ -257,7 +257,7 @@ def _flat(value: Any) -> list[Any]:
 
 
 def _from_text(text: str) -> float | None:
-    """A number as C's strtod reads it; None for what is not one."""
+    """Parses a number as C's strtod does; returns None if the text is not a number."""
     text = text.strip(" \t\n\v\f\r")
     if _HEXADECIMAL.fullmatch(text):
         return float.fromhex(text)
@@ -284,14 +284,14 @@ def _float(value: Any) -> float:
     given, wide = value, False
     if isinstance(value, str):
         value = _from_text(value)
-        wide = value is not None and abs(value) == float("inf")  # also a text too large for a double
+        wide = value is not None and abs(value) == float("inf")  # includes a text that is too large for a double
     if value is None and given is None:
         return 0.0
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise ValueError(f"{str(given)[:40]!r} is no number")
     if abs(value) > _LARGEST and not wide:
         raise ValueError(f"{str(given)[:40]!r} is too large for a 32-bit float")
-    # TensorFlow's kernels flush numbers that are smaller than the normal ones.
+    # TensorFlow's kernels flush subnormal numbers to zero.
     return value if value != value or abs(value) >= _SMALLEST else value * 0.0
 
 

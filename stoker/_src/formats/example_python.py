@@ -1,7 +1,7 @@
-"""The parsers of `native/examples.c` and `native/sequences.c` in plain Python, for where the extension is not built.
+"""The parsers of `native/examples.c` and `native/sequences.c` in Python, for installations without the extension.
 
-Same arguments, same results, same failures; the grammar and its reasons are told in the C files. tests/formats compare
-the two over random and hostile bytes.
+Arguments, results and failures are the same. The C files document the grammar and the reasons for it. tests/formats compares
+the two implementations on random and malformed input.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Span = tuple[int, int]  # [start, end) in the row's bytes
 
 
 class _Refused(Exception):
-    """The bytes at hand do not follow their grammar; args: problem, detail."""
+    """Raised for bytes that do not follow the grammar; args: problem, detail."""
 
 
 def _varint(row: bytes, at: int, end: int) -> tuple[int, int]:
@@ -37,7 +37,7 @@ def _varint(row: bytes, at: int, end: int) -> tuple[int, int]:
 
 
 def _chunk(row: bytes, at: int, end: int) -> Span:
-    """The span of a length-prefixed chunk; what follows starts at its end."""
+    """Returns the span of a length-prefixed chunk; the next item starts at its end."""
     length, at = _varint(row, at, end)
     length &= 0xFFFF_FFFF
     if length > end - at:
@@ -46,14 +46,14 @@ def _chunk(row: bytes, at: int, end: int) -> Span:
 
 
 def _entered(row: bytes, at: int, end: int) -> Span:
-    """As `_chunk`, but a chunk that claims more than is left ends with what holds it."""
+    """Like `_chunk`, but a chunk whose length exceeds the remaining bytes ends at the end of its container."""
     length, at = _varint(row, at, end)
     length &= 0xFFFF_FFFF
     return (at, end) if length > 0x7FFF_FFFF or length > end - at else (at, at + length)
 
 
 def _filled(row: bytes, at: int, end: int) -> Span:
-    """As `_entered`, but a chunk that claims something must hold something."""
+    """Like `_entered`, but a chunk with a nonzero length must not be empty."""
     start, stop = _entered(row, at, end)
     if start == stop and _varint(row, at, end)[0] & 0xFFFF_FFFF:
         raise _Refused(BAD_LIST)
@@ -61,7 +61,7 @@ def _filled(row: bytes, at: int, end: int) -> Span:
 
 
 def _tag(row: bytes, at: int, end: int, tag: int) -> int:
-    """Past the tag in its one-byte spelling, which must stand here."""
+    """Returns the position after a one-byte tag, which must be `tag`."""
     if at >= end or row[at] != tag:
         raise _Refused(BAD_LIST)
     return at + 1
@@ -84,7 +84,7 @@ def _skip(row: bytes, at: int, end: int, tag: int) -> int:
 
 
 def _top_level(row: bytes, fields: tuple[int, ...]) -> list[tuple[int, Span]]:
-    """(tag, chunk) of the fields of a message that are wanted; the others are passed over."""
+    """Yields (tag, chunk) for the requested fields of a message and skips the others."""
     found = []
     at, end = 0, len(row)
     while at < end:
@@ -99,7 +99,7 @@ def _top_level(row: bytes, fields: tuple[int, ...]) -> list[tuple[int, Span]]:
 
 
 def _entries(row: bytes, span: Span, any_order: bool) -> list[tuple[bytes, Span]]:
-    """(key, value) of each entry of a map."""
+    """Yields (key, value) for each entry of a map."""
     found = []
     at, end = span
     while at < end:
@@ -135,7 +135,7 @@ def _list_span(row: bytes, feature: Span, wanted: int) -> Span:
 
 
 def _values(row: bytes, span: Span, kind: int, exact: bool) -> list[Any]:
-    """The values of a list."""
+    """Returns the values of a list."""
     at, end = span
     values: list[Any] = []
     if kind == BYTES:
@@ -150,7 +150,7 @@ def _values(row: bytes, span: Span, kind: int, exact: bool) -> list[Any]:
             length = stop - start if exact else _varint(row, at + 1, end)[0] & 0xFFFF_FFFF
             if length // 4 > (end - start) // 4 or (exact and length % 4):
                 raise _Refused(BAD_LIST)
-            # Raw words, so that the bits of a NaN survive.
+            # Raw words preserve the bits of a NaN.
             return list(struct.unpack_from(f"<{length // 4}I", row, start))
         at, end = start, stop
     while at < end:
@@ -295,9 +295,9 @@ def parse_sequence_examples(
 
 
 def _feature_values(row: bytes, feature: Span, kind: int, *, in_step: bool) -> tuple[list[Any], int]:
-    """The values of a Feature in a SequenceExample, and where what was looked at ends.
+    """Returns the values of a Feature in a SequenceExample, and the end of the bytes that were read.
 
-    An unknown kind is a wrong one here, and an empty Feature has no values.
+    An unknown kind counts as a wrong kind here, and an empty Feature has no values.
     """
     if feature[0] == feature[1]:
         return [], feature[0]

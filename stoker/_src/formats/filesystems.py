@@ -1,6 +1,6 @@
-"""Files behind one small interface: the local disk by plain `os`, every other scheme by fsspec.
+"""A common interface to files: the local disk through `os`, all other schemes through fsspec.
 
-`resolve("scheme://...")` gives the file system and the path in it. Every method raises `tf.errors` kinds only.
+`resolve("scheme://...")` returns the file system and the path within it. All methods raise only `tf.errors` classes.
 `gfile.py` builds TensorFlow's file functions on this.
 """
 
@@ -19,7 +19,7 @@ from stoker._src.formats import atomic
 
 
 class FileStatistics(NamedTuple):
-    """What `stat` tells of a file: length in bytes, time of last change in nanoseconds, whether it is a directory."""
+    """The result of `stat`: length in bytes, modification time in nanoseconds, and whether the file is a directory."""
 
     length: int
     mtime_nsec: int
@@ -76,7 +76,7 @@ _BY_CLASS: tuple[tuple[type[BaseException], int], ...] = (
 
 
 def raise_for(error: BaseException, path: str) -> NoReturn:
-    """Raises the `tf.errors` kind that stands for an OS error met at `path`."""
+    """Raises the `tf.errors` class that corresponds to an OS error for `path`."""
     number = getattr(error, "errno", None)
     if number is None:
         number = next((code for cls, code in _BY_CLASS if isinstance(error, cls)), None)
@@ -86,9 +86,9 @@ def raise_for(error: BaseException, path: str) -> NoReturn:
 
 
 class mapped:
-    """Context manager: OS errors of the block become `tf.errors` kinds that name `path`."""
+    """Context manager that converts OS errors in the block to `tf.errors` classes that name `path`."""
 
-    # A class, not a generator: it stands around every small read of a checkpoint.
+    # This is a class rather than a generator for speed, since it surrounds every small read of a checkpoint.
     __slots__ = ("_path",)
 
     def __init__(self, path: str) -> None:
@@ -102,19 +102,19 @@ class mapped:
             return
         if isinstance(error, (OSError, NotImplementedError)):
             raise_for(error, self._path)
-        if isinstance(error, ValueError):  # a NUL byte in the name
+        if isinstance(error, ValueError):  # the name contains a NUL byte
             raise errors.InvalidArgumentError(None, None, f"{self._path!r}; {error}") from error
 
 
 class LocalFileSystem:
-    """The machine's own files."""
+    """The local files."""
 
     def open_read(self, path: str) -> BinaryIO:
         with mapped(path):
             return open(path, "rb")
 
     def open_write(self, path: str, append: bool, buffering: int = -1) -> BinaryIO:
-        """Opens for writing; `buffering` bytes are gathered before they go to the file, -1 for the usual number."""
+        """Opens for writing. `buffering` is the buffer size in bytes, or -1 for the default."""
         with mapped(path):
             return cast(BinaryIO, open(path, "ab" if append else "wb", buffering=buffering))
 
@@ -134,7 +134,7 @@ class LocalFileSystem:
             return os.listdir(path)
 
     def scan(self, path: str) -> list[tuple[str, bool]]:
-        """(name, is a directory) of every entry."""
+        """Returns (name, is a directory) for every entry."""
         with mapped(path), os.scandir(path) as entries:
             return [(entry.name, entry.is_dir()) for entry in entries]
 
@@ -162,7 +162,7 @@ class LocalFileSystem:
 
 
 class _Gathering(io.BufferedWriter):
-    """Gathers what is written. Files in memory stay open when they are closed, so this one knows by itself that it has been."""
+    """A write buffer that records that it was closed, because in-memory files of fsspec stay open after `close`."""
 
     _ended = False
 
@@ -179,7 +179,7 @@ class _Gathering(io.BufferedWriter):
 
 
 class FsspecFileSystem:
-    """Files of a scheme that fsspec knows."""
+    """Files of a scheme that fsspec supports."""
 
     def __init__(self, backend: Any) -> None:
         self._backend = backend
@@ -191,7 +191,7 @@ class FsspecFileSystem:
             return cast(BinaryIO, self._backend.open(path, "rb"))
 
     def open_write(self, path: str, append: bool, buffering: int = -1) -> BinaryIO:
-        """As of the local files. What a backend gathers on its own comes on top."""
+        """Like `LocalFileSystem.open_write`. The backend may add its own buffering."""
         with mapped(path):
             if self._backend.isdir(path):
                 raise IsADirectoryError
@@ -219,7 +219,7 @@ class FsspecFileSystem:
         return [name for name, _ in self.scan(path)]
 
     def scan(self, path: str) -> list[tuple[str, bool]]:
-        """(name, is a directory) of every entry."""
+        """Returns (name, is a directory) for every entry."""
         with mapped(path):
             # Object stores cache listings; a program that just wrote a file must see it.
             self._backend.invalidate_cache()
@@ -242,7 +242,7 @@ class FsspecFileSystem:
 
     def rmdir(self, path: str) -> None:
         with mapped(path), contextlib.suppress(FileNotFoundError):
-            # Object stores have no directories: one is gone with its last file.
+            # Object stores have no directories: a directory disappears with its last file.
             self._backend.rmdir(path)
 
     def rename(self, source: str, target: str) -> None:
@@ -250,7 +250,7 @@ class FsspecFileSystem:
             if not self._backend.exists(source):
                 raise FileNotFoundError
             directory = self._backend.isdir(source)
-            if self._backend.isdir(target):  # where `mv` would move the source into it
+            if self._backend.isdir(target):  # `mv` would move the source into it
                 if not directory:
                     raise IsADirectoryError
                 if self._backend.ls(target):
@@ -272,7 +272,7 @@ _ALIASES = {"ram": "memory"}  # TensorFlow's own in-memory scheme
 
 
 class Location(NamedTuple):
-    """A path taken apart: where it is, the path there, and the prefix that results carry."""
+    """A parsed path: its file system, the path within it, and the prefix to add to results."""
 
     system: FileSystem
     path: str
@@ -287,10 +287,10 @@ class Location(NamedTuple):
 
 
 def resolve(path: str) -> Location:
-    """Finds the file system of a path by its scheme; none and `file://` are the local one.
+    """Finds the file system of a path by its scheme. Without a scheme, or with `file://`, it is the local one.
 
     Raises:
-        UnimplementedError: nothing installed serves the scheme.
+        UnimplementedError: no installed backend supports the scheme.
     """
     match = _SCHEME.match(path)
     if match is None:
@@ -298,10 +298,10 @@ def resolve(path: str) -> Location:
     scheme, prefix = match.group(1), match.group(0)
     if scheme == "file":
         return Location(LOCAL, path[match.end() :], prefix)
-    import fsspec  # slow to import, and seldom needed
+    import fsspec  # slow to import and rarely needed
 
     try:
-        # Hosts, users and ports of a path are the backend's own; what is left is the path there.
+        # The backend handles hosts, users and ports; the rest is the path within the file system.
         backend, inner = fsspec.core.url_to_fs(f"{_ALIASES.get(scheme, scheme)}://{path[match.end() :]}")
     except (ValueError, ImportError, TypeError) as error:
         raise errors.UnimplementedError(
@@ -309,13 +309,13 @@ def resolve(path: str) -> Location:
         ) from error
     except OSError as error:
         raise_for(error, path)
-    inner, bare = str(inner), path.rstrip("/")  # backends drop slashes at the end
+    inner, bare = str(inner), path.rstrip("/")  # backends drop trailing slashes
     return Location(FsspecFileSystem(backend), inner, bare.removesuffix(inner) if bare.endswith(inner) else prefix)
 
 
 @contextlib.contextmanager
 def replacing(path: str) -> Iterator[BinaryIO]:
-    """A file for writing that takes its name when the block ends, and never does when the block raises."""
+    """Opens a file for writing that gets its name when the block ends, and is discarded if the block raises."""
     location = resolve(path)
     if location.prefix in ("", "file://"):
         with mapped(path), atomic.replacing(location.path) as sink:
@@ -335,7 +335,7 @@ def replacing(path: str) -> Iterator[BinaryIO]:
 
 
 def path_text(path: Any) -> str:
-    """A path as text: str, bytes or an os.PathLike."""
+    """Converts a path (str, bytes or os.PathLike) to text."""
     if isinstance(path, str):
         return path
     if hasattr(path, "__fspath__"):
@@ -353,7 +353,7 @@ def locate(path: Any) -> Location:
 
 
 def registered_schemes() -> list[str]:
-    """Every scheme that may be used; the empty one is the local disk."""
+    """Returns all available schemes; the empty one is the local disk."""
     import fsspec
 
     return ["", "file", *_ALIASES, *(name for name in fsspec.available_protocols() if name not in ("file", "local"))]

@@ -1,4 +1,4 @@
-"""The 128-bit fingerprint of a string: CityHash128 (Pike and Alakuijala, 2011), which FarmHash kept as its fingerprint."""
+"""The 128-bit fingerprint of a string: CityHash128 (Pike and Alakuijala, 2011), which FarmHash also uses."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _hash16(u: int, v: int, multiplier: int = _MULTIPLIER) -> int:
 
 
 def _short(data: bytes) -> int:
-    """The hash of up to 16 bytes."""
+    """Hashes up to 16 bytes."""
     size = len(data)
     if size >= 8:
         multiplier = (_K2 + size * 2) & _MASK
@@ -46,7 +46,7 @@ def _short(data: bytes) -> int:
 
 
 def _murmur(data: bytes, a: int, b: int) -> tuple[int, int]:
-    """The hash of fewer than 128 bytes, from a seed of two words."""
+    """Hashes fewer than 128 bytes, with a seed of two words."""
     size = len(data)
     if size <= 16:
         a = (_shift_mix((a * _K1) & _MASK) * _K1) & _MASK
@@ -104,7 +104,7 @@ def _seeded(data: bytes, low: int, high: int) -> tuple[int, int]:
     z = (z * _K0 + _rotate(w0, 27)) & _MASK
     w0 = (w0 * 9) & _MASK
     v0 = (v0 * _K0) & _MASK
-    # What is left is mixed in from the end, in pieces of 32 bytes that may overlap what is done.
+    # The remaining bytes are mixed in from the end, in pieces of 32 bytes that may overlap bytes already processed.
     tail = 0
     while tail < left:
         tail += 32
@@ -122,7 +122,7 @@ def _seeded(data: bytes, low: int, high: int) -> tuple[int, int]:
 
 
 def fingerprint128(data: bytes) -> tuple[int, int]:
-    """The low and the high word of the fingerprint, unsigned."""
+    """Returns the low and the high word of the fingerprint, unsigned."""
     if len(data) >= 16:
         return _seeded(data[16:], _word(data, 0), (_word(data, 8) + _K0) & _MASK)
     return _seeded(data, _K0, _K1)

@@ -1,6 +1,6 @@
-"""Record framing and CRC-32C: the extension's functions, or the same in Python where it is not built.
+"""Record framing and CRC-32C, by the C extension or by Python code where it is not built.
 
-The format is told in native/records.c.
+native/records.c documents the format.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from stoker._src.base.extensions import extension
 HEADER_SIZE = 12
 FOOTER_SIZE = 4
 
-# How `split` left off.
+# The status that `split` returns.
 NEED_MORE, BAD_LENGTH, BAD_DATA = range(3)
 
 _LENGTH = struct.Struct("<Q")
@@ -27,12 +27,12 @@ def _crc32c_python(data: Any, crc: int = 0) -> int:
 
 
 def mask(crc: int) -> int:
-    """The form in which a CRC is stored: rotated right by 15 bits, plus a constant."""
+    """Returns the stored form of a CRC: rotated right by 15 bits, plus a constant."""
     return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFF_FFFF
 
 
 def frame_python(record: Any) -> bytes:
-    """Twin of the extension's `frame`."""
+    """Python implementation of the extension's `frame`."""
     data = bytes(memoryview(record))
     length = _LENGTH.pack(len(data))
     length_checksum = _CHECKSUM.pack(mask(_crc32c_python(length)))
@@ -40,7 +40,7 @@ def frame_python(record: Any) -> bytes:
 
 
 def split_python(buffer: Any, start: int) -> tuple[list[bytes], int, int]:
-    """Twin of the extension's `split`."""
+    """Python implementation of the extension's `split`."""
     if not 0 <= start <= len(buffer):
         raise ValueError("start lies outside the buffer")
     view = memoryview(buffer)

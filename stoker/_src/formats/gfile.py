@@ -1,7 +1,7 @@
-"""TensorFlow's file functions, `tf.io.gfile` and `tf.gfile`, over local files and fsspec.
+"""TensorFlow's file functions, `tf.io.gfile` and `tf.gfile`, for local files and fsspec.
 
-Paths may be str, bytes or path-like. Errors are `tf.errors` kinds. Names of 2.x are lower case (`copy`, `glob`), those
-of 1.x are at the end (`Copy`, `Glob`).
+Paths may be str, bytes or path-like. Errors are `tf.errors` classes. The 2.x names are lower case (`copy`, `glob`); the
+1.x names are at the end of the module (`Copy`, `Glob`).
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ _MODES = frozenset(("r", "w", "a", "r+", "w+", "a+"))
 
 
 class GFile:
-    """A file that is opened when it is first read or written.
+    """A file that is opened on the first read or write.
 
     Text modes decode UTF-8; a "b" anywhere in the mode makes it binary. Sizes and positions are in bytes in both.
-    As in TensorFlow reading and writing have positions of their own: a file open for both ("w+", "a+") is read from
-    its start, sees what was flushed, and "r+" too begins the file anew when it is written. After `close` the file may
+    As in TensorFlow, reading and writing have separate positions. A file open for both ("w+", "a+") is read from
+    its start and sees flushed data. A write in "r+" mode also truncates the file. After `close`, the file may
     be used again, from the start. `readline` drops carriage returns.
 
     Args:
@@ -34,7 +34,7 @@ class GFile:
         mode: r, w, a, r+, w+ or a+, with or without b.
 
     Raises:
-        InvalidArgumentError: another mode.
+        InvalidArgumentError: the mode is invalid.
     """
 
     def __init__(self, name: Any, mode: str = "r") -> None:
@@ -54,7 +54,7 @@ class GFile:
 
     @property
     def name(self) -> Any:
-        """The path as it was given."""
+        """The path as passed by the caller."""
         return self._name
 
     @property
@@ -86,14 +86,14 @@ class GFile:
         return mapped(path_text(self._name))
 
     def size(self) -> int:
-        """The file's length on disk, which may lack what was not flushed."""
+        """Returns the file's length on disk, which may not include unflushed data."""
         return stat(self._name).length
 
     def read(self, n: int = -1) -> Any:
-        """The next `n` bytes (all that are left by default), as str in text modes.
+        """Returns the next `n` bytes (by default all remaining ones), as str in text modes.
 
         Raises:
-            UnicodeDecodeError: in a text mode, the bytes are not UTF-8 or `n` cuts a character in two.
+            UnicodeDecodeError: in a text mode, the bytes are not UTF-8 or `n` splits a character.
         """
         source = self._reader()
         if n < -1:
@@ -103,14 +103,14 @@ class GFile:
         return self._decoded(data)
 
     def readline(self) -> Any:
-        """The next line with its newline; empty at the end."""
+        """Returns the next line with its newline, or an empty string at the end."""
         source = self._reader()
         with self._mapped():
             line = source.readline()
         return self._decoded(line.replace(b"\r", b"") if b"\r" in line else line)
 
     def readlines(self) -> list[Any]:
-        """The lines that are left."""
+        """Returns the remaining lines."""
         return list(self)
 
     def __iter__(self) -> Iterator[Any]:
@@ -128,13 +128,13 @@ class GFile:
         """Moves the read position.
 
         Args:
-            offset: bytes from where `whence` says.
-            whence: 0 the start, 1 the position, 2 the end of the file.
-            position: an older name of `offset`.
+            offset: the offset in bytes, relative to `whence`.
+            whence: 0 for the start, 1 for the current position, 2 for the end of the file.
+            position: a deprecated name of `offset`.
 
         Raises:
-            OutOfRangeError: past the end; the position is then the end.
-            InvalidArgumentError: before the start, or an unknown `whence`.
+            OutOfRangeError: the position is past the end. The read position is then the end.
+            InvalidArgumentError: the position is before the start, or `whence` is unknown.
             PermissionDeniedError: the file is not open for reading.
         """
         source = self._reader()
@@ -162,7 +162,7 @@ class GFile:
         return True
 
     def tell(self) -> int:
-        """The read position, or the write position of a file that is only written."""
+        """Returns the read position, or the write position of a write-only file."""
         handle = self._reader() if self._readable else self._writer()
         with self._mapped():
             return handle.tell()
@@ -180,13 +180,13 @@ class GFile:
             sink.write(data)
 
     def flush(self) -> None:
-        """Hands what was written to the operating system."""
+        """Passes buffered data to the operating system."""
         if self._sink is not None:
             with self._mapped():
                 self._sink.flush()
 
     def close(self) -> None:
-        """Flushes and lets go of the file."""
+        """Flushes and closes the file."""
         source, sink = self._source, self._sink
         self._source = self._sink = None
         with self._mapped():
@@ -202,7 +202,7 @@ class GFile:
         self.close()
 
     def __del__(self) -> None:
-        # A file that is dropped without close is written out all the same, as in TensorFlow.
+        # A file that is garbage-collected without close is still written, as in TensorFlow.
         with contextlib.suppress(Exception):
             self.close()
 
@@ -211,32 +211,32 @@ FastGFile = Open = GFile
 
 
 def exists(path: Any) -> bool:
-    """Whether there is a file or directory at `path`. A symbolic link to nothing does not count."""
+    """Returns whether there is a file or directory at `path`. A broken symbolic link does not count."""
     location = locate(path)
     return location.system.exists(location.path)
 
 
 def isdir(path: Any) -> bool:
-    """Whether `path` is a directory."""
+    """Returns whether `path` is a directory."""
     location = locate(path)
     return location.system.isdir(location.path)
 
 
 def stat(path: Any) -> FileStatistics:
-    """Length, time of change and kind of the file at `path`.
+    """Returns length, modification time and kind of the file at `path`.
 
     Raises:
-        NotFoundError: there is none.
+        NotFoundError: the file does not exist.
     """
     location = locate(path)
     return location.system.stat(location.path)
 
 
 def listdir(path: Any) -> list[str]:
-    """The names in a directory, in no particular order; "." and ".." are not among them.
+    """Returns the names in a directory, in arbitrary order, without "." and "..".
 
     Raises:
-        NotFoundError: there is no such directory.
+        NotFoundError: the directory does not exist.
     """
     location = locate(path)
     if not location.system.isdir(location.path):
@@ -245,7 +245,7 @@ def listdir(path: Any) -> list[str]:
 
 
 def mkdir(path: Any) -> None:
-    """Makes one directory. One that exists is left as it is, as TensorFlow does.
+    """Creates a directory. As in TensorFlow, an existing one is left unchanged.
 
     Raises:
         NotFoundError: the parent does not exist.
@@ -259,7 +259,7 @@ def mkdir(path: Any) -> None:
 
 
 def makedirs(path: Any) -> None:
-    """Makes a directory and the parents it lacks; nothing when it exists.
+    """Creates a directory and its missing parents. Does nothing if it exists.
 
     Raises:
         FailedPreconditionError: the path, or one of its parents, is a file.
@@ -273,7 +273,7 @@ def makedirs(path: Any) -> None:
     if current and current != "/" and not location.system.isdir(current):
         raise errors.FailedPreconditionError(None, None, f"{location.at(current).full} is not a directory")
     for directory in reversed(missing):
-        # Another process may have made it in the meantime.
+        # Another process may have created it in the meantime.
         with contextlib.suppress(errors.AlreadyExistsError):
             location.system.mkdir(directory)
 
@@ -282,7 +282,7 @@ def remove(path: Any) -> None:
     """Removes a file.
 
     Raises:
-        NotFoundError: there is none.
+        NotFoundError: the file does not exist.
         FailedPreconditionError: it is a directory.
     """
     location = locate(path)
@@ -290,7 +290,7 @@ def remove(path: Any) -> None:
 
 
 def rmtree(path: Any) -> None:
-    """Removes a directory with everything in it, or a file. Links inside are removed, not followed.
+    """Removes a directory and its contents, or a file. Links inside are removed, not followed.
 
     Raises:
         NotFoundError: there is nothing at `path`.
@@ -335,7 +335,7 @@ def rename(src: Any, dst: Any, overwrite: bool = False) -> None:
 
 
 def copy(src: Any, dst: Any, overwrite: bool = False) -> None:
-    """Copies a file's content, also between file systems. A file copied onto itself is left alone.
+    """Copies a file's content, also between file systems. Copying a file onto itself does nothing.
 
     Raises:
         AlreadyExistsError: `dst` exists and `overwrite` is False.
@@ -370,16 +370,16 @@ _WILDCARD = re.compile(r"[*?\[\\]")
 
 
 def _matches(location: Location, pattern: str) -> list[str]:
-    """Paths under the pattern; the wildcards of one component do not cross a slash, and match leading dots."""
+    """Returns the paths that match the pattern. Wildcards do not match slashes, but match leading dots."""
     if not _WILDCARD.search(pattern):
         system = location.system
         return [pattern] if system.exists(pattern) or system.is_link(pattern) else []
     head, name = posixpath.split(pattern.rstrip("/"))
-    # TensorFlow gives "./name" for a local pattern without a directory.
+    # TensorFlow returns "./name" for a local pattern without a directory.
     top = "" if location.prefix else "."
     parents = _matches(location, head) if _WILDCARD.search(head) else [head or top]
     found = []
-    # Python has no escapes: a class of one character stands for them.
+    # Python's patterns have no escapes, so an escaped character becomes a character class.
     spelled = re.sub(r"\\(.)", lambda found: f"[{found[1]}]" if found[1] in "*?[" else found[1], name)
     accept = re.compile(fnmatch.translate(spelled.replace("[^", "[!"))).match
     for parent in parents:
@@ -389,10 +389,10 @@ def _matches(location: Location, pattern: str) -> list[str]:
 
 
 def glob(pattern: Any) -> list[str]:
-    """The files and directories that match a pattern, or any of a list of patterns, sorted within each pattern.
+    """Returns the files and directories that match a pattern or any of a list of patterns, sorted within each pattern.
 
-    `*`, `?` and `[...]` match within one component of the path, also names that begin with a dot; `**` is `*`. A backslash
-    takes their meaning from them.
+    `*`, `?` and `[...]` match within one path component, including names that start with a dot; `**` means `*`. A backslash
+    escapes them.
     """
     if isinstance(pattern, (str, bytes)) or hasattr(pattern, "__fspath__"):
         pattern = [pattern]
@@ -407,12 +407,12 @@ def glob(pattern: Any) -> list[str]:
 def walk(
     top: Any, topdown: bool = True, onerror: Callable[[errors.OpError], Any] | None = None
 ) -> Iterator[tuple[str, list[str], list[str]]]:
-    """(directory, names of its directories, names of its files) of the tree under `top`; links are followed.
+    """Yields (directory, names of its directories, names of its files) for the tree under `top`. Links are followed.
 
     Args:
-        top: where to start; nothing comes of one that is no directory.
-        topdown: parents before their children, or after them.
-        onerror: called with the error of a directory that cannot be listed, which is then left out.
+        top: the start directory. If it is not a directory, nothing is yielded.
+        topdown: whether parents come before their children.
+        onerror: called with the error when a directory cannot be listed. The directory is then skipped.
     """
     location = locate(top)
     try:
@@ -434,12 +434,12 @@ def walk(
 
 
 def join(path: Any, *paths: Any) -> Any:
-    """Joins parts with slashes; a part that begins with one drops what is before it. str in, str out; bytes too."""
+    """Joins parts with slashes. A part that starts with a slash discards the parts before it. Works on str and on bytes."""
     return posixpath.join(os.fspath(path), *(os.fspath(each) for each in paths))
 
 
 def get_registered_schemes() -> list[str]:
-    """The schemes paths may have; "" is the local disk."""
+    """Returns the supported schemes; "" is the local disk."""
     return registered_schemes()
 
 
@@ -499,5 +499,5 @@ def Stat(filename: Any) -> FileStatistics:
 
 
 def Walk(top: Any, in_order: bool = True) -> Iterator[tuple[str, list[str], list[str]]]:
-    """1.x name of `walk`; `in_order` is `topdown`."""
+    """1.x name of `walk`; `in_order` means `topdown`."""
     return walk(top, in_order)

@@ -1,13 +1,13 @@
-"""The hash functions whose values TensorFlow programs keep: in bucket numbers and vocabularies.
+"""Hash functions whose values TensorFlow programs depend on, in bucket numbers and vocabularies.
 
 - `fingerprint64`: FarmHash's platform-independent 64-bit fingerprint (Pike and Alakuijala, the farmhash "na" variant,
   descended from CityHash): `tf.strings.to_hash_bucket_fast`, `tf.fingerprint`, hashed feature columns.
-- `fingerprint_cat64`: two fingerprints into one, as crossed features chain them.
+- `fingerprint_cat64`: combines two fingerprints, as crossed features do in a chain.
 - `siphash64`: SipHash-2-4 (Aumasson and Bernstein, 2012): `tf.strings.to_hash_bucket_strong`.
 - `hash64`: MurmurHash64A (Appleby) under a fixed seed: the old `tf.strings.to_hash_bucket`.
 
-The `*_many` functions hash a sequence of bytes into a uint64 array, compiled where `native/hashing.c` was built; the
-scalar functions are its Python twin.
+The `*_many` functions hash a sequence of bytes into a uint64 array. They use `native/hashing.c` where it is built; the
+scalar functions are the Python implementation.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _K2 = 0x9AE16A3B2F90404F
 _47 = np.uint64(47)
 _CAT_MULTIPLIER = np.uint64(0xC6A4A7935BD1E995)
 
-# What SparseCross and `crossed_column` use where no hash_key is given.
+# The default hash key of SparseCross and `crossed_column`.
 CROSS_HASH_KEY = 0xDECAFCAFFE
 
 
 def fingerprint64(data: bytes) -> int:
-    """FarmHash's 64-bit fingerprint of `data`."""
+    """Returns FarmHash's 64-bit fingerprint of `data`."""
     size = len(data)
     if size <= 16:
         return _fingerprint_short(data, size)
@@ -43,7 +43,7 @@ def fingerprint64(data: bytes) -> int:
 
 
 def fingerprint_cat64(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """One fingerprint from two (uint64 arrays that broadcast), order mattering: a step of MurmurHash64A."""
+    """Combines two fingerprints (uint64 arrays that broadcast) into one; the order matters. This is a step of MurmurHash64A."""
     with np.errstate(over="ignore"):  # arithmetic modulo 2**64
         step = second * _CAT_MULTIPLIER
         result = first ^ _CAT_MULTIPLIER ^ (step ^ (step >> _47)) * _CAT_MULTIPLIER
@@ -53,16 +53,16 @@ def fingerprint_cat64(first: np.ndarray, second: np.ndarray) -> np.ndarray:
 
 
 def cross_buckets(parts: Sequence[np.ndarray], num_buckets: int, hash_key: int = CROSS_HASH_KEY) -> np.ndarray:
-    """The bucket of each crossed feature, as SparseCross with hashed output and `crossed_column` number them.
+    """Returns the bucket of each crossed feature, with the numbering of `crossed_column` and of SparseCross with hashed output.
 
     Args:
-        parts: for each crossed column in order, uint64: the fingerprints of strings, integers as they are (two's
-            complement). They broadcast; element i of each is crossed.
-        num_buckets: zero for the whole range of int64, as the op allows.
-        hash_key: where the chain of `fingerprint_cat64` starts.
+        parts: one uint64 array for each crossed column, in order: the fingerprints of strings, or integers unchanged (two's
+            complement). They broadcast, and corresponding elements are crossed.
+        num_buckets: the number of buckets. Zero means the whole range of int64, as in the op.
+        hash_key: the start value of the chain of `fingerprint_cat64`.
 
     Raises:
-        ValueError: if `num_buckets` is negative.
+        ValueError: `num_buckets` is negative.
     """
     if num_buckets < 0:
         raise ValueError(f"num_buckets must not be negative, got {num_buckets}")
@@ -73,7 +73,7 @@ def cross_buckets(parts: Sequence[np.ndarray], num_buckets: int, hash_key: int =
 
 
 def hash64(data: bytes) -> int:
-    """MurmurHash64A of `data` under TensorFlow's seed."""
+    """Returns the MurmurHash64A of `data` with TensorFlow's seed."""
     m = 0xC6A4A7935BD1E995
     size = len(data)
     h = 0xDECAFCAFFE ^ ((size * m) & _MASK)
@@ -88,7 +88,7 @@ def hash64(data: bytes) -> int:
 
 
 def siphash64(data: bytes, key: Sequence[int]) -> int:
-    """SipHash-2-4 of `data` under a key of two 64-bit numbers."""
+    """Returns the SipHash-2-4 of `data` with a key of two 64-bit numbers."""
     k0, k1 = _key_words(key)
     v = (k0 ^ 0x736F6D6570736575, k1 ^ 0x646F72616E646F6D, k0 ^ 0x6C7967656E657261, k1 ^ 0x7465646279746573)
     size = len(data)
@@ -104,18 +104,18 @@ def siphash64(data: bytes, key: Sequence[int]) -> int:
 
 
 def fingerprint64_many(strings: Sequence[bytes]) -> np.ndarray:
-    """`fingerprint64` of each string, as uint64."""
+    """Returns `fingerprint64` of each string, as uint64."""
     return _many(strings, fingerprint64, "fingerprints")
 
 
 def fingerprint_rows(values: np.ndarray) -> np.ndarray:
-    """`tf.fingerprint`: one fingerprint for each row (first dimension), as uint8 of shape [rows, 8], low byte first.
+    """`tf.fingerprint`: returns a fingerprint for each row (first dimension), as uint8 of shape [rows, 8], low byte first.
 
-    A row of numbers is hashed as its bytes. A row that is one string is hashed as it is; a row of several strings
-    (an object array of rank two or more) as the fingerprints of its strings one after the other.
+    A row of numbers is hashed as its bytes. A row that is a single string is hashed directly. A row of several strings
+    (an object array of rank two or more) is hashed as the concatenated fingerprints of its strings.
 
     Raises:
-        ValueError: if `values` has no dimension.
+        ValueError: `values` is a scalar.
     """
     if values.ndim == 0:
         raise ValueError("Data must be at least a vector, got a scalar")
@@ -133,21 +133,21 @@ def _row_bytes(values: np.ndarray) -> list[bytes]:
 
 
 def hash64_many(strings: Sequence[bytes]) -> np.ndarray:
-    """`hash64` of each string, as uint64."""
+    """Returns `hash64` of each string, as uint64."""
     return _many(strings, hash64, "hashes")
 
 
 def siphash64_many(strings: Sequence[bytes], key: Sequence[int]) -> np.ndarray:
-    """`siphash64` of each string, as uint64."""
+    """Returns `siphash64` of each string, as uint64."""
     words = _key_words(key)
     return _many(strings, lambda data: siphash64(data, words), "siphashes", *words)
 
 
 def buckets(hashes: np.ndarray, num_buckets: int) -> np.ndarray:
-    """Unsigned hash modulo the number of buckets, as int64: what every to_hash_bucket op returns.
+    """Returns the unsigned hash modulo the number of buckets, as int64, as all to_hash_bucket ops do.
 
     Raises:
-        ValueError: if `num_buckets` is not positive.
+        ValueError: `num_buckets` is not positive.
     """
     if num_buckets < 1:
         raise ValueError(f"num_buckets must be at least 1, got {num_buckets}")
@@ -176,7 +176,7 @@ def _word(data: bytes, at: int) -> int:
 
 
 def _rotate(word: int, by: int) -> int:
-    """To the right, within 64 bits; `word` may carry bits above them."""
+    """Rotates a 64-bit word to the right; `word` may have bits above the 64th."""
     word &= _MASK
     return (word >> by) | ((word << (64 - by)) & _MASK)
 
@@ -234,7 +234,7 @@ def _fingerprint_middle(data: bytes, size: int) -> int:
 
 
 def _absorb(data: bytes, at: int, a: int, b: int) -> tuple[int, int]:
-    """Take 32 bytes into a pair of accumulators."""
+    """Mixes 32 bytes into a pair of accumulators."""
     w, x, y, z = (_word(data, at + step) for step in (0, 8, 16, 24))
     a += w
     b = _rotate(b + a + z, 21)
@@ -266,7 +266,7 @@ def _fingerprint_long(data: bytes, size: int) -> int:
 def _absorb64(
     data: bytes, at: int, x: int, y: int, z: int, v: tuple[int, int], w: tuple[int, int], multiplier: int, weight: int
 ) -> tuple[int, int, int, tuple[int, int], tuple[int, int]]:
-    """Take 64 bytes into the whole state; the last time with a multiplier of its own and a weight of nine."""
+    """Mixes 64 bytes into the whole state. The last call uses a different multiplier and a weight of nine."""
     x = _rotate(x + y + v[0] + _word(data, at + 8), 37) * multiplier
     y = _rotate(y + v[1] + _word(data, at + 48), 42) * multiplier
     x = (x & _MASK) ^ ((w[1] * weight) & _MASK)

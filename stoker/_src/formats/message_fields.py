@@ -1,8 +1,8 @@
-"""Chosen fields of a serialized message, straight from and to the wire: the core of TensorFlow's DecodeProtoV2 and EncodeProto.
+"""Reads and writes selected fields of a serialized message: the core of TensorFlow's DecodeProtoV2 and EncodeProto.
 
-Unlike a parse of the whole message reading leaves submessages as the bytes they came in, does not merge those of a field
-that comes twice, does not look into fields that nobody asked for, and takes text that is not UTF-8. Writing puts down what it is given: a
-default of proto3, several values of a field that may have one, submessages that are none.
+Unlike a full parse, reading returns submessages as bytes, does not merge submessages of a field
+that occurs twice, skips fields that are not requested, and accepts text that is not UTF-8. Writing does not validate its input: it accepts
+proto3 defaults, several values of a singular field, and bytes that are not a valid submessage.
 
     message := field*
     field   := tag payload        tag = varint (field number << 3 | wire type)
@@ -22,7 +22,7 @@ from stoker._src.base.errors import DataLossError
 VARINT, FIXED64, CHUNK, START_GROUP, END_GROUP, FIXED32 = range(6)
 UNSET: Any = object()
 """The value of a field that may have one and came packed: TensorFlow counts it, and leaves the default."""
-_MAX_DEPTH = 100  # of groups inside of groups, as in protobuf
+_MAX_DEPTH = 100  # maximum nesting of groups, as in protobuf
 
 
 def _lost(message: str) -> DataLossError:
@@ -53,7 +53,7 @@ def _zigzag(bits: int) -> Callable[[int], int]:
 
 
 class _Codec(NamedTuple):
-    """How values of a type stand on the wire: a struct format of fixed size, or what to make of a varint."""
+    """The wire encoding of a type: a struct format of fixed size, or a conversion from a varint."""
 
     wire: int
     form: str = ""
@@ -87,14 +87,14 @@ def repeated(field: Any) -> bool:
 
 
 def read_fields(data: bytes, fields: Sequence[Any]) -> list[list[Any]]:
-    """The values of some fields of a message, in the order of the wire; of one that is not repeated, the last.
+    """Returns the values of the given fields of a message, in wire order. A field that is not repeated has its last value.
 
     Args:
         data: the message.
-        fields: descriptors. Of a field that comes twice among them the first has the values.
+        fields: descriptors. If a field is listed twice, only the first of its results has the values.
 
     Returns:
-        For each field a list of numbers, or of bytes (a group with its tags), or UNSET.
+        For each field, a list of numbers or of bytes (a group includes its tags), or UNSET.
 
     Raises:
         DataLossError: the message is damaged.
@@ -119,7 +119,7 @@ def read_fields(data: bytes, fields: Sequence[Any]) -> list[list[Any]]:
 
 
 def _take(values: list[Any], field: Any, wire: int, data: bytes, start: int, at: int, end: int) -> None:
-    """Adds what stands between `at` (`start` with the tag) and `end` to a field's values, if it is of its type."""
+    """Adds the bytes from `at` (from `start` with the tag) to `end` to a field's values, if the wire type matches."""
     codec = _CODECS[field.type]
     if wire == codec.wire:
         if wire == CHUNK:
@@ -162,7 +162,7 @@ def _packed(codec: _Codec, data: bytes) -> list[Any]:
 
 
 def _skipped(data: bytes, at: int, number: int, wire: int, depth: int = 0) -> int:
-    """Where the payload at `at` ends."""
+    """Returns the end of the payload at `at`."""
     if wire == VARINT:
         return _varint(data, at)[1]
     if wire == START_GROUP:
@@ -202,12 +202,12 @@ def _varint_bytes(value: int) -> bytes:
 
 
 def _number_bytes(field: Any, value: Any) -> bytes:
-    """A number as the field's type has it; what that has no room for wraps, as a C cast does."""
+    """Encodes a number in the field's type. Out-of-range values wrap, as in a C cast."""
     codec = _CODECS[field.type]
     if codec.form == "<d":
         return struct.pack("<d", value)
     if codec.form == "<f":
-        with np.errstate(over="ignore"):  # to infinity
+        with np.errstate(over="ignore"):  # overflows to infinity
             return np.float32(value).tobytes()
     if codec.form:
         size = struct.calcsize(codec.form)
@@ -220,7 +220,7 @@ def _number_bytes(field: Any, value: Any) -> bytes:
 
 
 def write_field(field: Any, values: Sequence[Any]) -> bytes:
-    """The values of a field, numbers or bytes, as they stand in a message."""
+    """Encodes the values of a field (numbers or bytes) as part of a message."""
     wire = _CODECS[field.type].wire
     if not values:
         return b""

@@ -1,4 +1,4 @@
-"""Protocol messages in files of their own."""
+"""Files that contain a single protocol message."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from stoker._src.formats.filesystems import replacing
 
 
 def write_message(path: str, proto: Any, *, as_text: bool) -> None:
-    """Writes a message as text or in bytes; the file appears whole or not at all."""
+    """Writes a message in text or binary form. The file appears complete or not at all."""
     data = text_format.MessageToString(proto).encode() if as_text else proto.SerializeToString(deterministic=True)
     with replacing(path) as file:
         file.write(data)

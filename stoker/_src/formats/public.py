@@ -1,4 +1,4 @@
-"""Public names of messages, files, records and nested structures: what needs no graph."""
+"""Public names of messages, files, records and nested structures, which do not need a graph."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from stoker._src.base import nest
 from stoker._src.base.export import export, export_constant
 from stoker._src.formats import gfile, protos, tfrecord
 
-# Messages. Their module states no names of its own: protobuf builds the classes.
+# Messages are exported here because protobuf builds their classes, so they cannot be decorated.
 for _name in (
     "BytesList ClusterDef Example Feature FeatureList FeatureLists Features FloatList Int64List JobDef SequenceExample "
     "ServerDef"
@@ -41,7 +41,7 @@ for _name in (
 
 @export(v1="gfile.FastGFile")
 class FastGFile(gfile.GFile):
-    """The 1.x name for a file without its own locks; the same as GFile."""
+    """The 1.x name of a file without locking; the same as GFile."""
 
     def __init__(self, name: Any, mode: str = "r") -> None:
         super().__init__(name, mode)

@@ -5,9 +5,9 @@
     entries = (shared, unshared, value length as varints, unshared key bytes, value)*, restarts as uint32, their count
     footer  = metaindex handle, index handle (offset and size as varints), zeros up to 40 bytes, magic
 
-Keys are sorted. An entry repeats `shared` bytes of the key before it, except every 16th (a restart), whose offset is
-listed at the block's end. The index block maps a key at or after each block's last one to the block's handle. The
-layout is that of LevelDB's tables; tables written here are byte for byte those TensorFlow writes.
+Keys are sorted. An entry shares `shared` bytes with the previous key, except every 16th (a restart), whose offset is
+listed at the end of the block. The index block maps a key at or after each block's last one to the block's handle. The
+layout is that of LevelDB's tables. The tables written here are byte for byte identical to TensorFlow's.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from stoker._src.base.extensions import extension
 from stoker._src.formats.framing import crc32c, mask
 
 _native = extension("stoker._src.formats._native")
-if not hasattr(_native, "write_table"):  # built from older sources
+if not hasattr(_native, "write_table"):  # the extension was built from older sources
     _native = None
 
 MAGIC = struct.pack("<Q", 0xDB4775248B80FB57)
@@ -35,7 +35,7 @@ _MAX_BLOCK = 1 << 30
 
 
 def encode_varint(value: int) -> bytes:
-    """Seven bits a byte, low ones first; the high bit says that more follow."""
+    """Encodes seven bits per byte, low bits first; the high bit marks that more bytes follow."""
     out = bytearray()
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)
@@ -45,10 +45,10 @@ def encode_varint(value: int) -> bytes:
 
 
 def decode_varint(data: bytes, at: int) -> tuple[int, int]:
-    """(value, where it ends).
+    """Returns (value, end position).
 
     Raises:
-        DataLossError: the data ends inside, or the value has more than 64 bits.
+        DataLossError: the data is truncated, or the value has more than 64 bits.
     """
     value = shift = 0
     while at < len(data) and shift < 64:
@@ -65,7 +65,7 @@ def decode_varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def _entries(block: bytes) -> Iterable[tuple[bytes, bytes]]:
-    """(key, value) of a block, in its order.
+    """Returns the (key, value) pairs of a block, in order.
 
     Raises:
         DataLossError: the block is damaged.
@@ -74,7 +74,7 @@ def _entries(block: bytes) -> Iterable[tuple[bytes, bytes]]:
         found = _native.block_entries(block)
         if found is not None:
             return found
-    return _entries_python(block)  # which tells what is damaged
+    return _entries_python(block)  # raises an error that describes the damage
 
 
 def _entries_python(block: bytes) -> Iterator[tuple[bytes, bytes]]:
@@ -98,10 +98,10 @@ def _entries_python(block: bytes) -> Iterator[tuple[bytes, bytes]]:
 
 
 def unsnappy(data: bytes) -> bytes:
-    """Undoes Snappy's block format, which old V1 checkpoints use.
+    """Decompresses Snappy's block format, which old V1 checkpoints use.
 
     Raises:
-        DataLossError: the data is damaged or would pass 1 GiB.
+        DataLossError: the data is damaged or its decompressed size would exceed 1 GiB.
     """
     damaged = DataLossError(None, None, "corrupted table: damaged snappy block")
     size, at = decode_varint(data, 0)
@@ -122,7 +122,7 @@ def unsnappy(data: bytes) -> bytes:
                 raise damaged
             out += data[at : at + length]
             at += length
-        else:  # a copy from what is already out
+        else:  # a copy of earlier output
             width = (0, 1, 2, 4)[tag & 3]
             if width > len(data) - at:
                 raise damaged
@@ -146,14 +146,14 @@ def unsnappy(data: bytes) -> bytes:
 
 
 class Table:
-    """A table open for reading. Blocks are read when they are needed and checked against their checksums.
+    """A table open for reading. Blocks are read on demand and verified against their checksums.
 
     Args:
-        source: the file, open for reading in binary mode, seekable. It stays the caller's to close.
-        name: what errors call the file.
+        source: the file, open for reading in binary mode, seekable. The caller closes it.
+        name: the file's name in errors.
 
     Raises:
-        DataLossError: the file is no table, or is damaged.
+        DataLossError: the file is damaged or is not a table.
     """
 
     def __init__(self, source: BinaryIO, name: str) -> None:
@@ -195,12 +195,12 @@ class Table:
         raise DataLossError(None, None, f"{self._name}: bad block type {data[size]} at {offset}")
 
     def items(self) -> Iterator[tuple[bytes, bytes]]:
-        """Every (key, value), in the order of the keys."""
+        """Yields all (key, value) pairs, in key order."""
         for handle in self._handles:
             yield from _entries(self._block(*handle))
 
     def get(self, key: bytes) -> bytes | None:
-        """The value of a key, or None."""
+        """Returns the value of a key, or None."""
         number = bisect.bisect_left(self._last_keys, key)
         if number == len(self._handles):
             return None
@@ -250,7 +250,7 @@ class _BlockBuilder:
 
 
 def _separator(before: bytes, after: bytes) -> bytes:
-    """A short key at or after `before` and before `after`."""
+    """Returns a short key at or after `before` and before `after`."""
     at = 0
     while at < min(len(before), len(after)) and before[at] == after[at]:
         at += 1
@@ -260,7 +260,7 @@ def _separator(before: bytes, after: bytes) -> bytes:
 
 
 def _successor(key: bytes) -> bytes:
-    """A short key at or after `key`."""
+    """Returns a short key at or after `key`."""
     for at, byte in enumerate(key):
         if byte != 0xFF:
             return key[:at] + bytes([byte + 1])
@@ -268,14 +268,14 @@ def _successor(key: bytes) -> bytes:
 
 
 class TableWriter:
-    """Writes a table to a file; keys must come in strictly rising order, and `finish` must be called."""
+    """Writes a table to a file. Keys must be strictly increasing, and `finish` must be called."""
 
     def __init__(self, sink: BinaryIO) -> None:
         self._sink = sink
         self._offset = 0
         self._block = _BlockBuilder(_RESTART_INTERVAL)
         self._index = _BlockBuilder(1)
-        self._pending: tuple[bytes, bytes] | None = None  # last key and handle of a block not yet in the index
+        self._pending: tuple[bytes, bytes] | None = None  # last key and handle of a block that is not in the index yet
         self._last_key: bytes | None = None
 
     def add(self, key: bytes, value: bytes) -> None:
@@ -313,7 +313,7 @@ class TableWriter:
 
 
 def write_table(keys: list[bytes], values: list[bytes]) -> bytes:
-    """A whole table of keys in strictly rising order."""
+    """Returns a whole table. The keys must be strictly increasing."""
     if _native is not None:
         table = _native.write_table(keys, values, _BLOCK_SIZE, _RESTART_INTERVAL, MAGIC)
         if table is not None:
@@ -322,7 +322,7 @@ def write_table(keys: list[bytes], values: list[bytes]) -> bytes:
 
 
 def write_table_python(keys: list[bytes], values: list[bytes]) -> bytes:
-    """Twin of the extension's `write_table`; raises where keys do not rise."""
+    """Python implementation of the extension's `write_table`; raises if the keys are not increasing."""
     sink = io.BytesIO()
     writer = TableWriter(sink)
     for key, value in zip(keys, values):

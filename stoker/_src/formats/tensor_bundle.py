@@ -1,8 +1,8 @@
-"""Checkpoint files of TensorFlow's V2 format: `prefix.index` and `prefix.data-0000N-of-0000M`.
+"""Checkpoint files in TensorFlow's V2 format: `prefix.index` and `prefix.data-0000N-of-0000M`.
 
-The index is a sorted string table. Its empty key holds the header; a tensor's name holds where its bytes are (shard,
-offset, size, masked CRC-32C). A partitioned tensor's entry lists its slices instead, and each slice has an entry of its
-own under an ordered-code key. Data files are the tensors' bytes end to end, little-endian, in the order of writing.
+The index is a sorted string table. The value of its empty key is the header; a tensor's name maps to the location of its bytes (shard,
+offset, size, masked CRC-32C). The entry of a partitioned tensor lists its slices instead, and each slice has its own entry
+under an ordered-code key. Data files contain the tensors' bytes contiguously, little-endian, in the order of writing.
 Strings are stored as varint lengths, the masked CRC-32C of the lengths (as uint32, or uint64 for those past 4 GiB), and
 the bytes.
 
@@ -43,10 +43,10 @@ HEADER_KEY = b""
 _PRODUCER = 1
 _MIN_CONSUMER_KNOWN = 1
 _COPY_CHUNK = 1 << 24
-_JOINED = 1 << 20  # tensors of fewer bytes are written together
-_RUN = 1 << 24  # tensors that lie side by side are read together, up to so many bytes
-_MAPPED = 1 << 26  # tensors of more bytes may be mapped
-# By wire number. Resources and variants have no bytes of their own.
+_JOINED = 1 << 20  # smaller tensors are written together
+_RUN = 1 << 24  # adjacent tensors are read together, up to this many bytes
+_MAPPED = 1 << 26  # larger tensors may be memory-mapped
+# By wire number. Resources and variants cannot be stored.
 _STORABLE = {
     number: dtype
     for number, dtype in ((number, dtypes.as_dtype(number)) for number in range(1, 24))
@@ -55,12 +55,12 @@ _STORABLE = {
 
 
 def index_filename(prefix: str) -> str:
-    """The name of a bundle's index file."""
+    """Returns the name of a bundle's index file."""
     return f"{prefix}.index"
 
 
 def data_filename(prefix: str, shard: int, num_shards: int) -> str:
-    """The name of one of a bundle's data files."""
+    """Returns the name of one of a bundle's data files."""
     return f"{prefix}.data-{shard:05d}-of-{num_shards:05d}"
 
 
@@ -68,7 +68,7 @@ def data_filename(prefix: str, shard: int, num_shards: int) -> str:
 
 
 def _encode_strings(array: np.ndarray) -> tuple[list[bytes], int]:
-    """(pieces to write, masked CRC of the entry)."""
+    """Returns (pieces to write, masked CRC of the entry)."""
     elements = [each.encode() if isinstance(each, str) else bytes(each) for each in array.reshape(-1).tolist()]
     lengths = b"".join(struct.pack("<I" if len(each) < 1 << 32 else "<Q", len(each)) for each in elements)
     crc = crc32c(lengths)
@@ -80,7 +80,7 @@ def _encode_strings(array: np.ndarray) -> tuple[list[bytes], int]:
 
 
 def _decode_strings(data: bytes, count: int, name: str) -> tuple[np.ndarray, int]:
-    """(object array of bytes, masked CRC of the entry as it should be)."""
+    """Returns (object array of bytes, expected masked CRC of the entry)."""
     lengths, at = [], 0
     for _ in range(count):
         length, at = decode_varint(data, at)
@@ -116,14 +116,14 @@ def _checked_dtype(array: np.ndarray, dtype: Any, name: str) -> dtypes.DType:
 
 
 def _set_shape(entry: Any, shape: Sequence[int]) -> None:
-    entry.shape.SetInParent()  # the shape of a scalar is written too
+    entry.shape.SetInParent()  # write the shape even for a scalar
     add = entry.shape.dim.add
     for size in shape:
         add(size=size)
 
 
 def _buffer(array: np.ndarray) -> np.ndarray:
-    """The array as one whose bytes can be had, contiguous and little-endian; ml_dtypes' arrays have no buffer of their own."""
+    """Returns the array in a contiguous, little-endian form that supports the buffer protocol, which ml_dtypes' arrays do not."""
     if not array.flags.c_contiguous:
         array = np.ascontiguousarray(array)
     kind = array.dtype.kind
@@ -137,7 +137,7 @@ def _buffer(array: np.ndarray) -> np.ndarray:
 
 
 _UNSIGNED = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
-# The number of a dtype as given and an array's dtype, of those that go together.
+# Maps valid pairs of a requested dtype and an array's dtype to the dtype number.
 _NUMBERS: dict[Any, int] = {}
 
 
@@ -145,7 +145,7 @@ _NUMBERS: dict[Any, int] = {}
 
 
 def _index(num_shards: int, entries: dict[bytes, Any]) -> bytes:
-    """The contents of an index file; entries are messages, or their bytes."""
+    """Builds the contents of an index file; entries are messages or serialized messages."""
     header = protos.BundleHeaderProto(num_shards=num_shards)
     header.version.producer = _PRODUCER
     keys = sorted(entries)
@@ -157,7 +157,7 @@ def _index(num_shards: int, entries: dict[bytes, Any]) -> bytes:
 
 
 class _Remote:
-    """Files of a store behind fsspec, which become visible when they are closed: the last one opened is the last one closed."""
+    """Files of a store behind fsspec, which become visible when they are closed. They are closed in opening order."""
 
     def __init__(self) -> None:
         self._stacks: list[contextlib.ExitStack] = []
@@ -178,14 +178,14 @@ class _Remote:
 
 
 class _Discarded(Exception):
-    """Tells an open file that it is not wanted."""
+    """Raised into an open file to discard it."""
 
 
 class BundleWriter:
-    """Writes a bundle of one shard. Use as a context manager: leaving it finishes, an exception discards.
+    """Writes a bundle of one shard. Use it as a context manager: a normal exit finishes the bundle, an exception discards it.
 
     Args:
-        prefix: path of the files without their endings. Its directory is made, if the one above it is there.
+        prefix: path of the files without their suffixes. Its directory is created if the parent directory exists.
     """
 
     def __init__(self, prefix: str) -> None:
@@ -211,16 +211,16 @@ class BundleWriter:
         Args:
             name: its key.
             array: its value; strings as an array of bytes objects.
-            dtype: its dtype, where NumPy's does not tell (quantized types).
+            dtype: its dtype, if NumPy's dtype does not determine it (quantized types).
 
         Raises:
-            InvalidArgumentError: the name is taken or empty, or the dtype does not fit.
+            InvalidArgumentError: the name is taken or empty, or the dtype does not match the array.
         """
         array = np.asarray(array)
         self._add(name.encode(), name, array, _checked_dtype(array, dtype, name))
 
     def add_all(self, keys: Sequence[bytes], arrays: list[np.ndarray], kinds: Sequence[Any]) -> None:
-        """Adds many whole tensors, none of them of strings; as `add` of each does, in less time."""
+        """Adds many whole tensors, excluding string tensors. Faster than calling `add` for each."""
         numbers, buffers = [], []
         for number, array in enumerate(arrays):
             dtype = kinds[number]
@@ -239,7 +239,7 @@ class BundleWriter:
             repeated = next((key for key in keys if counts[key] > 1 or not key), keys[0])
             raise InvalidArgumentError(None, None, f"Adding duplicate key: {_text(repeated)!r}")
         with mapped(self._prefix):
-            # Small tensors are put together first: a write costs more than their bytes do.
+            # Small tensors are joined first, since a write costs more than copying their bytes.
             pending: list[Any] = []
             size = 0
             for buffer in buffers:
@@ -266,7 +266,7 @@ class BundleWriter:
         if dtype is dtypes.string:
             pieces, entry.crc32c = _encode_strings(array)
         else:
-            # Bytes without a copy where the array allows; ml_dtypes' arrays have no buffer of their own.
+            # Avoid copying where the array supports it; ml_dtypes' arrays do not support the buffer protocol.
             flat = np.ascontiguousarray(array.astype(array.dtype.newbyteorder("<"), copy=False)).reshape(-1)
             data = flat.view(np.uint8)
             pieces, entry.crc32c = [data.data], mask(crc32c(data))
@@ -290,15 +290,15 @@ class BundleWriter:
             dtype: as in `add`.
 
         Raises:
-            InvalidArgumentError: the slice does not fit the shape, the array or what was added before.
+            InvalidArgumentError: the slice does not match the shape, the array or earlier slices.
         """
         array = np.asarray(array)
         chosen = _checked_dtype(array, dtype, name)
         check_slice(name, full_shape, extents, array)
-        # Along a dimension that it covers, TensorFlow stores a slice without numbers only if it was given so.
+        # TensorFlow stores a fully covered dimension without numbers only if its length was given as -1.
         normal = tuple((0, -1) if length < 0 else (start, length) for start, length in extents)
         if all(length < 0 for _, length in normal):
-            self.add(name, array, dtype)  # a slice that is the whole is stored as the whole
+            self.add(name, array, dtype)  # a slice that covers everything is stored as a whole tensor
             return
         whole = self._entries.get(name.encode())
         if whole is None:
@@ -317,7 +317,7 @@ class BundleWriter:
         self._entries[name.encode()] = whole
 
     def finish(self) -> None:
-        """Makes the files appear under their names."""
+        """Makes the files appear under their final names."""
         if not self._open:
             return
         self._open = False
@@ -331,7 +331,7 @@ class BundleWriter:
             self._files.__exit__(None, None, None)
 
     def discard(self) -> None:
-        """Leaves no files behind."""
+        """Discards all files."""
         if self._open:
             self._open = False
             self._files.__exit__(_Discarded, _Discarded(), None)
@@ -347,10 +347,10 @@ class BundleWriter:
 
 
 class _Entry(NamedTuple):
-    """An index entry, parsed."""
+    """A parsed index entry."""
 
     info: TensorInfo
-    count: int  # elements
+    count: int  # number of elements
     shard: int
     offset: int
     size: int
@@ -387,13 +387,13 @@ def _text(key: bytes) -> str:
 
 
 def let_go(array: Any, start: int, end: int) -> None:
-    """Gives the pages of a mapped tensor's bytes back to the system: they are read again from the file where they are needed."""
+    """Releases the memory pages of a mapped tensor. They are read from the file again when they are needed."""
     pages, mapping = array, array.base
     while isinstance(mapping, np.ndarray):
         pages, mapping = mapping, mapping.base
     if not isinstance(mapping, mmap.mmap):
         return
-    first = pages.ctypes.data % mmap.PAGESIZE  # the mapping starts with a page, the array where the tensor does
+    first = pages.ctypes.data % mmap.PAGESIZE  # the mapping starts at a page boundary, the array at the tensor
     begin = (first + start + mmap.PAGESIZE - 1) // mmap.PAGESIZE * mmap.PAGESIZE
     length = (first + end) // mmap.PAGESIZE * mmap.PAGESIZE - begin
     if length > 0:
@@ -401,14 +401,14 @@ def let_go(array: Any, start: int, end: int) -> None:
 
 
 class BundleReader:
-    """Reads a bundle. Use as a context manager, or call `close`. Not for use by several threads at once.
+    """Reads a bundle. Use it as a context manager, or call `close`. Not thread-safe.
 
     Args:
-        prefix: path of the files without their endings.
+        prefix: path of the files without their suffixes.
 
     Raises:
-        NotFoundError: there is no index file.
-        DataLossError: it is damaged.
+        NotFoundError: the index file does not exist.
+        DataLossError: the index file is damaged.
     """
 
     def __init__(self, prefix: str) -> None:
@@ -438,7 +438,7 @@ class BundleReader:
         self._raw = table
 
     def keys(self) -> list[str]:
-        """The names of all tensors, sorted."""
+        """Returns the names of all tensors, sorted."""
         return [key.decode(errors="surrogateescape") for key in self._raw if key[:1] != b"\0"]
 
     def __contains__(self, name: str) -> bool:
@@ -454,18 +454,18 @@ class BundleReader:
         return entry
 
     def info(self, name: str) -> TensorInfo:
-        """Dtype, shape and slices of a tensor.
+        """Returns dtype, shape and slices of a tensor.
 
         Raises:
-            NotFoundError: there is no such tensor.
+            NotFoundError: the tensor does not exist.
         """
         return self._entry(name.encode(errors="surrogateescape"), name).info
 
     def read(self, name: str) -> np.ndarray:
-        """The value of a whole tensor, put together if it is partitioned. Strings are an object array of bytes.
+        """Returns the value of a whole tensor, assembled if it is partitioned. Strings are an object array of bytes.
 
         Raises:
-            NotFoundError: there is no such tensor, or a slice of it is missing.
+            NotFoundError: the tensor does not exist, or one of its slices is missing.
             DataLossError: its bytes are damaged.
         """
         entry = self._entry(name.encode(errors="surrogateescape"), name)
@@ -476,21 +476,21 @@ class BundleReader:
     def read_all(
         self, keys: Sequence[bytes], wanted: Sequence[dtypes.DType], mappable: bool = False
     ) -> list[np.ndarray]:
-        """The values of whole tensors, as `read` gives them; those that lie side by side in a file are read at once.
+        """Returns the values of whole tensors, as `read` does. Tensors that are adjacent in a file are read together.
 
         Args:
             keys: their names.
             wanted: their dtypes.
-            mappable: a large tensor may be the file's own pages, copied when they are written to: for a caller who copies it
-                and lets go of it, so that it does not take memory twice.
+            mappable: whether a large tensor may be a copy-on-write memory map of the file. This suits a caller that copies the tensor
+                and releases it, since the tensor then does not occupy memory twice.
 
         Raises:
-            NotFoundError, DataLossError: as `read`.
-            InvalidArgumentError: a tensor has another dtype.
+            NotFoundError, DataLossError: as in `read`.
+            InvalidArgumentError: a tensor has a different dtype.
         """
         found: list[Any] = [None] * len(keys)
-        together: list[tuple[Any, int, Any]] = []  # (entry, number, how its bytes are an array)
-        kinds: dict[Any, tuple[Any, int]] = {}  # by dtype and shape: the array's dtype, and how many bytes it has
+        together: list[tuple[Any, int, Any]] = []  # (entry, index in `keys`, dtype of the array)
+        kinds: dict[Any, tuple[Any, int]] = {}  # dtype number and shape -> dtype and size in bytes of the array
         for number, key in enumerate(keys):
             raw = self._raw.get(key)
             entry = None if raw is None or self._swapped else decode_entry(raw)
@@ -504,7 +504,7 @@ class BundleReader:
                 if dtype is not dtypes.string and (not entry[1] or min(entry[1]) >= 0):
                     kind = kinds[entry[:2]] = np.dtype(dtype.as_numpy_dtype), math.prod(entry[1]) * dtype.size
             if kind[1] != entry[4] or entry[3] + entry[4] > self._shard(entry[2], "")[1]:
-                found[number] = self._read_one(key, wanted[number], mappable)  # strings, and what is damaged
+                found[number] = self._read_one(key, wanted[number], mappable)  # strings and damaged entries
             else:
                 together.append((entry, number, kind[0]))
         together.sort(key=lambda each: each[0][2:4])
@@ -514,7 +514,7 @@ class BundleReader:
             end, stop = begin + size, start + 1
             while stop < len(together):
                 _, _, other, offset, size, _ = together[stop][0]
-                # What lies between two of them is read too, where it is less than a page.
+                # A gap of up to a page between two tensors is read too.
                 if other != shard or offset > end + 4096 or offset + size - begin > _RUN:
                     break
                 end, stop = max(end, offset + size), stop + 1
@@ -528,7 +528,7 @@ class BundleReader:
                 )
             for (_, shape, _, offset, _, _), number, kind in run:
                 array = np.ndarray(shape, kind, buffer, offset - begin)
-                # Kernels count on the alignment of what they are given.
+                # Kernels rely on aligned memory.
                 found[number] = array if not (offset - begin) % 16 else array.copy()
             start = stop
         return found
@@ -548,7 +548,7 @@ class BundleReader:
         return self._map(entry, name) if mappable and plain and entry.size >= _MAPPED else self.read(name)
 
     def _map(self, entry: _Entry, name: str) -> np.ndarray:
-        """A large tensor as the pages of its file, checked; its checksum is taken piece by piece, and pages are let go of."""
+        """Returns a large tensor as a memory map. The checksum is verified in pieces, and their pages are released."""
         self._check_size(entry, name)
         location = resolve(data_filename(self._prefix, entry.shard, self.num_shards))
         if location.prefix not in ("", "file://") or not hasattr(mmap.mmap, "madvise"):
@@ -564,11 +564,11 @@ class BundleReader:
         return pages.view(entry.info.dtype.as_numpy_dtype).reshape(entry.info.shape)
 
     def read_slice(self, name: str, extents: Sequence[Extent]) -> np.ndarray:
-        """A box of a tensor, whichever way it is partitioned; only slices that overlap it are read.
+        """Returns a box of a tensor, regardless of its partitioning. Only slices that overlap the box are read.
 
         Args:
             name: the tensor.
-            extents: (start, length) along each dimension; length -1 is the whole dimension.
+            extents: (start, length) along each dimension; length -1 means the whole dimension.
         """
         info = self.info(name)
         if not info.slices:
@@ -591,7 +591,7 @@ class BundleReader:
         return assemble(name, info, extents, verify, lambda part: self._value(entry_of(part), name))
 
     def _check_size(self, entry: _Entry, name: str) -> None:
-        """Raises unless the entry's bytes fit its dtype and shape and lie in the file; nothing is allocated before."""
+        """Raises unless the entry's size matches its dtype and shape and is within the file. Call it before allocating memory."""
         dtype, count = entry.info.dtype, entry.count
         if not (entry.size >= count + 4 if dtype is dtypes.string else entry.size == count * dtype.size):
             raise DataLossError(
@@ -629,7 +629,7 @@ class BundleReader:
         )
 
     def _shard(self, shard: int, name: str) -> tuple[BinaryIO, int]:
-        """A data file and its size."""
+        """Returns a data file and its size."""
         if shard not in self._shards:
             if not 0 <= shard < self.num_shards:
                 raise DataLossError(None, None, f"Tensor {name} is in shard {shard} of {self.num_shards}")
@@ -644,7 +644,7 @@ class BundleReader:
 
     def _read_range(self, shard: int, offset: int, size: int, name: str) -> np.ndarray:
         source, _ = self._shard(shard, name)
-        # A buffer of NumPy's is aligned and writable, so that the array needs no copy.
+        # A NumPy buffer is aligned and writable, so the array needs no copy.
         buffer = np.empty(size, np.uint8)
         with mapped(name):
             source.seek(offset)
@@ -670,13 +670,13 @@ class BundleReader:
 
 
 def merge_bundles(prefixes: Iterable[str], merged_prefix: str, allow_missing: bool = False) -> None:
-    """Makes one bundle of several: their data files become its shards, and their slices come together.
+    """Merges several bundles into one. Their data files become its shards, and slices of the same tensor are combined.
 
-    The data files are renamed, the old index files removed; afterwards only the merged bundle is there.
+    The data files are renamed and the old index files are removed, so that only the merged bundle remains.
 
     Raises:
-        InvalidArgumentError: a tensor is whole in more than one of them, or one is not there (all of them are not
-            there, with `allow_missing`).
+        InvalidArgumentError: several bundles contain the same whole tensor, or a bundle does not exist. With
+            `allow_missing`, the latter is an error only if none exists.
     """
     named = list(prefixes)
     prefixes = [prefix for prefix in named if gfile.exists(index_filename(prefix))]

@@ -1,4 +1,4 @@
-"""TensorProto to and from NumPy, in every encoding TensorFlow writes.
+"""Converts between TensorProto and NumPy, in every encoding that TensorFlow writes.
 
 A TensorProto holds its elements either as `tensor_content` (little-endian bytes) or in the typed field of its dtype,
 where a list shorter than the shape repeats its last element.
@@ -20,7 +20,7 @@ MAX_BYTES = 1 << 31
 """The most a tensor from a TensorProto may take. One value may stand for any number of elements, so that a small message
 could ask for any amount of memory; and a message that spells them out cannot be larger."""
 
-_MAX_RANK = 64  # NumPy's
+_MAX_RANK = 64  # NumPy's limit
 
 _FIELDS: dict[DType, str] = {
     dtypes.float32: "float_val",
@@ -55,10 +55,10 @@ def shape_proto(dims: Any) -> Any:
 
 
 def to_tensor_proto(array: np.ndarray, dtype: DType) -> Any:
-    """The TensorProto that TensorFlow itself would write for `array`.
+    """Returns the TensorProto that TensorFlow itself would write for `array`.
 
-    Arrays of more than one element travel as `tensor_content`; single elements, strings, booleans, complex numbers and
-    uint16 in their typed field.
+    Arrays of more than one element are stored as `tensor_content`. Single elements, strings, booleans, complex numbers and
+    uint16 are stored in their typed field.
     """
     if array.size > 1 and not dtype.is_complex and dtype not in (dtypes.string, dtypes.bool_, dtypes.uint16):
         proto = TensorProto(dtype=dtype.as_datatype_enum, tensor_shape=shape_proto(array.shape))
@@ -68,7 +68,7 @@ def to_tensor_proto(array: np.ndarray, dtype: DType) -> Any:
 
 
 def partial_tensor_proto(array: np.ndarray, dtype: DType, dims: Any) -> Any:
-    """A TensorProto of shape `dims` with the elements of `array` in their typed field; the last stands for the rest."""
+    """Returns a TensorProto of shape `dims` with the elements of `array` in their typed field; the last element is repeated."""
     proto = TensorProto(dtype=dtype.as_datatype_enum, tensor_shape=shape_proto(dims))
     field = _FIELDS[dtype]
     if dtype is dtypes.string:
@@ -89,18 +89,18 @@ def _as_bytes(item: Any) -> bytes:
 
 
 def from_tensor_proto(proto: Any, *, exact: bool = False) -> np.ndarray:
-    """The array a TensorProto holds; strings as an object array of bytes.
+    """Returns the array in a TensorProto; strings are an object array of bytes.
 
-    As TensorFlow's kernels do, it overlooks values beyond those that the shape has room for, and whatever stands in a
+    Like TensorFlow's kernels, this ignores values beyond the number that the shape requires, and all values of a
     message without elements.
 
     Args:
         proto: the message.
-        exact: refuse what is overlooked otherwise.
+        exact: whether to reject values that would otherwise be ignored.
 
     Raises:
-        InvalidArgumentError: the contents do not fit the dtype and shape.
-        ResourceExhaustedError: the memory does not suffice.
+        InvalidArgumentError: the contents do not match the dtype and shape.
+        ResourceExhaustedError: there is not enough memory.
     """
     try:
         dtype = as_dtype(proto.dtype)
@@ -141,7 +141,7 @@ def _known_dims(shape: Any, dtype: DType, exact: bool) -> list[int]:
             None,
             f"TensorProto's shape {dims} has {math.prod(dims)} elements, too many: at most {MAX_BYTES} bytes of {dtype.name} are taken.",
         )
-    # Strides must be numbers even where a dimension is 0.
+    # Strides must be valid numbers even if a dimension is 0.
     if math.prod(size for size in dims if size) * itemsize >= 1 << 63:
         raise InvalidArgumentError(None, None, f"TensorProto's shape {dims} is too large.")
     return dims
@@ -163,7 +163,7 @@ def _from_content(content: bytes, dtype: DType, dims: list[int], count: int) -> 
 
 
 def _string_list(content: bytes, dims: list[int], count: int) -> np.ndarray:
-    """Strings of a `tensor_content`: the lengths of all, as varints, then their bytes."""
+    """Decodes the strings of a `tensor_content`: the lengths of all strings as varints, then their bytes."""
     if count > len(content):
         raise InvalidArgumentError(
             None, None, f"TensorProto of shape {dims} has {len(content)} bytes for {count} strings."
@@ -205,9 +205,9 @@ def _typed_values(values: Any, dtype: DType) -> np.ndarray:
     if dtype in (dtypes.float16, dtypes.bfloat16):
         return np.array(values, dtype=np.uint16).view(dtype.as_numpy_dtype)
     if dtype.is_complex:
-        whole = len(values) // 2 * 2  # a real part without an imaginary one is overlooked
+        whole = len(values) // 2 * 2  # a real part without an imaginary part is ignored
         return np.array(values[:whole], dtype=np.float64).view(np.complex128).astype(dtype.as_numpy_dtype)
-    # Out-of-range values of the wide wire field wrap, as a C cast does.
+    # Out-of-range values of the wide wire field wrap, as in a C cast.
     wide = np.array(values, dtype=np.int64 if dtype.is_integer and dtype is not dtypes.uint64 else None)
     return wide.astype(dtype.as_numpy_dtype)
 

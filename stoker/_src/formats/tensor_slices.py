@@ -1,4 +1,4 @@
-"""Boxes of tensors: how a partitioned tensor is described in checkpoints and in save ops, and put together again."""
+"""Boxes of tensors: the description of partitioned tensors in checkpoints and in save ops, and their assembly."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from stoker._src.formats.ordered_code import Extent
 
 
 class TensorInfo(NamedTuple):
-    """What a checkpoint says of a tensor without reading it."""
+    """The properties of a tensor in a checkpoint that are known without reading it."""
 
     dtype: DType
     shape: tuple[int, ...]
@@ -24,7 +24,7 @@ class TensorInfo(NamedTuple):
 
 
 def slice_to_proto(extents: Sequence[Extent]) -> Any:
-    """Extents as a TensorSliceProto; whole dimensions have no length."""
+    """Converts extents to a TensorSliceProto; whole dimensions have no length."""
     proto = protos.TensorSliceProto()
     for start, length in extents:
         extent = proto.extent.add()
@@ -34,15 +34,15 @@ def slice_to_proto(extents: Sequence[Extent]) -> Any:
 
 
 def slice_from_proto(proto: Any) -> tuple[Extent, ...]:
-    """The extents of a TensorSliceProto."""
+    """Returns the extents of a TensorSliceProto."""
     return tuple((e.start, e.length) if e.WhichOneof("has_length") else (0, -1) for e in proto.extent)
 
 
 def parse_shape_and_slice(text: str) -> tuple[tuple[int, ...], tuple[Extent, ...]]:
-    """The whole shape and the extents that an op's string spells: "4 3 0,2:-" is rows 0 and 1 of a tensor of [4, 3].
+    """Parses the full shape and the extents from an op's string: "4 3 0,2:-" means rows 0 and 1 of a tensor of shape [4, 3].
 
     Raises:
-        InvalidArgumentError: the string spells none.
+        InvalidArgumentError: the string is malformed.
     """
     *sizes, spelled = text.split(" ")
     if not sizes:
@@ -70,10 +70,10 @@ def _parse_extent(text: str, whole: str) -> Extent:
 
 
 def cut_shape(extents: Sequence[Extent], shape: Sequence[int], name: str) -> tuple[int, ...]:
-    """The shape of the box that extents cut out of a tensor of the given shape.
+    """Returns the shape of the box that the extents select from a tensor of the given shape.
 
     Raises:
-        InvalidArgumentError: they do not fit into it.
+        InvalidArgumentError: the box is not within the tensor.
     """
     if len(extents) != len(shape):
         raise InvalidArgumentError(None, None, f"Slice {list(extents)} of tensor {name} of shape {list(shape)}")
@@ -86,7 +86,7 @@ def cut_shape(extents: Sequence[Extent], shape: Sequence[int], name: str) -> tup
 
 
 def check_slice(name: str, full_shape: Sequence[int], extents: Sequence[Extent], array: np.ndarray) -> None:
-    """Raises InvalidArgumentError unless an array is what extents cut out of a tensor of the given shape."""
+    """Raises InvalidArgumentError unless the array has the shape that the extents select from a tensor of the given shape."""
     cut = cut_shape(extents, full_shape, name)
     if array.shape != cut:
         raise InvalidArgumentError(
@@ -98,7 +98,7 @@ def check_slice(name: str, full_shape: Sequence[int], extents: Sequence[Extent],
 
 
 def box(extents: Sequence[Extent], shape: Sequence[int], name: str) -> tuple[slice, ...]:
-    """The same box as indices for NumPy."""
+    """Converts extents to NumPy indices."""
     sizes = cut_shape(extents, shape, name)
     starts = [0 if length < 0 else start for start, length in extents]
     return tuple(slice(start, start + size) for start, size in zip(starts, sizes))
@@ -111,13 +111,13 @@ def assemble(
     verify: Callable[[tuple[Extent, ...], tuple[int, ...]], None],
     fetch: Callable[[tuple[Extent, ...]], np.ndarray],
 ) -> np.ndarray:
-    """A box of a partitioned tensor.
+    """Assembles a box of a partitioned tensor.
 
     Args:
-        name: the tensor, for errors.
-        info: what the checkpoint says of it.
+        name: the tensor's name, for errors.
+        info: the tensor's properties in the checkpoint.
         extents: the box.
-        verify: raises unless a slice is stored with the shape given; called for all before anything is allocated.
+        verify: raises unless a slice is stored with the given shape. It is called for all slices before memory is allocated.
         fetch: reads a slice.
 
     Raises:

@@ -1,7 +1,7 @@
 """TFRecord files: TFRecordWriter, tf_record_iterator and their options.
 
-Files are byte for byte what TensorFlow writes (compressed ones as far as the zlib libraries agree). Reading gives every
-record up to the first damage and then DataLossError with the offset; no length is believed before its bytes are there.
+Files are byte for byte identical to TensorFlow's (compressed ones if the zlib libraries agree). Reading yields all
+records before the first damage and then raises DataLossError with the offset. A record's length is not trusted until its bytes are read.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from stoker._src.formats.filesystems import locate, raise_for
 
 _READ_SIZE = 1 << 18
 _WRITE_BUFFER = 1 << 18
-_INFLATE_LIMIT = 1 << 20  # at most so much comes out of one piece of compressed input
+_INFLATE_LIMIT = 1 << 20  # maximum output for one piece of compressed input
 INFLATED_RECORD_LIMIT = 1 << 31
 """The longest record taken from a compressed file: a small file may spell any number of bytes. Records of plain files are
 bounded by the file."""
@@ -27,7 +27,7 @@ _GZIP_WINDOW = zlib.MAX_WBITS + 16
 
 
 class TFRecordCompressionType:
-    """The type of compression of a TFRecord file."""
+    """The compression type of a TFRecord file."""
 
     NONE = 0
     ZLIB = 1
@@ -37,24 +37,24 @@ class TFRecordCompressionType:
 class TFRecordOptions:
     """How a TFRecord file is compressed.
 
-    Everything but `compression_type` matters only when writing a compressed file; None means TensorFlow's default.
+    All options except `compression_type` matter only when writing a compressed file. None means TensorFlow's default.
 
     Args:
         compression_type: "GZIP", "ZLIB", "" or None, or a TFRecordCompressionType.
-        flush_mode: zlib flush mode used each time the input buffer has filled up; default Z_NO_FLUSH. (Z_FINISH
-            waits for the end.)
-        input_buffer_size: bytes gathered before they are compressed; default 256 KiB. It changes the file only together
+        flush_mode: zlib flush mode used each time the input buffer is full; default Z_NO_FLUSH. (Z_FINISH
+            takes effect only at the end.)
+        input_buffer_size: bytes buffered before they are compressed; default 256 KiB. It changes the file only in combination
             with a `flush_mode`.
-        output_buffer_size: bytes of compressed data gathered before they are written; default 256 KiB.
-        window_bits: zlib's window, in its own coding (8 to 15 zlib, 24 to 31 gzip). As in TensorFlow it overrules the
-            wrapping that `compression_type` names.
-        compression_level: 0 to 9; default zlib's.
-        compression_method: zlib's method; 8 (deflate) is the only one there is.
+        output_buffer_size: bytes of compressed data buffered before they are written; default 256 KiB.
+        window_bits: zlib's window size, in zlib's encoding (8 to 15 for zlib, 24 to 31 for gzip). As in TensorFlow, it overrides the
+            container format of `compression_type`.
+        compression_level: 0 to 9; zlib's default if None.
+        compression_method: zlib's method; 8 (deflate) is the only one.
         mem_level: 1 to 9; default 9.
         compression_strategy: zlib's strategy; default Z_DEFAULT_STRATEGY.
 
     Raises:
-        ValueError: `compression_type` is none of the above.
+        ValueError: `compression_type` is invalid.
     """
 
     compression_type_map = {
@@ -75,7 +75,7 @@ class TFRecordOptions:
         mem_level: int | None = None,
         compression_strategy: int | None = None,
     ) -> None:
-        self.get_compression_type_string(compression_type)  # refuses what is not one
+        self.get_compression_type_string(compression_type)  # rejects invalid types
         self.compression_type = compression_type
         self.flush_mode = flush_mode
         self.input_buffer_size = input_buffer_size
@@ -88,7 +88,7 @@ class TFRecordOptions:
 
     @classmethod
     def get_compression_type_string(cls, options: Any) -> str:
-        """ "GZIP", "ZLIB" or "" for options, a TFRecordCompressionType, such a string, or None."""
+        """Returns "GZIP", "ZLIB" or "" for options, a TFRecordCompressionType, such a string, or None."""
         if not options:
             return ""
         if isinstance(options, TFRecordOptions):
@@ -101,7 +101,7 @@ class TFRecordOptions:
 
 
 class _PlainSink:
-    """Frames records straight into a buffered file."""
+    """Writes framed records directly to a buffered file."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -113,14 +113,14 @@ class _PlainSink:
         self._file.flush()
 
     def finish(self) -> None:
-        """Nothing stands between the records and the file."""
+        """Does nothing, since the records are not buffered here."""
 
 
 class _DeflateSink:
     """Compresses framed records on their way into a file.
 
-    Gathers input as TensorFlow does, since where one deflate call ends shows in the file when a flush mode is set: the
-    three parts of a record one by one, each whole, and one that is larger than the buffer on its own.
+    Input is buffered in the same way as in TensorFlow, because the boundaries of deflate calls affect the file
+    when a flush mode is set. The three parts of a record are added one by one and are not split, and a part that is larger than the buffer is compressed on its own.
     """
 
     def __init__(self, file: BinaryIO, options: TFRecordOptions) -> None:
@@ -135,7 +135,7 @@ class _DeflateSink:
             raise InvalidArgumentError(None, None, f"input_buffer_size must be positive, got {self._room}.")
         if not zlib.Z_NO_FLUSH <= self._flush_mode <= zlib.Z_BLOCK:
             raise InvalidArgumentError(None, None, f"flush_mode must be one from 0 to 5, got {self._flush_mode}.")
-        if self._flush_mode == zlib.Z_FINISH:  # more may follow, and a finished stream takes no more
+        if self._flush_mode == zlib.Z_FINISH:  # more records may follow, and a finished stream accepts no more
             self._flush_mode = zlib.Z_NO_FLUSH
         try:
             self._deflate = zlib.compressobj(
@@ -174,7 +174,7 @@ class _DeflateSink:
         self._size += len(part)
 
     def _compress(self, flush_mode: int) -> None:
-        if self._parts:  # an empty call would make zlib forget that it has just been flushed
+        if self._parts:  # an empty call would make zlib forget that it was just flushed
             self._file.write(self._deflate.compress(b"".join(self._parts)))
             self._parts.clear()
             self._size = 0
@@ -183,16 +183,16 @@ class _DeflateSink:
 
 
 class TFRecordWriter:
-    """Writes records to a TFRecord file. A context manager that closes the file.
+    """Writes records to a TFRecord file. It is a context manager that closes the file.
 
     Args:
-        path: the file, which is made anew.
+        path: the file, which is created or overwritten.
         options: TFRecordOptions, a TFRecordCompressionType, "GZIP", "ZLIB", "" or None.
 
     Raises:
         NotFoundError, PermissionDeniedError, FailedPreconditionError: the file cannot be opened.
-        ValueError: `options` names no compression.
-        InvalidArgumentError: the options hold numbers that zlib does not take.
+        ValueError: `options` has an invalid compression type.
+        InvalidArgumentError: zlib does not accept the numbers in the options.
     """
 
     def __init__(self, path: str | bytes | os.PathLike[Any], options: Any = None) -> None:
@@ -205,7 +205,7 @@ class TFRecordWriter:
             if options.output_buffer_size <= 0:
                 message = f"output_buffer_size must be positive, got {options.output_buffer_size}."
                 raise InvalidArgumentError(None, None, message)
-            buffer_size = max(options.output_buffer_size, 2)  # open() has other meanings for 0 and 1
+            buffer_size = max(options.output_buffer_size, 2)  # open() has special meanings for 0 and 1
         location = locate(path)
         self._path = location.full
         self._file = location.system.open_write(location.path, append=False, buffering=buffer_size)
@@ -236,14 +236,14 @@ class TFRecordWriter:
             raise_for(error, self._path)
 
     def flush(self) -> None:
-        """Hands everything written so far to the operating system."""
+        """Passes all buffered data to the operating system."""
         try:
             self._open_sink().flush()
         except OSError as error:
             raise_for(error, self._path)
 
     def close(self) -> None:
-        """Ends the file. Closing twice is allowed."""
+        """Closes the file. Closing twice is allowed."""
         sink, self._sink = self._sink, None
         if sink is None:
             return
@@ -260,15 +260,15 @@ class TFRecordWriter:
 
 
 def tf_record_iterator(path: str | bytes | os.PathLike[Any], options: Any = None) -> Iterator[bytes]:
-    """An iterator over the records of a TFRecord file; the file is opened at once.
+    """Returns an iterator over the records of a TFRecord file; the file is opened immediately.
 
     Args:
         path: the file.
-        options: as for TFRecordWriter; only the compression type is looked at.
+        options: as for TFRecordWriter; only the compression type is used.
 
     Raises:
-        NotFoundError, PermissionDeniedError, FailedPreconditionError: the file cannot be opened (at the call).
-        DataLossError: the file is damaged (while iterating, after the records before the damage).
+        NotFoundError, PermissionDeniedError, FailedPreconditionError: the file cannot be opened (raised by the call).
+        DataLossError: the file is damaged (raised while iterating, after the records before the damage).
     """
     compression = TFRecordOptions.get_compression_type_string(options)
     location = locate(path)
@@ -277,20 +277,20 @@ def tf_record_iterator(path: str | bytes | os.PathLike[Any], options: Any = None
 
 
 def read_records(file: Any, compression: str = "") -> Iterator[bytes]:
-    """The records of an open file, from where it stands. See `records_with_offsets`."""
+    """Yields the records of an open file, from its current position. See `records_with_offsets`."""
     for records, _ in _batches(file, compression):
         yield from records
 
 
 def records_with_offsets(file: BinaryIO, compression: str = "") -> Iterator[tuple[bytes, int]]:
-    """(record, offset of the byte after it) of an open file, offsets counted in the uncompressed stream.
+    """Yields (record, offset of the byte after it) for an open file. Offsets are positions in the uncompressed stream.
 
-    As in TensorFlow, a header that is not whole at the end of the file counts as its end: files that are still being
+    As in TensorFlow, an incomplete header at the end of the file counts as its end, since files that are still being
     written look like that.
 
     Raises:
         DataLossError: a checksum does not match ("corrupted record at N"), the file ends inside a record ("truncated
-            record at N"), is not compressed as it should be, or is compressed and has a record of more than 2 GiB.
+            record at N"), it is not compressed as expected, or it is compressed and has a record of more than 2 GiB.
     """
     for records, offset in _batches(file, compression):
         for record in records:
@@ -299,19 +299,19 @@ def records_with_offsets(file: BinaryIO, compression: str = "") -> Iterator[tupl
 
 
 def _batches(file: BinaryIO, compression: str) -> Iterator[tuple[list[bytes], int]]:
-    """Runs of whole records, each with the offset where it starts."""
+    """Yields runs of complete records, each with its start offset."""
     source = _inflated(file, compression) if compression else _chunks(file)
     held = bytearray()  # bytes of the stream from `offset` on
     offset = 0
     ended, failure = False, None
     while not ended:
-        # Let the buffer double while a record does not fit, so that memory follows what was really read, whatever
-        # length the record claims.
+        # The buffer doubles while a record does not fit, so that memory use depends on the bytes that were actually read, not on the
+        # length that the record declares.
         target = max(_READ_SIZE, 2 * len(held))
         while len(held) < target:
             try:
                 piece = next(source, None)
-            except DataLossError as error:  # the records in front of the damage come first
+            except DataLossError as error:  # the records before the damage come first
                 failure, piece = error, None
             if piece is None:
                 ended = True
@@ -353,9 +353,9 @@ def _chunks(file: BinaryIO) -> Iterator[bytes]:
 
 
 def _inflated(file: BinaryIO, compression: str) -> Iterator[bytes]:
-    """What a GZIP or ZLIB file holds, in pieces of bounded size.
+    """Yields the contents of a GZIP or ZLIB file, in pieces of bounded size.
 
-    GZIP's members may follow one another; what follows ZLIB's stream is not read. One that is cut short just ends.
+    GZIP members may be concatenated; data after a ZLIB stream is not read. A truncated stream ends without an error.
     """
     window = _GZIP_WINDOW if compression == "GZIP" else zlib.MAX_WBITS
     inflate = zlib.decompressobj(window)

@@ -22,7 +22,7 @@ from stoker._src.graph.tensor_spec import ShapedSpec, TensorSpec
 from stoker._src.graph.type_spec import Column, Hold, Reader, describes, fed_parts
 
 SparseTensorValue = namedtuple("SparseTensorValue", ["indices", "values", "dense_shape"])
-SparseTensorValue.__doc__ = "What a run gives for a SparseTensor: three arrays."
+SparseTensorValue.__doc__ = "The value of a SparseTensor, as a session returns it: three arrays."
 export_constant(__name__, "SparseTensorValue", v1="SparseTensorValue")
 
 

@@ -324,8 +324,8 @@ def _counting(kind: str, doc: str) -> Callable[..., Metric]:
     return count
 
 
-true_positives = _counting("true_positives", "The weighted count of true labels that were predicted.")
-true_negatives = _counting("true_negatives", "The weighted count of false labels that were predicted.")
+true_positives = _counting("true_positives", "The weighted count of true labels predicted to be true.")
+true_negatives = _counting("true_negatives", "The weighted count of false labels predicted to be false.")
 false_positives = _counting("false_positives", "The weighted count of false labels predicted to be true.")
 false_negatives = _counting("false_negatives", "The weighted count of true labels predicted to be false.")
 

@@ -1,1 +1,1 @@
-from stoker._src import ops as ops  # what is here needs all of them
+from stoker._src import ops as ops  # the runtime needs all ops to be defined

@@ -1,4 +1,4 @@
-"""`tf.config`: which devices there are and which of them programs use, their memory, and the number of threads."""
+"""`tf.config`: the available and the visible devices, their memory, and the number of threads."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _MEGABYTE = 2**20
 
 
 def _both(name: str) -> Any:
-    """The name in `tf.config` and in `tf.config.experimental`, where it was first."""
+    """Returns the name in `tf.config` and its older form in `tf.config.experimental`."""
     return export(f"config.{name}", f"config.experimental.{name}")
 
 
@@ -41,19 +41,19 @@ def _of_type(found: list[Any], device_type: str | None) -> list[Any]:
 
 @_both("list_physical_devices")
 def list_physical_devices(device_type: str | None = None) -> list[PhysicalDevice]:
-    """The devices of this machine, of one type ("CPU", "GPU") or of all."""
+    """Returns the devices of this machine, of one type ("CPU", "GPU") or of all types."""
     return _of_type([_CPU, *map(_gpu, range(devices.installed_gpus()))], device_type)
 
 
 @_both("get_visible_devices")
 def get_visible_devices(device_type: str | None = None) -> list[PhysicalDevice]:
-    """The devices that programs use."""
+    """Returns the devices that programs may use."""
     return _of_type([_CPU, *map(_gpu, range(devices.usable_gpus()))], device_type)
 
 
 @_both("list_logical_devices")
 def list_logical_devices(device_type: str | None = None) -> list[LogicalDevice]:
-    """The devices as `tf.device` names them."""
+    """Returns the devices under the names that `tf.device` uses."""
     named = [LogicalDevice(f"/device:{each.name.split(':', 1)[1]}", each.device_type) for each in get_visible_devices()]
     return _of_type(named, device_type)
 
@@ -66,15 +66,15 @@ def _known(device: Any) -> PhysicalDevice:
 
 @_both("set_visible_devices")
 def set_visible_devices(devices: Any, device_type: str | None = None) -> None:
-    """Says which devices programs use from here on: sessions that exist keep theirs.
+    """Selects the devices that programs may use. Existing sessions keep theirs.
 
     Args:
-        devices: physical devices, one or a list.
-        device_type: the type this is about; None for all.
+        devices: one physical device or a list of them.
+        device_type: the type that is selected; None for all types.
 
     Raises:
-        ValueError: a device that is not there or not of the type.
-        NotImplementedError: GPUs other than the first ones, or no CPU.
+        ValueError: a device does not exist or has another type.
+        NotImplementedError: the GPUs are not the first ones, or the CPU is hidden.
     """
     chosen = [devices] if isinstance(devices, PhysicalDevice) else list(devices)
     for device in chosen:
@@ -103,7 +103,7 @@ _limits: dict[PhysicalDevice, list[Any]] = {}
 
 
 def _index(device: Any) -> int | None:
-    """The number of a GPU, given as a device or as a name such as "GPU:0"; None for the CPU."""
+    """Returns the number of a GPU, given as a device or by a name like "GPU:0"; None for the CPU."""
     name = device.name if isinstance(device, (PhysicalDevice, LogicalDevice)) else str(device)
     kind, _, number = name.removeprefix("/physical_device:").removeprefix("/device:").partition(":")
     index = int(number) if number.isdigit() else 0
@@ -116,10 +116,10 @@ def _index(device: Any) -> int | None:
 
 @export("config.experimental.set_memory_growth")
 def set_memory_growth(device: Any, enable: bool) -> None:
-    """Whether memory of a GPU is taken as it is needed: it always is, which asking for anything else does not change.
+    """Sets whether GPU memory is allocated on demand. It always is, so the setting is only recorded.
 
     Raises:
-        ValueError: the device is no GPU, or has a limit.
+        ValueError: the device is not a GPU, or has a memory limit.
     """
     if _known(device).device_type != "GPU":
         raise ValueError("Cannot set memory growth on non-GPU and non-Pluggable devices")
@@ -130,10 +130,10 @@ def set_memory_growth(device: Any, enable: bool) -> None:
 
 @export("config.experimental.get_memory_growth")
 def get_memory_growth(device: Any) -> bool | None:
-    """What `set_memory_growth` was told; None for nothing.
+    """Returns the setting of `set_memory_growth`; None if it was not called.
 
     Raises:
-        KeyError: the device is no GPU.
+        KeyError: the device is not a GPU.
     """
     if device not in list_physical_devices("GPU"):
         raise KeyError(device)
@@ -145,8 +145,8 @@ def set_logical_device_configuration(device: Any, logical_devices: Sequence[Any]
     """Limits the memory of a GPU to `memory_limit` megabytes.
 
     Raises:
-        NotImplementedError: several logical devices of one.
-        ValueError: a CPU with a limit, or a limit that is not positive.
+        NotImplementedError: several logical devices are requested for one GPU.
+        ValueError: the device is a CPU and has a limit, or the limit is not positive.
     """
     _known(device)
     if len(logical_devices) != 1:
@@ -166,13 +166,13 @@ def set_logical_device_configuration(device: Any, logical_devices: Sequence[Any]
 
 @export("config.get_logical_device_configuration", "config.experimental.get_virtual_device_configuration")
 def get_logical_device_configuration(device: Any) -> list[Any] | None:
-    """What `set_logical_device_configuration` was told; None for nothing."""
+    """Returns the setting of `set_logical_device_configuration`; None if it was not called."""
     return _limits.get(_known(device))
 
 
 @export("config.experimental.get_memory_info")
 def get_memory_info(device: Any) -> dict[str, int]:
-    """Bytes of a device's memory in use, now and at most ("current" and "peak"); zeros for the CPU."""
+    """Returns the bytes of a device's memory in use: "current", and the maximum, "peak". Both are zero for the CPU."""
     index = _index(device)
     if index is None:
         return {"current": 0, "peak": 0}
@@ -181,13 +181,13 @@ def get_memory_info(device: Any) -> dict[str, int]:
 
 @export("config.experimental.get_memory_usage")
 def get_memory_usage(device: Any) -> int:
-    """Bytes of a device's memory in use."""
+    """Returns the bytes of a device's memory in use."""
     return get_memory_info(device)["current"]
 
 
 @export("config.experimental.reset_memory_stats")
 def reset_memory_stats(device: Any) -> None:
-    """Lets "peak" of `get_memory_info` start at what is in use now."""
+    """Resets "peak" of `get_memory_info` to the memory in use."""
     index = _index(device)
     if index is not None:
         torch.cuda.reset_peak_memory_stats(index)
@@ -195,7 +195,7 @@ def reset_memory_stats(device: Any) -> None:
 
 @export("config.experimental.get_device_details")
 def get_device_details(device: Any) -> dict[str, Any]:
-    """A GPU's name and compute capability; nothing for the CPU."""
+    """Returns a GPU's name and compute capability; an empty dict for the CPU."""
     index = _index(_known(device))
     if index is None:
         return {}
@@ -219,7 +219,7 @@ def _checked(num_threads: int) -> int:
 
 @export("config.threading.set_intra_op_parallelism_threads")
 def set_intra_op_parallelism_threads(num_threads: int) -> None:
-    """How many threads one op may use; 0 for as many as there are cores."""
+    """Sets how many threads one op may use; 0 for the number of cores."""
     _threads["intra"] = _checked(num_threads)
     torch.set_num_threads(num_threads or _DEFAULT_THREADS)
 
@@ -231,7 +231,7 @@ def get_intra_op_parallelism_threads() -> int:
 
 @export("config.threading.set_inter_op_parallelism_threads")
 def set_inter_op_parallelism_threads(num_threads: int) -> None:
-    """How many ops of a run may run at once. They run one after the other, so that no number is too small."""
+    """Sets how many ops of a run may run at once. Ops run one after the other, so any number is satisfied."""
     _threads["inter"] = _checked(num_threads)
 
 

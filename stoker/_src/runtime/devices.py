@@ -1,8 +1,8 @@
-"""Where ops run: on the GPU when there is one and the data is there, on the CPU otherwise, or as `tf.device` says.
+"""Placement of ops: on the GPU if there is one and the data is there, else on the CPU, unless `tf.device` names a device.
 
-Placement is by data. Floating point feeds, constants, variables and random numbers start on the GPU; an op with an input there
-runs there, its other inputs moved to it; everything else (shapes, strings, integers, queues) stays on the CPU. An op that names
-a device has all of its data moved to it.
+Placement follows the data. Floating point feeds, constants, variables and random numbers start on the GPU. An op with an input
+there runs there, and its other inputs are moved to it. Everything else (shapes, strings, integers, queues) stays on the CPU. If an op
+names a device, all of its data is moved there.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ PREFIX = "/job:localhost/replica:0/task:0/device:"
 _UNMOVED = Trait.SOURCE | Trait.BLOCKING | Trait.RETAINS
 
 
-visible_gpus: int | None = None  # how many of the first GPUs programs may use; None for all
+visible_gpus: int | None = None  # how many GPUs programs may use, counted from the first; None for all
 
 
 def installed_gpus() -> int:
@@ -35,12 +35,12 @@ def usable_gpus() -> int:
     return found if visible_gpus is None else min(found, visible_gpus)
 
 
-_tensor_float_32 = True  # as TensorFlow has it on hardware that knows it
+_tensor_float_32 = True  # TensorFlow's default on hardware that supports it
 
 
 @export("config.experimental.enable_tensor_float_32_execution")
 def enable_tensor_float_32_execution(enabled: bool) -> None:
-    """Whether products and convolutions of float32 on a GPU may round their factors to TF32's 10 bits (at first they may)."""
+    """Sets whether float32 matmuls and convolutions on a GPU may round their factors to TF32's 10 bits. The default is True."""
     global _tensor_float_32
     _tensor_float_32 = bool(enabled)
     _apply_tensor_float_32()
@@ -57,7 +57,7 @@ def _apply_tensor_float_32() -> None:
 
 
 class Placement:
-    """The devices of one session. `gpu` is None where there is none to use: then nothing is ever moved."""
+    """The devices of one session. `gpu` is None if there is no usable GPU; data is then never moved."""
 
     def __init__(self, config: Any) -> None:
         allowed = config.device_count.get("GPU", -1) if config is not None else -1
@@ -74,10 +74,10 @@ class Placement:
         return [*cpus, *(f"{PREFIX}GPU:{index}" for index in range(self.count))]
 
     def requested(self, op: Operation) -> torch.device | None:
-        """The device that `op` names, or None when it leaves the choice to us.
+        """Returns the device that `op` names, or None if it names none.
 
         Raises:
-            InvalidArgumentError: it is not there, and placement is not soft.
+            InvalidArgumentError: the device does not exist, and placement is not soft.
         """
         if not op.device:
             return None
@@ -85,7 +85,7 @@ class Placement:
         index = spec.device_index or 0
         here = spec.job in (None, "localhost") and (spec.task or 0) == 0
         if here and (spec.device_type is None or (spec.device_type == "CPU" and index < self.cpus)):
-            # Every CPU device is this machine's CPU.
+            # All CPU devices map to this machine's CPU.
             return torch.device("cpu") if spec.device_type else None
         if here and spec.device_type == "GPU" and index < self.count:
             return torch.device("cuda", index)
@@ -100,7 +100,7 @@ class Placement:
         )
 
     def name(self, op: Operation) -> str:
-        """The device that `op` is expected to run on: the one it names, or the one its numbers start on."""
+        """Returns the device that `op` is expected to run on: the one it names, or the one where its data starts."""
         wanted = self.requested(op)
         if wanted is None:
             tensors = (*op.outputs, *op._inputs)
@@ -109,7 +109,7 @@ class Placement:
         return f"{PREFIX}{'CPU' if wanted.type == 'cpu' else 'GPU'}:{wanted.index or 0}"
 
     def variable_device(self, op: Operation) -> torch.device | None:
-        """Where the variable that `op` makes lives; None for wherever its first value comes from (the CPU)."""
+        """Returns the device of the variable that `op` creates; None for the device of its initial value (the CPU)."""
         if self.gpu is None:
             return None
         wanted = self.requested(op)
@@ -119,7 +119,7 @@ class Placement:
         return self.gpu if dtype is not None and (dtype.is_floating or dtype.is_complex) else None
 
     def data(self, value: Any) -> Any:
-        """A constant or a feed where it starts: floating point numbers on the GPU."""
+        """Moves a constant or a feed to the device where it starts: the GPU for floating point numbers."""
         if (
             self.gpu is None
             or not isinstance(value, torch.Tensor)
@@ -129,10 +129,10 @@ class Placement:
         return value.to(self.gpu, non_blocking=True)
 
     def kernel(self, op: Operation, kernel: Callable[..., Any]) -> tuple[str, Callable[..., Any]]:
-        """The kernel that brings `op`'s data together, and what to add to its name."""
+        """Returns a kernel that first moves `op`'s data to one device, and a suffix for the kernel's name."""
         wanted = self.requested(op)
         if self.gpu is None or op.definition.traits & _UNMOVED or op.definition.planning.calls:
-            return "", kernel  # what a function is called with is placed by the ops of its body
+            return "", kernel  # the ops of a function's body place its inputs
         if wanted is None:
             makes = not op._inputs or all(arg.host for arg in op.definition.inputs)
             floats = any(t.dtype.is_floating or t.dtype.is_complex for t in op.outputs)
@@ -157,7 +157,7 @@ def _moved(args: Any, device: torch.device) -> list[Any]:
     ]
 
 
-# The copies of host numbers that a step's recording (cuda_graphs.py) reads at every replay; None when nothing is recorded.
+# Copies of host numbers that a recorded step (cuda_graphs.py) reads at every replay; None while nothing is recorded.
 recording = threading.local()
 
 
@@ -165,12 +165,12 @@ def _at(tensor: torch.Tensor, device: torch.device) -> torch.Tensor:
     kept = getattr(recording, "kept", None)
     if kept is None or tensor.is_cuda:
         return tensor.to(device)
-    kept.append(tensor.pin_memory())  # memory that the device can read without the host waiting for it
+    kept.append(tensor.pin_memory())  # the device reads pinned memory without making the host wait
     return kept[-1].to(device, non_blocking=True)
 
 
 def _following(kernel: Callable[..., Any]) -> Callable[..., Any]:
-    """The kernel, on the GPU where one of its inputs is."""
+    """Wraps the kernel to run on the GPU if one of its inputs is there."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
         found = None
@@ -184,7 +184,7 @@ def _following(kernel: Callable[..., Any]) -> Callable[..., Any]:
                     found = tensor.device
         if not mixed:
             return kernel(*args, **kwargs)
-        # A variable stays where it is, so the others go there.
+        # A variable cannot move, so the other inputs move to its device.
         held = (arg.value.device for arg in args if isinstance(getattr(arg, "value", None), torch.Tensor))
         return kernel(*_moved(args, next(held, found)), **kwargs)  # type: ignore[arg-type]
 
@@ -199,7 +199,7 @@ def _on(device: torch.device, kernel: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _made_on(device: torch.device, kernel: Callable[..., Any]) -> Callable[..., Any]:
-    """A kernel that makes numbers from nothing (random ones): they start on the GPU."""
+    """Wraps a kernel that creates numbers without inputs (random numbers) to create them on the GPU."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
         return _placed(kernel(*args, **kwargs), device)
@@ -216,7 +216,7 @@ def _placed(result: Any, device: torch.device) -> Any:
 
 
 def memory_of(name: str) -> int:
-    """Bytes of a device's memory; TensorFlow states 256 MiB for the CPU."""
+    """Returns the bytes of a device's memory. For the CPU this is 256 MiB, as in TensorFlow."""
     kind, index = name.rsplit(":", 2)[1:]
     return torch.cuda.get_device_properties(int(index)).total_memory if kind == "GPU" else 256 << 20
 
@@ -235,7 +235,7 @@ class DeviceAttributes:
 
 
 def described(placement: Placement, prefix: str = PREFIX) -> list[DeviceAttributes]:
-    """The devices of a session."""
+    """Returns the devices of a session."""
     return [
         DeviceAttributes(name.replace(PREFIX, prefix), name.rsplit(":", 2)[1], memory_of(name), number + 1)
         for number, name in enumerate(placement.names())
@@ -243,5 +243,5 @@ def described(placement: Placement, prefix: str = PREFIX) -> list[DeviceAttribut
 
 
 def list_local_devices(session_config: Any = None) -> list[DeviceAttributes]:
-    """The devices of this machine, as `tensorflow.python.client.device_lib` lists them."""
+    """Returns the devices of this machine, as `tensorflow.python.client.device_lib` does."""
     return described(Placement(session_config), "/device:")

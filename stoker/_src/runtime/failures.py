@@ -1,4 +1,4 @@
-"""Whatever goes wrong in a kernel becomes a `tf.errors` exception that names the node and the user's line."""
+"""Converts errors in kernels to `tf.errors` exceptions that name the node and the user's line."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from stoker._src.ops.support.values import to_numpy
 
 
 def explain_failure(error: BaseException, op: Any, values: list[Any] | None = None) -> BaseException:
-    """The exception to raise for `error`, which the kernel of `op` raised on `values` (its flat inputs, if known).
+    """Returns the exception to raise for `error`, which the kernel of `op` raised on `values` (its flat inputs, if known).
 
-    `op` is an Operation, the record of one that ran eagerly, or None where nothing is known of it. What torch and Python say
-    of their own functions tells a user little: unless the op's shape rule knows better, the message states the inputs.
+    `op` is an Operation, the record of an op that ran eagerly, or None if it is unknown. Messages from torch and Python about their
+    own functions do not help a user. Unless the op's shape rule has a better message, the message therefore lists the inputs.
     """
     node = op if isinstance(op, Operation) else None
     if isinstance(error, OpError):
@@ -35,7 +35,7 @@ def explain_failure(error: BaseException, op: Any, values: list[Any] | None = No
             error._op = node
         return error
     if not isinstance(error, Exception):
-        return error  # KeyboardInterrupt and its like
+        return error  # KeyboardInterrupt, SystemExit and other non-errors
     if op is not None and values is not None:
         better = _by_shape_rule(op, values)
         if better is not None:
@@ -64,12 +64,12 @@ def explain_failure(error: BaseException, op: Any, values: list[Any] | None = No
     return InternalError(None, node, f"{name}{type(error).__name__}: {error}{described}")
 
 
-# What kernels raise where inputs are of other ranks, sizes or kinds than they rely on.
+# Errors that kernels raise if inputs have unexpected ranks, sizes or types.
 _MISFITS = (RuntimeError, TypeError, IndexError, ArithmeticError, AttributeError)
 
 
 def _is_misfit(error: Exception, op: Any, values: list[Any] | None) -> bool:
-    """Whether a kernel was given a list where it wants a single number (or the other way round), or strings for numbers."""
+    """Whether a kernel got a list instead of a single number (or the reverse), or strings instead of numbers."""
     if op is None:
         return False
     if isinstance(error, TypeError):
@@ -84,14 +84,14 @@ _SHORTAGES = (
     "Cannot allocate memory",
     "bad_alloc",
     "Storage size calculation over",
-    "could not create a primitive",  # oneDNN, which says no more
+    "could not create a primitive",  # oneDNN's message has no further detail
     "can't start new thread",
     "Resource temporarily unavailable",
 )
 
 
 def _wants_memory(error: Exception) -> bool:
-    """Whether memory, or a thread, could not be had."""
+    """Whether memory or a thread could not be allocated."""
     if isinstance(error, OSError):
         return error.errno in (errno.ENOMEM, errno.EAGAIN)
     text = str(error)
@@ -103,7 +103,7 @@ def _first_line(error: Exception) -> str:
 
 
 def describe_value(value: Any) -> str:
-    """`float32[2,3]`, for messages."""
+    """Formats a value for messages, for example `float32[2,3]`."""
     if isinstance(getattr(value, "value", None), torch.Tensor):
         value = value.value  # a variable
     if isinstance(value, torch.Tensor):
@@ -114,7 +114,7 @@ def describe_value(value: Any) -> str:
 
 
 def _by_shape_rule(op: Any, values: list[Any]) -> InvalidArgumentError | None:
-    """The error of the op's own shape rule on the real shapes and values: it says more than torch does."""
+    """Returns the error of the op's shape rule on the actual shapes and values, which is more helpful than torch's."""
     try:
         op.definition.check_ranks([getattr(value, "ndim", None) for value in values], op.attrs)
         check_shapes(op, op.definition.group(values, op.attrs))
@@ -126,10 +126,10 @@ def _by_shape_rule(op: Any, values: list[Any]) -> InvalidArgumentError | None:
 
 
 def check_shapes(op: Any, arguments: list[Any]) -> None:
-    """Runs the op's shape rule on the real shapes and values of its arguments, list inputs in lists.
+    """Runs the op's shape rule on the actual shapes and values of its arguments. List inputs are passed as lists.
 
     Raises:
-        InvalidArgumentError: they do not fit.
+        InvalidArgumentError: the arguments are incompatible.
     """
     rule = op.definition.shape_rule
     if rule.function is None:
@@ -143,7 +143,7 @@ def check_shapes(op: Any, arguments: list[Any]) -> None:
 
 
 def checked_kernel(op: Operation) -> Kernel:
-    """The kernel of a node with the checks that could not be made before it runs."""
+    """Returns a node's kernel with the checks that can only be made at run time."""
     definition = op.definition
     kernel = definition.rank_checking_kernel if definition.ranked else definition.kernel_fn
     assert kernel is not None
@@ -159,7 +159,7 @@ def checked_kernel(op: Operation) -> Kernel:
 
 
 def _seen(rule: ShapeRule, name: str, value: Any) -> Any:
-    """An input as the shape rule asked for it."""
+    """Returns an input in the form that the shape rule requires."""
     if isinstance(value, (bool, int, float, list)):  # a `host` input
         value = np.asarray(value)
     if not hasattr(value, "shape"):

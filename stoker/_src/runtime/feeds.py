@@ -1,4 +1,4 @@
-"""Feeds: from what a caller passes to what kernels take."""
+"""Feeds: converts the values that a caller passes to the form that kernels take."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from stoker._src.runtime.devices import Placement
 
 
 def converter(tensor: Tensor) -> Callable[[Any], Any]:
-    """The function that checks and converts values fed for `tensor`."""
+    """Returns a function that checks and converts values fed for `tensor`."""
     dtype = tensor.dtype.base_dtype
     if dtype in (dtypes.resource, dtypes.variant):
         return lambda value: value
@@ -49,7 +49,7 @@ def converter(tensor: Tensor) -> Callable[[Any], Any]:
 
 
 def placed_converter(tensor: Tensor, placement: Placement) -> Callable[[Any], Any]:
-    """The same, with values taken to the device where data starts."""
+    """Like `converter`, but also moves values to the device where data starts."""
     convert = converter(tensor)
     if placement.gpu is None:
         return convert
@@ -103,17 +103,17 @@ def _check_shape(tensor: Tensor, shape: Any) -> None:
 
 
 def expand_feeds(graph: Any, feed_dict: Any) -> Any:
-    """The feeds with nested keys (a state tuple) and composite ones (a SparseTensor) replaced by the tensors in them.
+    """Replaces nested keys (a state tuple) and composite keys (a SparseTensor) by the tensors they contain.
 
-    A dictionary without such keys is returned itself.
+    A dictionary without such keys is returned unchanged.
 
     Raises:
-        ValueError: a nested key and its value are not nested alike, or a key comes twice.
+        ValueError: a nested key and its value have different structures, or a key occurs twice.
     """
     if not feed_dict:
         return feed_dict
     if any(nest.is_nested(key) for key in feed_dict):
-        # Without values, where only a plan is asked for, the keys lend their structure.
+        # Without values, when only a plan is requested, the structure comes from the keys.
         feed_dict = nest.flatten_dict_items(
             {key: nest.map_structure(lambda leaf: None, key) if v is None else v for key, v in feed_dict.items()}
         )
@@ -126,7 +126,7 @@ def expand_feeds(graph: Any, feed_dict: Any) -> Any:
 
 
 def _composite(key: Any) -> Any:
-    """The spec class of a key that is fed by its parts."""
+    """Returns the spec class of a composite key, which is fed by its components."""
     spec = composite_spec(key)
     return spec if spec is not None and spec._runs else None
 
@@ -137,8 +137,6 @@ def _expand(key: Any, value: Any, into: dict[Any, Any]) -> None:
         into[key] = value
         return
     parts = spec._parts(key)
-    values = (
-        [None] * len(parts) if value is None else spec._fed(key, value)
-    )  # None: a plan is asked for, without values
+    values = [None] * len(parts) if value is None else spec._fed(key, value)  # None if only a plan is requested
     for part, each in zip(parts, values):
         _expand(part, each, into)

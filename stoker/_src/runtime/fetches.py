@@ -1,4 +1,4 @@
-"""Fetches: any structure of graph elements, to the flat list a plan computes and back."""
+"""Fetches: flattens any structure of graph elements for a plan, and packs the results again."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from stoker._src.ops.resources import session_tensors
 
 
 class FetchPlan:
-    """What one structure of fetches asks for: `tensors` to compute, `targets` to run, and how to build the answer."""
+    """The content of one structure of fetches: `tensors` to compute, `targets` to run, and how to pack the results."""
 
     def __init__(self, graph: Graph, fetches: Any, owner: Any = None) -> None:
         self.graph = graph
-        self._owner = owner  # the runner that tensors kept by `get_session_handle` belong to
+        self._owner = owner  # the runner that owns the tensors kept by `get_session_handle`
         self.tensors: list[Tensor] = []
         self.targets: list[Operation] = []
         self._positions: dict[Tensor, int] = {}

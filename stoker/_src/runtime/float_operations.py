@@ -1,4 +1,4 @@
-"""How many floating point operations a node makes, counted from static shapes as TensorFlow's profiler counts them."""
+"""Counts the floating point operations of a node from static shapes, with the rules of TensorFlow's profiler."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ _OTHERS: dict[str, Callable[[Any], int]] = {
 
 
 def float_operations(op: Any) -> int:
-    """The number for one run of an op; 0 where it is not counted, or a shape is not known."""
+    """Returns the count for one run of an op; 0 if the op is not counted or a shape is unknown."""
     kind = op.type
     if kind in _UNARY:
         return _UNARY[kind] * _elements(op.inputs[0])

@@ -1,4 +1,4 @@
-"""Gives `graph` and `ops` what runs, differentiates and traces ops. Loaded with the ops (`base/loading.py`)."""
+"""Registers the implementations that run, differentiate and trace ops with `graph` and `ops`. Loaded with the ops (`base/loading.py`)."""
 
 from __future__ import annotations
 

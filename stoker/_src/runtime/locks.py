@@ -1,7 +1,7 @@
-"""The lock that lets many threads run one session: runs that only read variables share it, runs that write have it alone.
+"""The lock that lets many threads run one session: runs that only read variables share it, runs that write hold it exclusively.
 
-A run that may block (on a queue, in Python code) gives the lock up while it waits; the planner clones what such a run has
-read before, so it never sees a half-written value.
+A run that may block (on a queue, or in Python code) releases the lock while it waits. The planner copies the values that such a run
+has read before, so it never sees a half-written value.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from typing import Any
 from stoker._src.ops.support.waiting import RunState, running
 
 MOST_PASSED = 256
-"""How many runs may go past one that waits, before all have to queue behind it."""
+"""How many runs may overtake a waiting run before all must queue behind it."""
 
 
 class _Turn:
-    """One run that waits: its lock is released when it should try to get in."""
+    """A waiting run. Its lock is released when it should try to acquire the variables lock."""
 
     __slots__ = ("called", "lock", "writes")
 
@@ -30,11 +30,11 @@ class _Turn:
 
 
 class VariablesLock:
-    """Readers share, a writer is alone; who waits gets in after a bounded number of others, so nobody waits for ever.
+    """A readers-writer lock. A waiting run gets in after a bounded number of others, so there is no starvation.
 
-    A free lock goes to whoever asks, also while others wait: handing it over to a thread that sleeps would cost a switch of
-    threads for each run. Only when `MOST_PASSED` runs have gone past the first that waits, all queue in the order of arrival
-    until it is in. A thread must not enter twice; runs nested in Python code pause the outer one.
+    A free lock goes to the run that asks for it, even while others wait: a handover to a sleeping thread would cost a context
+    switch per run. After `MOST_PASSED` runs have overtaken the first waiting run, all others queue in order of arrival
+    until it gets in. A thread must not enter twice; runs nested in Python code pause the outer run.
     """
 
     def __init__(self) -> None:
@@ -73,7 +73,7 @@ class VariablesLock:
                 self._call_next()
 
     def _passes(self) -> bool:
-        """Whether a run may go past those that wait; counts it."""
+        """Whether a run may overtake the waiting runs. Counts it if so."""
         self._passed += 1
         return self._passed <= MOST_PASSED
 
@@ -86,8 +86,8 @@ class VariablesLock:
                     if self._free_for(turn):
                         self._let_in(turn)
                         return
-                # Somebody went past; who leaves calls again.
-        except BaseException:  # an interrupt: somebody else must have the turn
+                # Another run overtook this one. The next run that leaves wakes it again.
+        except BaseException:  # on an interrupt, another run must get the turn
             with self._guard:
                 if turn in self._waiting:
                     self._waiting.remove(turn)
@@ -107,7 +107,7 @@ class VariablesLock:
         return not self._writing and not (turn.writes and self._readers)
 
     def _call_next(self) -> None:
-        """Wakes the first that waits, if it could get in."""
+        """Wakes the first waiting run if it could get in."""
         if self._waiting:
             first = self._waiting[0]
             if not first.called and self._free_for(first):
@@ -121,7 +121,7 @@ class Holding:
     def __init__(
         self, lock: VariablesLock, *, writes: bool, state: RunState | None = None, touches: bool = True
     ) -> None:
-        """A hold that is not taken yet; a run that `touches` no variable never takes it."""
+        """Creates a hold that is not acquired yet. A run that `touches` no variable never acquires it."""
         self._lock = lock
         self._writes = writes
         self._touches = touches
@@ -130,7 +130,7 @@ class Holding:
         self.tasks: list[Task] = []
 
     def end(self) -> None:
-        """Gives up the lock. Tasks still at work (another line failed) are cancelled and waited for."""
+        """Releases the lock. Tasks that are still running because another line failed are cancelled and joined."""
         self.pause()
         if any(not task.done for task in self.tasks):
             if self.state is not None:
@@ -161,7 +161,7 @@ class Holding:
 
 
 class Task:
-    """A blocking kernel at work in a thread of its own, so that two of one run cannot wait for each other for ever."""
+    """A blocking kernel that runs in a separate thread, so that two kernels of one run cannot deadlock."""
 
     def __init__(self, state: RunState | None, kernel: Callable[..., Any], args: Any, kwargs: Any) -> None:
         self._state, self._kernel, self._args, self._kwargs = state, kernel, args, kwargs
@@ -191,7 +191,7 @@ class Task:
 
 
 def started(holding: Holding, kernel: Callable[..., Any], *args: Any, **kwargs: Any) -> Task:
-    """Starts a blocking kernel beside the others of its run."""
+    """Starts a blocking kernel in parallel to the others of its run."""
     task = Task(holding.state, kernel, args, kwargs)
     holding.tasks.append(task)
     return task

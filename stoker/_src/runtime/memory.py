@@ -1,8 +1,8 @@
-"""Freed memory stays with the process.
+"""Keeps freed memory in the process.
 
-Every step allocates and frees the same large tensors. glibc returns blocks of that size to the system at once, and each new one
-costs a page fault for every 4 KiB: more than many kernels cost. Raising two thresholds of its allocator makes it keep them.
-`STOKER_MALLOC=default` leaves the allocator as it is.
+Every step allocates and frees the same large tensors. glibc returns blocks of that size to the system immediately, and each new
+block costs a page fault per 4 KiB, which is more than many kernels cost. Raising two allocator thresholds makes glibc keep them.
+`STOKER_MALLOC=default` leaves the allocator unchanged.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ import os
 import sys
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
-_LARGEST_MMAP_THRESHOLD = 32 << 20  # glibc refuses more
+_LARGEST_MMAP_THRESHOLD = 32 << 20  # the maximum that glibc accepts
 _KEEP = (1 << 31) - 1
 
 _done = False
 
 
 def keep_freed_memory() -> None:
-    """Sets the allocator's thresholds, once. Does nothing where the C library has none."""
+    """Sets the allocator's thresholds, once. This is a no-op if the C library does not have them."""
     global _done
     if _done or not sys.platform.startswith("linux") or os.environ.get("STOKER_MALLOC") == "default":
         return

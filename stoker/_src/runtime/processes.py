@@ -1,11 +1,11 @@
-"""What becomes of runs when the process ends or forks.
+"""Handles runs when the process exits or forks.
 
-Python ends while daemon threads still run. Up to 3.13 it then ends each of them where it next asks for the interpreter, which unwinds its
-stack; inside of torch that meets destructors that may not throw, and C++ aborts the whole process. So runs of daemon
-threads are stopped before: whoever starts a run, or fails in one, sleeps for good, and those at work have a moment to come to an end.
+Python exits while daemon threads still run. Up to 3.13 it terminates each of them when it next acquires the GIL, by unwinding its
+stack. Inside torch this reaches destructors that must not throw, and C++ aborts the process. Runs of daemon threads are therefore
+stopped first: a thread that starts a run, or fails in one, sleeps forever, and threads inside a run get a moment to finish.
 
-A forked child has only the thread that forked. The OpenMP threads of its parent are gone, and a kernel that shared its work with them
-would wait for ever: children work with one thread.
+A forked child has only the thread that forked. The OpenMP threads of its parent do not exist there, and a kernel that shares work
+with them would wait forever. Children therefore use one thread.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _RUNS = tuple(function.__code__ for function in (Plan.execute, Plan._execute_wat
 
 
 def _sleep_for_good() -> None:
-    """Stops this thread, unless it is the main one, which goes on with what is to be done at the end."""
+    """Stops this thread forever, unless it is the main thread, which has to finish the exit."""
     if threading.current_thread() is not threading.main_thread():
         forever = threading.Lock()
         forever.acquire()
@@ -40,7 +40,7 @@ def _sleep_for_good() -> None:
 
 
 def _stopping(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function for the main thread; no other thread comes to call it."""
+    """Wraps a function so that only the main thread can call it; other threads sleep forever."""
 
     @functools.wraps(function)
     def stopped(*args: Any, **kwargs: Any) -> Any:
@@ -51,9 +51,9 @@ def _stopping(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _stop_runs() -> None:
-    """Stops the runs of daemon threads: all others have been joined when Python calls this."""
+    """Stops the runs of daemon threads. Python has joined all other threads when it calls this."""
     _sleep_instead_of_abort()
-    # Replaced here rather than asked at each run, which costs runs nothing.
+    # The functions are replaced here, so that normal runs need no check.
     for owner, name in ((Plan, "execute"), (Plan, "_failure"), (EagerExecutor, "add")):
         setattr(owner, name, _stopping(getattr(owner, name)))
     for steps in all_running_steps():
@@ -64,7 +64,7 @@ def _stop_runs() -> None:
 
 
 def _at_work() -> bool:
-    """Whether another thread is inside of a run and not asleep."""
+    """Whether another thread is inside a run and not asleep."""
     for thread, frame in sys._current_frames().items():
         if thread == threading.get_ident() or frame.f_code is _sleep_for_good.__code__:
             continue
@@ -77,8 +77,8 @@ def _at_work() -> bool:
 
 
 def _sleep_instead_of_abort() -> None:
-    """Has a thread that C++ would abort the process for sleep instead: a kernel may take longer than we wait."""
-    # From 3.14 on Python lets such threads hang by itself.
+    """Makes a thread sleep instead of aborting the process in C++, in case a kernel takes longer than the wait."""
+    # From 3.14 on, Python itself suspends such threads.
     if not sys.platform.startswith("linux") or sys.version_info >= (3, 14):
         return
     try:
@@ -86,7 +86,7 @@ def _sleep_instead_of_abort() -> None:
         set_terminate.argtypes, set_terminate.restype = [ctypes.c_void_p], ctypes.c_void_p
         set_terminate(ctypes.cast(ctypes.CDLL(None).pause, ctypes.c_void_p))
     except (OSError, AttributeError):
-        pass  # another C++ library: the moment to finish is all there is
+        pass  # another C++ library: only the wait is available
 
 
 def _work_with_one_thread() -> None:
@@ -94,7 +94,7 @@ def _work_with_one_thread() -> None:
 
 
 def install() -> None:
-    """Has Python call what is here when the process ends and in its forks."""
+    """Registers the handlers for exit and fork."""
     atexit.register(_stop_runs)
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=_work_with_one_thread)

@@ -39,7 +39,7 @@ _UNITS = {"params": " params", "float_ops": " flops", "micros": "us", "bytes": "
 @export(v1="profiler.GraphNodeProto")
 @dataclass
 class GraphNodeProto:
-    """One node of a profile, with what its children add up to."""
+    """One node of a profile, with the totals of its children."""
 
     name: str
     parameters: int = 0
@@ -68,7 +68,7 @@ class GraphNodeProto:
         return getattr(self, f"total_{name}" if total else name)
 
     def add_up(self) -> None:
-        """Fills the totals from the node itself and its children."""
+        """Computes the totals from the node itself and its children."""
         for child in self.children:
             child.add_up()
         for name in ("parameters", "float_ops", "exec_micros", "output_bytes", "run_count", "definition_count"):
@@ -78,7 +78,7 @@ class GraphNodeProto:
 
 @export(v1="profiler.ProfileOptionBuilder")
 class ProfileOptionBuilder:
-    """Makes the options of `profile`: dictionaries, to start from and to change step by step."""
+    """Builds the options of `profile`, which are dictionaries, step by step."""
 
     def __init__(self, options: dict[str, Any] | None = None) -> None:
         self._options: dict[str, Any] = {
@@ -95,12 +95,12 @@ class ProfileOptionBuilder:
 
     @staticmethod
     def trainable_variables_parameter() -> dict[str, Any]:
-        """Options for the parameters of trainable variables."""
+        """Returns options for the parameters of trainable variables."""
         return ProfileOptionBuilder._start(account_type_regexes=[_TRAINABLE], select=["params"])
 
     @staticmethod
     def float_operation() -> dict[str, Any]:
-        """Options for floating point operations, counted from static shapes."""
+        """Returns options for floating point operations, counted from static shapes."""
         return ProfileOptionBuilder._start(min_float_ops=1, order_by="float_ops", select=["float_ops"])
 
     @staticmethod
@@ -113,7 +113,7 @@ class ProfileOptionBuilder:
         min_residual_bytes: int = 0,
         min_output_bytes: int = 0,
     ) -> dict[str, Any]:
-        """Options for the times of a traced run, and the bytes of its outputs."""
+        """Returns options for the times of a traced run, and the bytes of its outputs."""
         return ProfileOptionBuilder._start(
             min_micros=min_micros,
             min_bytes=min_bytes,
@@ -127,7 +127,7 @@ class ProfileOptionBuilder:
         )
 
     def build(self) -> dict[str, Any]:
-        """The options."""
+        """Returns the options."""
         return {**self._options}
 
     def _with(self, **changes: Any) -> ProfileOptionBuilder:
@@ -135,13 +135,13 @@ class ProfileOptionBuilder:
         return self
 
     def with_max_depth(self, max_depth: int) -> ProfileOptionBuilder:
-        """Shows so many levels."""
+        """Limits the number of levels shown."""
         return self._with(max_depth=max_depth)
 
     def with_min_memory(
         self, min_bytes: int = 0, min_peak_bytes: int = 0, min_residual_bytes: int = 0, min_output_bytes: int = 0
     ) -> ProfileOptionBuilder:
-        """Shows nodes with at least so many bytes."""
+        """Shows only nodes with at least this many bytes."""
         return self._with(
             min_bytes=min_bytes,
             min_peak_bytes=min_peak_bytes,
@@ -152,25 +152,25 @@ class ProfileOptionBuilder:
     def with_min_execution_time(
         self, min_micros: int = 0, min_accelerator_micros: int = 0, min_cpu_micros: int = 0
     ) -> ProfileOptionBuilder:
-        """Shows nodes that took at least so many microseconds."""
+        """Shows only nodes that took at least this many microseconds."""
         return self._with(
             min_micros=min_micros, min_accelerator_micros=min_accelerator_micros, min_cpu_micros=min_cpu_micros
         )
 
     def with_min_parameters(self, min_params: int) -> ProfileOptionBuilder:
-        """Shows nodes with at least so many parameters."""
+        """Shows only nodes with at least this many parameters."""
         return self._with(min_params=min_params)
 
     def with_min_occurrence(self, min_occurrence: int) -> ProfileOptionBuilder:
-        """Shows op types that occur at least so often."""
+        """Shows only op types that occur at least this often."""
         return self._with(min_occurrence=min_occurrence)
 
     def with_min_float_operations(self, min_float_ops: int) -> ProfileOptionBuilder:
-        """Shows nodes with at least so many floating point operations."""
+        """Shows only nodes with at least this many floating point operations."""
         return self._with(min_float_ops=min_float_ops)
 
     def with_accounted_types(self, account_type_regexes: list[str]) -> ProfileOptionBuilder:
-        """Counts nodes of these types only."""
+        """Counts only nodes of these types."""
         return self._with(account_type_regexes=list(account_type_regexes))
 
     def with_node_names(
@@ -180,7 +180,7 @@ class ProfileOptionBuilder:
         hide_name_regexes: list[str] | None = None,
         trim_name_regexes: list[str] | None = None,
     ) -> ProfileOptionBuilder:
-        """Starts from, shows, hides or cuts off nodes by name."""
+        """Selects the nodes to start from, show, hide or trim by name."""
         names = {
             "start_name_regexes": start_name_regexes,
             "show_name_regexes": show_name_regexes,
@@ -190,7 +190,7 @@ class ProfileOptionBuilder:
         return self._with(**{key: list(value) for key, value in names.items() if value is not None})
 
     def account_displayed_op_only(self, is_true: bool) -> ProfileOptionBuilder:
-        """Whether totals count only what is shown."""
+        """Sets whether totals include only the nodes shown."""
         return self._with(account_displayed_op_only=is_true)
 
     def with_empty_output(self) -> ProfileOptionBuilder:
@@ -206,19 +206,19 @@ class ProfileOptionBuilder:
         return self._with(output=f"file:outfile={outfile}")
 
     def with_timeline_output(self, timeline_file: str) -> ProfileOptionBuilder:
-        """Writes the traced run to a file that Chrome opens."""
+        """Writes the traced run to a file in Chrome's trace format."""
         return self._with(output=f"timeline:outfile={timeline_file}")
 
     def with_step(self, step: int) -> ProfileOptionBuilder:
-        """Looks at one step of a Profiler."""
+        """Selects one step of a Profiler."""
         return self._with(step=step)
 
     def order_by(self, attribute: str) -> ProfileOptionBuilder:
-        """Puts nodes into order by "name", or by one of the numbers, largest first."""
+        """Sorts nodes by "name", or by one of the numbers in descending order."""
         return self._with(order_by=attribute)
 
     def select(self, attributes: list[str]) -> ProfileOptionBuilder:
-        """Shows these numbers: params, float_ops, micros, bytes, occurrence."""
+        """Selects the numbers to show: params, float_ops, micros, bytes, occurrence."""
         return self._with(select=list(attributes))
 
 
@@ -238,7 +238,7 @@ def _bytes(op: Any) -> int:
 
 
 def _nodes(graph: Any, run_meta: Any, options: dict[str, Any]) -> list[tuple[Any, GraphNodeProto]]:
-    """Every op with its numbers; those of types that are not asked for have none."""
+    """Returns every op with its numbers. Ops of types that are not counted have none."""
     times: Counter[str] = Counter()
     runs: Counter[str] = Counter()
     if run_meta is not None:
@@ -281,7 +281,7 @@ def _ordered(nodes: list[GraphNodeProto], options: dict[str, Any]) -> list[Graph
 
 
 def _by_scope(graph: Any, run_meta: Any, options: dict[str, Any]) -> GraphNodeProto:
-    """Shown ops below the shown op that their name starts with, or below the root."""
+    """Arranges the shown ops as a tree: each below the shown op whose name is a prefix of its own, or below the root."""
     root = GraphNodeProto("_TFProfRoot", definition_count=1)
     all_nodes = [node for _, node in _nodes(graph, run_meta, options) if _any(options["start_name_regexes"], node.name)]
     all_nodes = [node for node in all_nodes if not _any(options["trim_name_regexes"], node.name)]
@@ -305,7 +305,7 @@ def _arrange(node: GraphNodeProto, options: dict[str, Any]) -> None:
 
 
 def _by_type(graph: Any, run_meta: Any, options: dict[str, Any]) -> GraphNodeProto:
-    """One node for each op type."""
+    """Returns one node per op type."""
     root = GraphNodeProto("_TFProfRoot")
     types: dict[str, GraphNodeProto] = {}
     for op, node in _nodes(graph, run_meta, options):
@@ -387,13 +387,13 @@ def profile(
 
     Args:
         graph: the graph; by default the current one.
-        run_meta: the RunMetadata of a traced run, which has the times.
-        op_log: not supported: operations are counted from the graph itself.
+        run_meta: the RunMetadata of a traced run, which contains the times.
+        op_log: not supported, because operations are counted from the graph itself.
         cmd: "scope" for a tree by names, "op" for a list by op types.
-        options: what ProfileOptionBuilder makes; by default times.
+        options: the result of a ProfileOptionBuilder; times by default.
 
     Returns:
-        The tree, its root first.
+        The root of the tree.
 
     Raises:
         NotImplementedError: `cmd` is "graph" or "code", an `op_log` is given, or the output is for pprof.
@@ -424,7 +424,7 @@ def profile(
 
 @export(v1="profiler.Profiler")
 class Profiler:
-    """Profiles of several traced steps of one graph.
+    """Profiles several traced steps of one graph.
 
     Args:
         graph: the graph; by default the current one.
@@ -438,7 +438,7 @@ class Profiler:
         self._steps: dict[int, Any] = {}
 
     def add_step(self, step: int, run_meta: Any) -> None:
-        """Remembers the RunMetadata of a step."""
+        """Adds the RunMetadata of a step."""
         self._steps[step] = run_meta
 
     def _run_meta(self, options: Any) -> Any:
@@ -448,9 +448,9 @@ class Profiler:
         return next(reversed(self._steps.values()), None) if self._steps else None
 
     def profile_name_scope(self, options: Any) -> GraphNodeProto:
-        """As `profile` with "scope": of the step that the options name, or of the last one."""
+        """Runs `profile` with "scope" for the step that the options select, or for the last one."""
         return profile(self._graph, self._run_meta(options), cmd="scope", options=options)
 
     def profile_operations(self, options: Any) -> GraphNodeProto:
-        """As `profile` with "op": of the step that the options name, or of the last one."""
+        """Runs `profile` with "op" for the step that the options select, or for the last one."""
         return profile(self._graph, self._run_meta(options), cmd="op", options=options)

@@ -1,7 +1,7 @@
 """`tf.raw_ops`: every op definition as a function that takes its inputs and attributes by keyword.
 
-The functions are made from the definitions when this module is imported, which is after every op is defined: the
-package of ops loads all of its modules.
+The functions are generated from the definitions when this module is imported. All ops are defined by then, because the
+`ops` package loads all of its modules.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from stoker._src.base.export import export_constant
 from stoker._src.graph.attributes import MISSING
 from stoker._src.graph.definition import OpDefinition, all_definitions
 
-# Arguments whose Python name is not the op's own.
+# Arguments whose Python name differs from the op's.
 _REDUCTION = {"reduction_indices": "axis"}
 _PYTHON_NAMES: dict[str, dict[str, str]] = {
     **dict.fromkeys(("All", "Any", "EuclideanNorm", "Max", "Mean", "Min", "Prod", "Sum"), _REDUCTION),
@@ -29,7 +29,7 @@ _PYTHON_NAMES: dict[str, dict[str, str]] = {
 
 
 def _signature(definition: OpDefinition) -> inspect.Signature:
-    """Inputs and attributes in the order of TensorFlow's wrappers: first what must be given."""
+    """Returns inputs and attributes in the order of TensorFlow's wrappers: required ones first."""
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
     named = _PYTHON_NAMES.get(definition.name, {})
     required = [named.get(arg.name, arg.name) for arg in definition.inputs]
@@ -46,7 +46,7 @@ def _signature(definition: OpDefinition) -> inspect.Signature:
 
 
 class RawOp:
-    """The function `tf.raw_ops.<name>` of a definition. What describes it is worked out when somebody asks."""
+    """The function `tf.raw_ops.<name>` of a definition. Its signature and docstring are computed on demand."""
 
     def __init__(self, definition: OpDefinition) -> None:
         self._definition = definition
@@ -64,7 +64,7 @@ class RawOp:
         """Calls the op.
 
         Raises:
-            TypeError: positional arguments, which TensorFlow refuses too, or arguments the op does not have.
+            TypeError: arguments are positional, which TensorFlow rejects too, or the op does not have them.
         """
         keys = self.__signature__.parameters
         if args:
@@ -81,7 +81,7 @@ class RawOp:
 
 
 def __getattr__(name: str) -> typing.Any:
-    """Reached only for names that are no op."""
+    """Handles only names that are not ops."""
     raise AttributeError(f"There is no op {name!r} in tf.raw_ops.")
 
 

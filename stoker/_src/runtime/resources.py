@@ -1,4 +1,4 @@
-"""What outlives a run: variables, queues, tables, by container and name, and the state of single nodes."""
+"""State that outlives a run: variables, queues and tables by container and name, and the state of single nodes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 class ResourceManager:
-    """Resources of one worker. Safe to use from many threads."""
+    """Resources of one worker. It is thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -31,7 +31,7 @@ class ResourceManager:
             return self._resources.pop((container or "", kind, name), None)
 
     def reset(self, containers: list[str] | None = None) -> None:
-        """Forgets the resources of `containers`, or of all."""
+        """Drops the resources of `containers`, or of all containers."""
         with self._lock:
             for key in list(self._resources):
                 if containers is None or key[0] in containers:
@@ -45,9 +45,9 @@ class ResourceManager:
 
 
 class NodeContext:
-    """What a kernel that asks for `ctx` receives: the worker's resources, and a place for the node's own state.
+    """The `ctx` argument of a kernel: the worker's resources, and a place for the node's own state.
 
-    `state` starts as None and belongs to one node on one worker: a random op keeps its generator there.
+    `state` starts as None and belongs to one node on one worker. A random op, for example, keeps its generator there.
     """
 
     __slots__ = ("device", "name", "resources", "state")

@@ -1,4 +1,4 @@
-"""`Session`: runs parts of a graph. A run is planned and compiled once for its fetches and feeds, then called."""
+"""`Session`: runs parts of a graph. A run is planned and compiled once for its fetches and feeds, and then called."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from stoker._src.runtime.targets import LocalRunner, Runner, RunPlan, open_targe
 
 
 def _shapes_of(feed_dict: Any) -> list[Shape] | None:
-    """The shapes of values to feed, where they are arrays or numbers; others become known when they are converted."""
+    """Returns the shapes of values to feed if they are arrays or numbers. Other shapes are known only after conversion."""
     values = list(feed_dict.values()) if feed_dict else []
     if all(isinstance(value, (np.ndarray, np.generic, int, float, torch.Tensor)) for value in values):
         return [Shape(np.shape(value)) for value in values]
@@ -37,7 +37,7 @@ def _shapes_of(feed_dict: Any) -> list[Shape] | None:
 
 
 def _frozen(fetches: Any) -> Any:
-    """A structure of fetches as one hashable value, equal for equal structures of the same fetches."""
+    """Returns a structure of fetches as a hashable value, which is equal for equal structures of the same fetches."""
     kind = type(fetches)
     if isinstance(fetches, (list, tuple)):
         return kind, tuple([_frozen(item) for item in fetches])
@@ -47,7 +47,7 @@ def _frozen(fetches: Any) -> Any:
 
 
 def public(value: Any) -> Any:
-    """What a caller gets: arrays, NumPy scalars for 0-d tensors, bytes for single strings."""
+    """Converts a value for the caller: arrays, NumPy scalars for 0-d tensors, bytes for single strings."""
     if isinstance(value, torch.Tensor):
         array = to_numpy(value)
         return array if array.ndim else array[()]
@@ -56,7 +56,7 @@ def public(value: Any) -> Any:
     return value
 
 
-_MOST_PLANS = 512  # of one session: a program that makes fetches for ever must not fill the memory
+_MOST_PLANS = 512  # plans per session, so that a program that keeps creating fetches does not fill the memory
 _partial_run_numbers = itertools.count()
 _live_sessions: weakref.WeakSet[BaseSession] = weakref.WeakSet()
 
@@ -66,7 +66,7 @@ def _text(target: str | bytes | None) -> str:
 
 
 class BaseSession:
-    """What Session and InteractiveSession share."""
+    """The common base of Session and InteractiveSession."""
 
     def __init__(self, target: str | bytes | None = "", graph: Graph | None = None, config: Any = None) -> None:
         if graph is not None and not isinstance(graph, Graph):
@@ -84,7 +84,7 @@ class BaseSession:
         if self._config.intra_op_parallelism_threads > 0:
             torch.set_num_threads(self._config.intra_op_parallelism_threads)
         keep_freed_memory()
-        self._logged: weakref.WeakSet[Operation] = weakref.WeakSet()  # ops whose device has been written down
+        self._logged: weakref.WeakSet[Operation] = weakref.WeakSet()  # ops whose device has been logged
         settings.sessions_without_rewrite |= not settings.mixed_precision_rewrite
         self._closed = False
         self._plans: dict[Any, RunPlan] = {}
@@ -107,17 +107,17 @@ class BaseSession:
     # -- running -------------------------------------------------------------------------------------------------
 
     def run(self, fetches: Any, feed_dict: Any = None, options: Any = None, run_metadata: Any = None) -> Any:
-        """Runs what `fetches` need and returns their values in the same structure.
+        """Runs the ops that `fetches` need and returns the fetched values in the same structure.
 
         Args:
             fetches: a tensor, operation, variable, name, or a structure (list, tuple, namedtuple, dict) of them.
-            feed_dict: values for tensors, by tensor or name; they replace what the graph would compute.
+            feed_dict: values for tensors, by tensor or name. They replace the values that the graph would compute.
             options: a RunOptions message.
             run_metadata: a RunMetadata message to fill.
 
         Raises:
             RuntimeError: the session is closed.
-            TypeError, ValueError: fetches or feeds that cannot be.
+            TypeError, ValueError: the fetches or feeds are invalid.
             tf.errors.OpError: an operation failed.
         """
         try:
@@ -142,16 +142,16 @@ class BaseSession:
         values = [convert(value) for convert, value in zip(plan.converters, feed_dict.values())] if feed_dict else ()
         results = plan.execute(values, options, run_metadata)  # type: ignore[arg-type]
         fetched = [public(value) for value in results]
-        for position in plan.fed:  # what was fed comes back as the array it became, also a single number
+        for position in plan.fed:  # a fed value is returned as the array it was converted to, even a single number
             value = fetched[position]
             fetched[position] = np.asarray(value, dtype=object if isinstance(value, bytes) else None)
         return plan.fetch.build(fetched)
 
     def _structured_key(self, fetches: Any, feed_dict: Any) -> tuple[Any, RunPlan | None]:
-        """The key of a plan that was not found at once, and that plan if it is known.
+        """Returns the key of a plan that the direct lookup did not find, and the plan if it exists.
 
-        Dictionaries and nested lists have no hash, and a named tuple equals a plain one: what stands inside of other
-        fetches is spelt with its kind.
+        Dictionaries and nested lists are not hashable, and a named tuple equals a plain tuple. The key of a nested structure therefore
+        includes its type.
         """
         kind = type(fetches)
         flat = fetches if isinstance(fetches, (list, tuple)) else (fetches,)
@@ -181,14 +181,16 @@ class BaseSession:
             plan = self._runner.plan(self._graph, fetch, feeds, _shapes_of(feed_dict))
             if key is not None:
                 if len(self._plans) >= _MOST_PLANS:
-                    self._plans.pop(next(iter(self._plans), None), None)  # the oldest; it is made again if it is needed
+                    self._plans.pop(
+                        next(iter(self._plans), None), None
+                    )  # drops the oldest plan; it is compiled again if it is needed
                 self._plans[key] = plan
         if self._config.log_device_placement or placement_log.enabled:
             self._log_placement(plan.ops)
         return plan
 
     def _log_placement(self, ops: Any) -> None:
-        """Writes down where ops run; each one once."""
+        """Logs the devices of ops, each op once."""
         for op in ops:
             if op not in self._logged:
                 self._logged.add(op)
@@ -208,9 +210,9 @@ class BaseSession:
         return tensors
 
     def explain(self, fetches: Any, feeds: Any = ()) -> str:
-        """The plan of a run as Python source: one line for each kernel call, with the node it belongs to.
+        """Returns the plan of a run as Python source: one line per kernel call, with the node it belongs to.
 
-        After a run of the same fetches and feeds with RunOptions(trace_level=FULL_TRACE), the time of each line too.
+        After a run of the same fetches and feeds with RunOptions(trace_level=FULL_TRACE), it also shows the time of each line.
         """
         kind = type(fetches)
         try:
@@ -224,9 +226,9 @@ class BaseSession:
         return plan.explain()
 
     def make_callable(self, fetches: Any, feed_list: Any = None, accept_options: bool = False) -> Callable[..., Any]:
-        """A function that runs `fetches` with its arguments as the values of `feed_list`.
+        """Returns a function that runs `fetches` with its arguments as the values of `feed_list`.
 
-        With `accept_options` it also takes `options` and `run_metadata`.
+        With `accept_options`, the function also takes `options` and `run_metadata`.
         """
         if feed_list is not None and not isinstance(feed_list, (list, tuple)):
             raise TypeError("Argument `feed_list` must be a list or tuple.")
@@ -245,13 +247,13 @@ class BaseSession:
         return call if accept_options else lambda *values: call(*values)
 
     def _repeated(self, op: Any) -> Callable[[], None] | None:
-        """A function that runs `op` once or more at each call, for loops that run nothing else; None where it must be once."""
+        """Returns a function that runs `op` one or more times per call, for loops that run nothing else; None if it must run singly."""
         if self._closed:
             raise RuntimeError("Attempted to use a closed Session.")
         return self._runner.repeated(op) if isinstance(self._runner, LocalRunner) else None
 
     def partial_run_setup(self, fetches: Any, feeds: Any = None) -> str:
-        """Starts a run in pieces; the handle it returns goes to `partial_run`.
+        """Starts a partial run. Returns the handle for `partial_run`.
 
         Raises:
             RuntimeError: the session is closed.
@@ -268,10 +270,10 @@ class BaseSession:
         return handle
 
     def partial_run(self, handle: str, fetches: Any, feed_dict: Any = None) -> Any:
-        """Goes on with a run in pieces: what was computed before is kept, nothing runs twice.
+        """Continues a partial run. Values that were computed before are kept, and no op runs twice.
 
         Raises:
-            InvalidArgumentError: an unknown handle, fetches or feeds that were not set up, or a run that has ended.
+            InvalidArgumentError: the handle is unknown, fetches or feeds were not set up, or the run has ended.
         """
         run = self._partial_runs.get(handle)
         if run is None:
@@ -284,7 +286,7 @@ class BaseSession:
     # -- life ----------------------------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Ends the session: runs that wait are cancelled, variables are forgotten."""
+        """Closes the session: waiting runs are cancelled, and variables are dropped."""
         with self._planning:
             if self._closed:
                 return
@@ -293,7 +295,7 @@ class BaseSession:
         self._plans.clear()
 
     def list_devices(self) -> list[DeviceAttributes]:
-        """The devices this session can use.
+        """Returns the devices that this session can use.
 
         Raises:
             CancelledError: the session is closed.
@@ -303,7 +305,7 @@ class BaseSession:
         return self._runner.list_devices()
 
     def as_default(self) -> Any:
-        """A context in which this is the session of `Tensor.eval` and `Operation.run`."""
+        """Returns a context in which `Tensor.eval` and `Operation.run` use this session."""
         return enter_session(self)
 
 
@@ -312,7 +314,7 @@ def _misused(problem: str) -> InvalidArgumentError:
 
 
 class _PartialRun:
-    """A run in pieces: the values that are known so far."""
+    """A partial run: the values that are known so far."""
 
     def __init__(self, fetch: FetchPlan, feeds: set[Tensor]) -> None:
         self.allowed = {*fetch.tensors, *fetch.targets}
@@ -323,7 +325,7 @@ class _PartialRun:
         self.ended = False
 
     def forget_if_ended(self) -> None:
-        """Lets the values go when everything that was set up has been fetched."""
+        """Drops the values once everything that was set up has been fetched."""
         if all(element in self.known or element in self.ran for element in self.allowed):
             self.ended = True
             self.known = dict.fromkeys(self.known)
@@ -346,17 +348,17 @@ class _PartialRun:
         try:
             self._compute(graph, runner, fetch)
         except BaseException:
-            self.known = before  # A piece that failed may be tried again with other feeds.
+            self.known = before  # A failed part may be retried with other feeds.
             raise
         return fetch.build([public(self.known[tensor]) for tensor in fetch.tensors])
 
     def _compute(self, graph: Graph, runner: Runner, fetch: FetchPlan) -> None:
-        # A reference that was fetched is not fed again: ops that write to it need the variable, not its value.
+        # A fetched reference is not fed again: ops that write to it need the variable, not its value.
         feeds = [tensor for tensor in self.known if not tensor.dtype._is_ref_dtype]
         targets = [op for op in fetch.targets if op not in self.ran]
         needed, _ = prune([t for t in fetch.tensors if t not in self.known], targets, set(feeds))
         ops = sorted(needed, key=lambda op: op._id)
-        # Everything that runs now is fetched, so that the next piece starts from it.
+        # Everything that runs in this part is fetched, so that the next part can start from it.
         fresh = [t for op in ops for t in op.outputs if t not in self.known and not t.dtype._is_ref_dtype]
         fresh += [t for t in fetch.tensors if t.dtype._is_ref_dtype and t not in self.known]
         everything = FetchPlan(graph, [fresh, targets])
@@ -370,7 +372,7 @@ class Session(BaseSession):
     """Runs operations of a graph and owns its variables, queues and tables.
 
     Args:
-        target: where to run; "" is this process.
+        target: where to run; "" means this process.
         graph: the graph to run; by default the current one.
         config: a ConfigProto.
     """
@@ -389,7 +391,7 @@ class Session(BaseSession):
 
     @staticmethod
     def reset(target: str, containers: Any = None, config: Any = None) -> None:
-        """Forgets the resources in `containers` (all by default) of every session on `target`, and closes those sessions."""
+        """Drops the resources in `containers` (all by default) of every session on `target`, and closes those sessions."""
         target, wanted = _text(target), list(containers) if containers else None
         reset_target(target, wanted, config)
         for session in list(_live_sessions):
@@ -400,7 +402,7 @@ class Session(BaseSession):
 
 @export(v1="InteractiveSession")
 class InteractiveSession(BaseSession):
-    """A session that is the default one from the moment it is made until it is closed."""
+    """A session that is the default session from its creation until it is closed."""
 
     def __init__(self, target: str = "", graph: Graph | None = None, config: Any = None) -> None:
         super().__init__(target, graph, config)
@@ -421,5 +423,5 @@ class InteractiveSession(BaseSession):
 
 @export(v1="get_default_session")
 def get_default_session() -> Any:
-    """The session made current by `with session:`, or None."""
+    """Returns the session made current by `with session:`, or None."""
     return current_session()

@@ -1,6 +1,6 @@
-"""Where a session's runs go: a runner for each session, made by the factory of its target's scheme.
+"""Session targets: each session has a runner, created by the factory for its target's scheme.
 
-The empty target runs in this process, on a worker of the session's own. Other rooms register the schemes they serve.
+The empty target runs in this process, on the session's own worker. Other packages register the schemes they implement.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from stoker._src.runtime.worker import Worker
 
 
 class RunPlan(Protocol):
-    """One set of fetches and feeds, ready to be run again and again (`Plan`)."""
+    """One set of fetches and feeds, ready for repeated runs (`Plan`)."""
 
     fetch: FetchPlan
     fed: list[int]
@@ -39,7 +39,7 @@ class RunPlan(Protocol):
 
 
 class Runner(Protocol):
-    """What a session needs of the place it runs at."""
+    """The interface between a session and the place it runs at."""
 
     @property
     def resources(self) -> ResourceManager: ...
@@ -63,7 +63,7 @@ class LocalRunner:
         self._worker = worker
         self._shared = shared
         self._steps = worker.client(config.operation_timeout_in_ms)
-        # Devices and precision are those of the moment in which the session is made.
+        # Devices and precision are fixed when the session is created.
         self._placement = worker.compiler.placement
 
     @property
@@ -78,11 +78,11 @@ class LocalRunner:
         return Plan(self._worker, self._steps, graph, fetch, feeds, shapes)
 
     def repeated(self, op: Operation) -> Callable[[], None] | None:
-        """A function that runs `op` once or more at each call; None where it can only be once."""
+        """Returns a function that runs `op` one or more times per call; None if it must run singly."""
         return blocks.repeated(self._worker, self._steps, op)
 
     def converter(self, tensor: Tensor) -> Callable[[Any], Any]:
-        """What is done with a value fed for `tensor`."""
+        """Returns the function that converts values fed for `tensor`."""
         return placed_converter(tensor, self._placement)
 
     def device_of(self, op: Operation) -> str:
@@ -92,11 +92,11 @@ class LocalRunner:
         return described(self._placement)
 
     def reset(self, containers: list[str] | None) -> None:
-        """Forgets the resources of `containers`, or of all."""
+        """Drops the resources of `containers`, or of all containers."""
         self._worker.resources.reset(containers)
 
     def close(self) -> None:
-        """Cancels the session's steps; the resources go with a worker that is its own."""
+        """Cancels the session's steps. A worker that is not shared also drops its resources."""
         self._steps.close()
         if not self._shared:
             self._worker.close()
@@ -120,9 +120,9 @@ def register_session_target(
     factory: SessionFactory,
     reset: Callable[[str, list[str] | None, Any], None] | None = None,
 ) -> None:
-    """Has sessions whose target starts with `scheme://` run where `factory` says.
+    """Registers `factory` for sessions whose target starts with `scheme://`.
 
-    `reset(target, containers, config)` forgets resources of a place that outlives the sessions of this process.
+    `reset(target, containers, config)` drops resources at a place that outlives the sessions of this process.
     """
     _schemes[scheme] = _Scheme(factory, reset)
 
@@ -139,21 +139,21 @@ def _scheme_of(target: str) -> _Scheme:
 
 
 def open_target(target: str, config: Any) -> Runner:
-    """The runner of a session.
+    """Returns the runner of a session.
 
     Raises:
-        NotFoundError: nobody serves the target's scheme.
-        NotImplementedError: a server.
+        NotFoundError: the target's scheme is not registered.
+        NotImplementedError: the target is a server.
     """
     return _scheme_of(target).factory(target, config)
 
 
 def reset_target(target: str, containers: list[str] | None, config: Any) -> None:
-    """Forgets resources where `target` points, if they outlive the sessions of this process.
+    """Drops resources at `target`, if they outlive the sessions of this process.
 
     Raises:
-        NotFoundError: nobody serves the target's scheme.
-        NotImplementedError: a server.
+        NotFoundError: the target's scheme is not registered.
+        NotImplementedError: the target is a server.
     """
     reset = _scheme_of(target).reset
     if reset is not None:

@@ -1,4 +1,4 @@
-"""Traces of a run: what RunMetadata reports, and the Chrome trace made of it."""
+"""Traces of a run: the content of RunMetadata, and the Chrome trace generated from it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ HOST = "/job:localhost/replica:0/task:0/device:CPU:0"
 
 
 class Ticks:
-    """Collects the time at which each line of a timed step ended."""
+    """Collects the end time of each line of a timed step."""
 
     def __init__(self) -> None:
         self.start = time.time()
@@ -29,7 +29,7 @@ class Ticks:
         self.ends.append((line, time.perf_counter() - self._begin))
 
     def spans(self) -> list[tuple[int, float, float]]:
-        """(line, begin, end) in seconds from the start."""
+        """Returns (line, begin, end) in seconds from the start."""
         spans, last = [], 0.0
         for line, end in self.ends:
             spans.append((line, last, end))
@@ -38,7 +38,7 @@ class Ticks:
 
 
 def fill_run_metadata(metadata: Any, ticks: Ticks, instructions: list[Instruction]) -> None:
-    """Step stats of a run, in the form TensorBoard and `timeline` read."""
+    """Fills in the step stats of a run, in the form that TensorBoard and `timeline` read."""
     stats = StepStats()
     device = stats.dev_stats.add(device=HOST)
     for line, begin, end in ticks.spans():
@@ -57,7 +57,7 @@ def fill_run_metadata(metadata: Any, ticks: Ticks, instructions: list[Instructio
 
 
 def fill_partition_graph(metadata: Any, planner: Planner) -> None:
-    """The graph as it runs, pruned and rewritten: feeds are `_Arg` nodes, conversions of the mixed precision rewrite Casts."""
+    """Fills in the graph as it runs, pruned and rewritten. Feeds are `_Arg` nodes, conversions of the mixed precision rewrite are Casts."""
     graph = metadata.partition_graphs.add()
     graph.versions.producer = PRODUCER_VERSION
     names: dict[Tensor, str] = {}
@@ -82,7 +82,7 @@ def fill_partition_graph(metadata: Any, planner: Planner) -> None:
 
 
 class Timeline:
-    """Step stats as a Chrome trace (`chrome://tracing`), as `tensorflow.python.client.timeline` makes it."""
+    """Converts step stats to a Chrome trace (`chrome://tracing`), like `tensorflow.python.client.timeline`."""
 
     def __init__(self, step_stats: Any, graph: Any = None) -> None:
         self._stats = step_stats
@@ -90,7 +90,7 @@ class Timeline:
     def generate_chrome_trace_format(
         self, show_dataflow: bool = True, show_memory: bool = False, op_time: str = "schedule"
     ) -> str:
-        """The trace as JSON: one row for each device, one slice for each op, arrows along data if `show_dataflow`."""
+        """Returns the trace as JSON: one row per device, one slice per op, and arrows along data if `show_dataflow`."""
         events: list[dict[str, Any]] = []
         for process, device in enumerate(self._stats.dev_stats):
             events.append(

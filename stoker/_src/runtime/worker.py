@@ -1,4 +1,4 @@
-"""`Worker`: what outlives single runs. Sessions and eager mode run their plans on one."""
+"""`Worker`: the state that outlives single runs. Sessions and eager mode each run their plans on a worker."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class RunningSteps:
     """The steps that one client of a worker is running, so that they can be cancelled together."""
 
     def __init__(self, timeout_in_ms: int = 0) -> None:
-        """Steps that state no timeout of their own have `timeout_in_ms`; 0 is none."""
+        """`timeout_in_ms` is the default timeout of steps; 0 means no timeout."""
         self.closed = False
         self._timeout_in_ms = timeout_in_ms
         self._guard = threading.Lock()
@@ -27,7 +27,7 @@ class RunningSteps:
         _all_running_steps.add(self)
 
     def begin(self, timeout_in_ms: int = 0) -> RunState:
-        """The state of a step that starts here; it is cancelled at once where the client is closed."""
+        """Returns the state of a new step. If the client is closed, the step is cancelled immediately."""
         state = RunState(timeout_in_ms or self._timeout_in_ms)
         with self._guard:
             self._states.add(state)
@@ -40,14 +40,14 @@ class RunningSteps:
             self._states.discard(state)
 
     def cancel(self) -> None:
-        """Cancels what runs."""
+        """Cancels the running steps."""
         with self._guard:
             states = list(self._states)
         for state in states:
             state.cancel()
 
     def close(self) -> None:
-        """Cancels what runs, and whatever begins later."""
+        """Cancels the running steps and all later ones."""
         with self._guard:
             self.closed = True
         self.cancel()
@@ -57,21 +57,21 @@ _all_running_steps: weakref.WeakSet[RunningSteps] = weakref.WeakSet()
 
 
 def all_running_steps() -> list[RunningSteps]:
-    """Those of every client in this process."""
+    """Returns the running steps of every client in this process."""
     return list(_all_running_steps)
 
 
 class Worker:
-    """Owns resources and the lock on variables, decides on devices, and compiles functions.
+    """Owns resources and the lock on variables, chooses devices, and compiles functions.
 
-    Sessions that share a worker share its resources, by container and `shared_name` (or the node's name). Each has a
-    `RunningSteps` of its own, so closing one leaves the others alone.
+    Sessions that share a worker share its resources, by container and `shared_name` (or the node's name). Each session has
+    separate `RunningSteps`, so closing one does not affect the others.
     """
 
     def __init__(self, config: Any = None, *, places_variables: bool = True) -> None:
         """`config` is a ConfigProto, or None for the defaults.
 
-        Where the worker does not place variables, each lives on the device of its first value, as in eager mode.
+        If the worker does not place variables, each variable is on the device of its initial value, as in eager mode.
         """
         self.config = config
         self._places_variables = places_variables
@@ -89,12 +89,12 @@ class Worker:
         return FunctionCompiler(self.node_context, self.placement, self.variables_lock, self.config)
 
     def look_for_devices(self) -> None:
-        """Finds out anew which devices there are: a program may hide some (`tf.config.set_visible_devices`) between two uses."""
+        """Detects the devices again, because a program may have hidden some (`tf.config.set_visible_devices`) since the last use."""
         self.__dict__.pop("placement", None)
         self.__dict__.pop("compiler", None)
 
     def node_context(self, op: Operation) -> NodeContext:
-        """What the kernel of `op` is given as `ctx`: the same at every run."""
+        """Returns the `ctx` for the kernel of `op`. It is the same at every run."""
         found = self._contexts.get(op)
         if found is None:
             device = self.placement.variable_device(op) if self._places_variables else None
@@ -102,18 +102,18 @@ class Worker:
         return found
 
     def forget_states(self) -> None:
-        """Lets every node start from its first state: random ops give their first numbers again."""
+        """Resets the state of every node, so that random ops repeat their first numbers."""
         for context in list(self._contexts.values()):
             context.state = None
 
     def client(self, timeout_in_ms: int = 0) -> RunningSteps:
-        """The steps of one more client."""
+        """Returns the running steps of an additional client."""
         steps = RunningSteps(timeout_in_ms)
         self._clients.add(steps)
         return steps
 
     def close(self) -> None:
-        """Cancels the steps of all clients and forgets all resources."""
+        """Cancels the steps of all clients and drops all resources."""
         for steps in list(self._clients):
             steps.close()
         self.resources.reset()

@@ -1,4 +1,4 @@
-"""`tf.test.compute_gradient`: gradients against finite differences."""
+"""`tf.test.compute_gradient`: compares gradients with finite differences."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from stoker._src.runtime.eager.tape import GradientTape
 
 
 def _start(x: Any, shape: Any, given: Any) -> np.ndarray:
-    """Where to differentiate: the given value, or numbers drawn with NumPy's global generator."""
+    """Returns the point to differentiate at: the given value, or numbers drawn with NumPy's global generator."""
     if given is not None:
         value = np.asarray(given)
         if list(value.shape) != list(shape):
@@ -29,13 +29,13 @@ def _start(x: Any, shape: Any, given: Any) -> np.ndarray:
 
 
 def _parts_view(array: np.ndarray) -> np.ndarray:
-    """The same as `_parts` for a contiguous array, in its own memory."""
+    """Like `_parts`, but a view of a contiguous array's memory."""
     flat: Any = array.reshape(-1)
     return flat.view(flat.real.dtype) if np.iscomplexobj(flat) else flat
 
 
 def _parts(array: np.ndarray) -> np.ndarray:
-    """The real numbers an array is made of, flat: a complex one counts as two."""
+    """Returns the real numbers of an array, flattened. A complex element counts as two."""
     return _parts_view(np.ascontiguousarray(array))
 
 
@@ -86,18 +86,18 @@ def compute_gradient(
     init_targets: Any = None,
     extra_feed_dict: Any = None,
 ) -> Any:
-    """The Jacobian of y by x twice: from `tf.gradients` and from central differences, in the default session.
+    """Computes the Jacobian of y with respect to x with `tf.gradients` and with central differences, in the default session.
 
     Args:
-        x, y: tensors (or lists of x).
+        x, y: tensors; x may be a list.
         x_shape, y_shape: their shapes.
-        x_init_value: where to differentiate; random by default.
-        delta: the step of the differences.
+        x_init_value: the point to differentiate at; random by default.
+        delta: the step size of the differences.
         init_targets: operations to run first.
-        extra_feed_dict: feeds for every run.
+        extra_feed_dict: additional feeds for every run.
 
     Returns:
-        Two matrices with a row for each element of x and a column for each of y (a list of pairs for a list of x). A complex
+        Two matrices with a row per element of x and a column per element of y (a list of pairs for a list of x). A complex
         element counts as two.
     """
     session = current_session()
@@ -138,26 +138,26 @@ def compute_gradient_error(
     init_targets: Any = None,
     extra_feed_dict: Any = None,
 ) -> float:
-    """The largest difference between the two Jacobians of `compute_gradient`."""
+    """Returns the largest difference between the two Jacobians of `compute_gradient`."""
     return _worst(compute_gradient(x, x_shape, y, y_shape, x_init_value, delta, init_targets, extra_feed_dict))
 
 
 @export(v2="test.compute_gradient")
 def compute_gradient_v2(f: Any, x: Any, delta: float | None = None) -> Any:
-    """The Jacobian of `f` at `x` twice: from a `GradientTape` and from central differences.
+    """Computes the Jacobian of `f` at `x` with a `GradientTape` and with central differences.
 
     Args:
-        f: a function of tensors that gives one tensor.
+        f: a function of tensors that returns one tensor.
         x: a list or tuple of its arguments, of floating or complex dtype.
-        delta: the step of the differences (1/1024).
+        delta: the step size of the differences, 1/1024 by default.
 
     Returns:
-        Two tuples with a matrix for each argument: a row for each element of the result, a column for each element of the
+        Two tuples with a matrix per argument: a row per element of the result and a column per element of the
         argument. A complex element counts as two.
 
     Raises:
-        ValueError: `x` is no list or tuple.
-        AssertionError: an argument has a dtype without gradient.
+        ValueError: `x` is not a list or tuple.
+        AssertionError: an argument's dtype is not differentiable.
     """
     if not isinstance(x, (list, tuple)):
         raise ValueError(
@@ -192,7 +192,7 @@ def compute_gradient_v2(f: Any, x: Any, delta: float | None = None) -> Any:
 
 
 def _directions(like: np.ndarray) -> Iterator[np.ndarray]:
-    """The unit vectors of an array's real numbers, in its shape."""
+    """Yields the unit vectors of an array's real numbers, in the array's shape."""
     for position in range(_parts(like).size):
         direction = np.zeros_like(like, order="C")
         _parts_view(direction)[position] = 1

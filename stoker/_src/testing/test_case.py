@@ -1,4 +1,4 @@
-"""`tf.test`: unittest for programs of tensors."""
+"""`tf.test`: unittest for programs that use tensors."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ _NARROW = {"float32": "float", "complex64": "float", "float16": "half", "bfloat1
 class TestCase(absltest.TestCase):
     """unittest's TestCase with sessions, seeds and assertions about tensors.
 
-    Every test starts with an empty default graph whose seed is fixed, as are those of `random` and NumPy. Where an assertion
-    takes an array it also takes a tensor, which is evaluated in the test's session.
+    Every test starts with an empty default graph and fixed seeds for the graph, `random` and NumPy. Assertions that take arrays
+    also take tensors, which are evaluated in the test's session.
     """
 
     def __init__(self, methodName: str = "runTest") -> None:
@@ -73,7 +73,7 @@ class TestCase(absltest.TestCase):
             self._cached = None
 
     def get_temp_dir(self) -> str:
-        """A folder of this test's own: empty at first, the same at every call."""
+        """Returns a folder for this test. It is empty at first, and the same at every call."""
         if self._folder is None:
             self._folder = tempfile.mkdtemp(dir=get_temp_dir())
         return self._folder
@@ -84,7 +84,7 @@ class TestCase(absltest.TestCase):
     def session(
         self, graph: Graph | None = None, config: Any = None, use_gpu: bool = True, force_gpu: bool = False
     ) -> Iterator[Session]:
-        """A session, made the default one and closed at the end."""
+        """Returns a session that is the default session inside the context and closed at the end."""
         with self._new_session(graph, config, force_gpu) as session, self._placed(session, use_gpu, force_gpu):
             yield session
 
@@ -92,10 +92,10 @@ class TestCase(absltest.TestCase):
     def cached_session(
         self, graph: Graph | None = None, config: Any = None, use_gpu: bool = True, force_gpu: bool = False
     ) -> Iterator[Session]:
-        """The test's one session, made at the first call: variables live on from block to block.
+        """Returns the test's session, which is created at the first call. Variables keep their values between blocks.
 
         Raises:
-            ValueError: a call with another graph, config or `force_gpu` than the first.
+            ValueError: the graph, config or `force_gpu` differs from that of the first call.
         """
         wanted = (graph, None if config is None else config.SerializeToString(), force_gpu)
         if self._cached is None:
@@ -112,8 +112,8 @@ class TestCase(absltest.TestCase):
     def test_session(
         self, graph: Graph | None = None, config: Any = None, use_gpu: bool = True, force_gpu: bool = False
     ) -> Any:
-        """Deprecated: `session` where a graph is given, else `cached_session`."""
-        if self._testMethodName == "test_session":  # the runner takes it for a test, by its name
+        """Deprecated: `session` if a graph is given, else `cached_session`."""
+        if self._testMethodName == "test_session":  # the runner takes this method for a test because of its name
             self.skipTest("Not a test.")
         chosen = self.cached_session if graph is None else self.session
         return chosen(graph, config, use_gpu, force_gpu)
@@ -140,7 +140,7 @@ class TestCase(absltest.TestCase):
                 yield
 
     def evaluate(self, tensors: Any) -> Any:
-        """The values of a structure of tensors, in graph and in eager mode."""
+        """Returns the values of a structure of tensors, in graph or eager mode."""
         if context.executing_eagerly():
             return nest.map_structure(_eager_value, tensors)
         session = context.get_default_graph().default_session()
@@ -150,7 +150,7 @@ class TestCase(absltest.TestCase):
         return session.run(tensors)
 
     def _value(self, item: Any) -> Any:
-        """`item`, with tensors in it evaluated."""
+        """Returns `item` with the tensors in it evaluated."""
         if isinstance(item, (Tensor, SparseTensor, IndexedSlices)) or hasattr(item, "read_value"):
             return self.evaluate(item)
         if hasattr(item, "numpy") and callable(item.numpy):
@@ -166,7 +166,7 @@ class TestCase(absltest.TestCase):
     # -- assertions about values ---------------------------------------------------------------------------------
 
     def assertAllClose(self, a: Any, b: Any, rtol: float = 1e-6, atol: float = 1e-6, msg: str | None = None) -> None:
-        """Two structures (dicts, sequences, namedtuples) of arrays agree: |a - b| <= atol + rtol * |b|."""
+        """Asserts that two structures (dicts, sequences, namedtuples) of arrays agree: |a - b| <= atol + rtol * |b|."""
         self._close(a, b, rtol, atol, [], msg)
 
     def _close(self, a: Any, b: Any, rtol: float, atol: float, path: list[str], msg: str | None) -> None:
@@ -231,7 +231,7 @@ class TestCase(absltest.TestCase):
         bfloat16_atol: float = 1e-2,
         msg: str | None = None,
     ) -> None:
-        """`assertAllClose` with the tolerances of the less precise of the two dtypes."""
+        """Like `assertAllClose`, with the tolerances of the less precise of the two dtypes."""
         a, b = self._array(a), self._array(b)
         kinds = {_NARROW.get(str(x.dtype)) for x in (a, b)}
         for kind, looser_r, looser_a in (
@@ -244,7 +244,7 @@ class TestCase(absltest.TestCase):
         self.assertAllClose(a, b, rtol, atol, msg)
 
     def assertNotAllClose(self, a: Any, b: Any, rtol: float = 1e-6, atol: float = 1e-6, msg: str | None = None) -> None:
-        """Two structures differ somewhere by more than the tolerances."""
+        """Asserts that two structures differ somewhere by more than the tolerances."""
         try:
             self.assertAllClose(a, b, rtol, atol, msg)
         except AssertionError:
@@ -252,7 +252,7 @@ class TestCase(absltest.TestCase):
         raise AssertionError(f"The two values are close at all elements. {msg or ''}".rstrip())
 
     def assertAllEqual(self, a: Any, b: Any, msg: str | None = None) -> None:
-        """Two arrays have the same shape and elements; NaN equals NaN."""
+        """Asserts that two arrays have the same shape and elements. NaN equals NaN."""
         a, b = self._array(a), self._array(b)
         note = f" {msg}" if msg else ""
         if not (b.ndim <= 3 and b.size < 500):
@@ -269,7 +269,7 @@ class TestCase(absltest.TestCase):
             )
 
     def assertNotAllEqual(self, a: Any, b: Any, msg: str | None = None) -> None:
-        """Two arrays differ somewhere."""
+        """Asserts that two arrays differ somewhere."""
         try:
             self.assertAllEqual(a, b)
         except AssertionError:
@@ -277,23 +277,23 @@ class TestCase(absltest.TestCase):
         raise AssertionError(f"The two values are equal at all elements. {msg or ''}".rstrip())
 
     def assertAllGreater(self, a: Any, comparison_target: Any) -> None:
-        """Every element is greater than the target."""
+        """Asserts that every element is greater than the target."""
         self.assertGreater(np.min(self._array(a)), comparison_target)
 
     def assertAllLess(self, a: Any, comparison_target: Any) -> None:
-        """Every element is less than the target."""
+        """Asserts that every element is less than the target."""
         self.assertLess(np.max(self._array(a)), comparison_target)
 
     def assertAllGreaterEqual(self, a: Any, comparison_target: Any) -> None:
-        """Every element is the target or greater."""
+        """Asserts that every element is greater than or equal to the target."""
         self.assertGreaterEqual(np.min(self._array(a)), comparison_target)
 
     def assertAllLessEqual(self, a: Any, comparison_target: Any) -> None:
-        """Every element is the target or less."""
+        """Asserts that every element is less than or equal to the target."""
         self.assertLessEqual(np.max(self._array(a)), comparison_target)
 
     def assertAllInSet(self, target: Any, expected_set: Any) -> None:
-        """Every element is one of the set."""
+        """Asserts that every element is in the set."""
         found = np.unique(self._array(target))
         outside = [item for item in found.tolist() if item not in expected_set]
         if outside:
@@ -307,7 +307,7 @@ class TestCase(absltest.TestCase):
         open_lower_bound: bool = False,
         open_upper_bound: bool = False,
     ) -> None:
-        """Every element lies in a range, whose bounds may be excluded."""
+        """Asserts that every element is in a range, whose bounds may be excluded."""
         values = self._array(target)
         if not (np.issubdtype(values.dtype, np.number) and values.dtype.kind != "c"):
             self.fail(
@@ -327,40 +327,40 @@ class TestCase(absltest.TestCase):
             )
 
     def assertNear(self, f1: float, f2: float, err: float, msg: str | None = None) -> None:
-        """|f1 - f2| <= err, or both are the same infinity."""
+        """Asserts that |f1 - f2| <= err, or that both are the same infinity."""
         self.assertTrue(
             f1 == f2 or abs(f1 - f2) <= err, f"{f1:f} != {f2:f} +/- {err:f}{f' ({msg})' if msg is not None else ''}"
         )
 
     def assertArrayNear(self, farray1: Any, farray2: Any, err: float, msg: str | None = None) -> None:
-        """Two sequences of numbers agree, each to within `err`."""
+        """Asserts that two sequences of numbers agree elementwise to within `err`."""
         self.assertEqual(len(farray1), len(farray2), msg)
         for one, other in zip(farray1, farray2):
             self.assertNear(float(one), float(other), err, msg)
 
     def assertNDArrayNear(self, ndarray1: Any, ndarray2: Any, err: float, msg: str | None = None) -> None:
-        """The Euclidean distance of two arrays is less than `err`."""
+        """Asserts that the Euclidean distance of two arrays is less than `err`."""
         self.assertLess(np.linalg.norm(np.asarray(ndarray1) - np.asarray(ndarray2)), err, msg)
 
-    # -- assertions about the rest -------------------------------------------------------------------------------
+    # -- other assertions ----------------------------------------------------------------------------------------
 
     def assertShapeEqual(self, input_a: Any, input_b: Any, msg: str | None = None) -> None:
-        """Two arrays or tensors have the same shape."""
+        """Asserts that two arrays or tensors have the same shape."""
         self.assertAllEqual(_dims(input_a), _dims(input_b), msg)
 
     def assertDTypeEqual(self, target: Any, expected_dtype: Any) -> None:
-        """The values have the dtype."""
+        """Asserts that the values have the dtype."""
         self.assertEqual(self._array(target).dtype, expected_dtype)
 
     def assertDeviceEqual(self, device1: Any, device2: Any, msg: str | None = None) -> None:
-        """Two device names mean the same."""
+        """Asserts that two device names are equivalent."""
         one, other = canonical_name(device1), canonical_name(device2)
         self.assertEqual(one, other, f"Devices {one} and {other} are not equal. {msg or ''}")
 
     def assertProtoEquals(
         self, expected_message_maybe_ascii: Any, validate_message: Any, msg: str | None = None
     ) -> None:
-        """A message equals another, or what a text says."""
+        """Asserts that a message equals another message, or one in text format."""
         expected = expected_message_maybe_ascii
         if isinstance(expected, (str, bytes)):
             text = expected.decode() if isinstance(expected, bytes) else expected
@@ -372,13 +372,13 @@ class TestCase(absltest.TestCase):
     def assertProtoEqualsVersion(
         self, expected: str, actual: Any, producer: int = 134, min_consumer: int = 0, msg: str | None = None
     ) -> None:
-        """A GraphDef equals what a text says, which leaves the versions out."""
+        """Asserts that a GraphDef equals one in text format, which omits the versions."""
         consumer = f" min_consumer: {min_consumer}" if min_consumer else ""
         self.assertProtoEquals(f"versions {{ producer: {producer}{consumer} }}\n{expected}", actual, msg)
 
     @contextlib.contextmanager
     def assertRaisesWithPredicateMatch(self, exception_type: Any, expected_err_re_or_predicate: Any) -> Iterator[Any]:
-        """The block raises the exception, and a regular expression is found in it or a function accepts it."""
+        """Asserts that the block raises the exception, and that a regular expression or a predicate matches it."""
         wanted = expected_err_re_or_predicate
         try:
             yield
@@ -393,11 +393,11 @@ class TestCase(absltest.TestCase):
         self.fail(f"{getattr(exception_type, '__name__', exception_type)} not raised")
 
     def assertRaisesOpError(self, expected_err_re_or_predicate: Any) -> Any:
-        """The block raises a `tf.errors.OpError`, as `assertRaisesWithPredicateMatch`."""
+        """Like `assertRaisesWithPredicateMatch` for `tf.errors.OpError`."""
         return self.assertRaisesWithPredicateMatch(OpError, expected_err_re_or_predicate)
 
     def assertRaisesIncompatibleShapesError(self, exception_type: Any = InvalidArgumentError) -> Any:
-        """The block raises an error about shapes that do not fit together."""
+        """Asserts that the block raises an error about incompatible shapes."""
         return self.assertRaisesWithPredicateMatch(
             exception_type, r"(Incompatible|mismatched|[Dd]imensions|must have the same shape|inner dimensions)"
         )
@@ -406,14 +406,14 @@ class TestCase(absltest.TestCase):
     assertItemsEqual: Any = absltest.TestCase.assertCountEqual
 
     def checkedThread(self, target: Callable[..., Any], args: Any = None, kwargs: Any = None) -> CheckedThread:
-        """A thread whose exception fails the test when it is joined. It must be joined."""
+        """Returns a thread whose exception fails the test when it is joined. It must be joined."""
         thread = CheckedThread(self, target, args, kwargs)
         self._threads.append(thread)
         return thread
 
 
 class CheckedThread:
-    """A thread that keeps what went wrong for `join`."""
+    """A thread that keeps its exception for `join`."""
 
     def __init__(self, testcase: TestCase, target: Callable[..., Any], args: Any = None, kwargs: Any = None) -> None:
         self._testcase, self._target, self._args, self._kwargs = testcase, target, args or (), kwargs or {}
@@ -432,14 +432,14 @@ class CheckedThread:
         self._thread.start()
 
     def join(self) -> None:
-        """Waits for the thread, and fails the test if it failed."""
+        """Waits for the thread, and fails the test if the thread raised an exception."""
         self._joined = True
         self._thread.join()
         if self._error is not None:
             self._testcase.fail(f"Error in checkedThread: {self._error}")
 
     def is_alive(self) -> bool:
-        """Whether it runs."""
+        """Whether the thread is running."""
         return self._thread.is_alive()
 
     def check_termination(self) -> None:
@@ -449,7 +449,7 @@ class CheckedThread:
 
 
 def _as_mapping(item: Any) -> Any:
-    """Namedtuples and composite values by field, so that they are compared part by part."""
+    """Returns namedtuples and composite values as mappings by field, so that they are compared field by field."""
     if isinstance(item, (SparseTensorValue, IndexedSlicesValue)) or hasattr(item, "_asdict"):
         return item._asdict()
     return item
@@ -460,7 +460,7 @@ def _eager_value(item: Any) -> Any:
 
 
 def _wide(array: np.ndarray) -> np.ndarray:
-    """Arrays as NumPy can subtract them: half precision as float32, booleans and unsigned numbers as signed."""
+    """Converts arrays so that NumPy can subtract them: half precision to float32, booleans and unsigned numbers to signed."""
     if array.dtype.kind in "fc" and array.dtype.itemsize >= 4:
         return array
     if array.dtype.kind in "biu":
@@ -475,7 +475,7 @@ def _dims(item: Any) -> list[Any]:
 
 
 class _BenchmarkRegistry(type):
-    """Keeps the benchmark classes of a program."""
+    """Registers the benchmark classes of a program."""
 
     classes: list[type] = []
 
@@ -486,11 +486,11 @@ class _BenchmarkRegistry(type):
 
 
 class Benchmark(metaclass=_BenchmarkRegistry):
-    """A class whose `benchmark*` methods measure something. `tf.test.main` runs them with `--benchmarks=REGEX`."""
+    """A class with `benchmark*` methods. `tf.test.main` runs them with `--benchmarks=REGEX`."""
 
     @classmethod
     def is_abstract(cls) -> bool:
-        """Whether this class has no benchmarks of its own to run."""
+        """Whether this class has no benchmarks to run."""
         return cls is Benchmark
 
     def _get_name(self, overwrite_name: str | None = None) -> str:
@@ -508,7 +508,7 @@ class Benchmark(metaclass=_BenchmarkRegistry):
         name: str | None = None,
         metrics: Any = None,
     ) -> None:
-        """Prints what was measured, as one line of JSON."""
+        """Prints the measurements as one line of JSON."""
         entry = {
             "name": self._get_name(name), "iters": iters, "cpu_time": cpu_time, "wall_time": wall_time,
             "throughput": throughput, "extras": dict(extras or {}), "metrics": metrics,
@@ -516,7 +516,7 @@ class Benchmark(metaclass=_BenchmarkRegistry):
         print("entry " + json.dumps({key: value for key, value in entry.items() if value not in (None, {})}))
 
     def evaluate(self, tensors: Any) -> Any:
-        """The values of a structure of tensors, in the default session or eagerly."""
+        """Returns the values of a structure of tensors, in the default session or eagerly."""
         if context.executing_eagerly():
             return nest.map_structure(_eager_value, tensors)
         session = context.get_default_graph().default_session()
@@ -537,20 +537,20 @@ class Benchmark(metaclass=_BenchmarkRegistry):
         extras: Mapping[str, Any] | None = None,
         mbs: int = 0,
     ) -> dict[str, Any]:
-        """Runs an op `min_iters` times after `burn_iters` that do not count, and reports the median time.
+        """Runs an op `min_iters` times, after `burn_iters` uncounted runs, and reports the median time.
 
         Args:
             sess: the session.
-            op_or_tensor, feed_dict: what to run.
-            burn_iters, min_iters: how often.
-            store_trace: whether a traced run is added to the extras.
-            store_memory_usage: whether the peak memory of a GPU is added to the extras.
-            name: of the entry; the method's by default.
-            extras: to be reported too.
-            mbs: megabytes that one run moves, for the throughput.
+            op_or_tensor, feed_dict: the op to run and its feeds.
+            burn_iters, min_iters: the numbers of uncounted and of counted runs.
+            store_trace: whether to add a traced run to the extras.
+            store_memory_usage: whether to add the peak memory of a GPU to the extras.
+            name: the name of the entry; the method's name by default.
+            extras: additional values to report.
+            mbs: megabytes that one run processes, for the throughput.
 
         Returns:
-            What was reported.
+            The reported values.
         """
         target = op_or_tensor.op if isinstance(op_or_tensor, Tensor) else op_or_tensor
         for _ in range(burn_iters):
@@ -582,7 +582,7 @@ class Benchmark(metaclass=_BenchmarkRegistry):
 
 
 def _run_benchmarks(pattern: str) -> None:
-    """Runs the benchmarks whose name (Class.method) the pattern is found in; "all" or "." for all of them."""
+    """Runs the benchmarks whose name (Class.method) matches the pattern; "all" or "." runs all of them."""
     wanted = re.compile(".*" if pattern == "all" else pattern)
     for cls in _BenchmarkRegistry.classes:
         for method in sorted(name for name in dir(cls) if name.startswith("benchmark")):
@@ -593,13 +593,13 @@ def _run_benchmarks(pattern: str) -> None:
                 getattr(instance, method)()
 
 
-# -- the module's functions ------------------------------------------------------------------------------------------
+# -- module-level functions ------------------------------------------------------------------------------------------
 
 
 def main(argv: Any = None) -> None:
-    """Runs the tests of the program, after its flags are parsed; exits with their status.
+    """Parses the flags, runs the tests of the program, and exits with their status.
 
-    With `--benchmarks=REGEX` on the command line, runs its benchmarks instead.
+    With `--benchmarks=REGEX` on the command line, it runs the benchmarks instead.
     """
     arguments = list(sys.argv if argv is None else argv)
     chosen = [argument for argument in arguments if argument.startswith("--benchmarks=")]
@@ -610,7 +610,7 @@ def main(argv: Any = None) -> None:
 
 
 def get_temp_dir() -> str:
-    """A folder for files of this test program (`$TEST_TMPDIR`, or one made for it)."""
+    """Returns a folder for files of this test program (`$TEST_TMPDIR`, or a temporary one)."""
     global _temp_dir
     if _temp_dir is None:
         _temp_dir = os.environ.get("TEST_TMPDIR") or tempfile.mkdtemp(prefix="stoker_test_")
@@ -622,13 +622,13 @@ _temp_dir: str | None = None
 
 
 def test_src_dir_path(relative_path: str) -> str:
-    """A path beside the file that calls this (or below `$TEST_SRCDIR`, when a test runner sets it)."""
+    """Returns a path relative to the caller's file (or to `$TEST_SRCDIR`, if a test runner sets it)."""
     base = os.environ.get("TEST_SRCDIR")
     return os.path.join(base if base else get_data_files_path(), relative_path)
 
 
 def is_gpu_available(cuda_only: bool = False, min_cuda_compute_capability: tuple[int, int] | None = None) -> bool:
-    """Whether there is a GPU (of at least a compute capability)."""
+    """Whether there is a GPU, of at least the given compute capability."""
     if not torch.cuda.is_available() or (cuda_only and torch.version.cuda is None):
         return False
     wanted = min_cuda_compute_capability or (0, 0)
@@ -636,7 +636,7 @@ def is_gpu_available(cuda_only: bool = False, min_cuda_compute_capability: tuple
 
 
 def gpu_device_name() -> str:
-    """The name of the first GPU, or ""."""
+    """Returns the name of the first GPU, or ""."""
     return "/device:GPU:0" if torch.cuda.is_available() else ""
 
 
@@ -651,28 +651,28 @@ def is_built_with_rocm() -> bool:
 
 
 def is_built_with_gpu_support() -> bool:
-    """Whether PyTorch was built for some GPU."""
+    """Whether PyTorch was built with support for any GPU."""
     return is_built_with_cuda() or is_built_with_rocm()
 
 
 def is_built_with_xla() -> bool:
-    """Whether there is XLA: no."""
+    """Whether XLA is available. It never is."""
     return False
 
 
 def assert_equal_graph_def(
     actual: Any, expected: Any, checkpoint_v2: bool = False, hash_table_shared_name: bool = False
 ) -> None:
-    """Two GraphDefs have the same nodes, in any order; order of control inputs does not matter either.
+    """Asserts that two GraphDefs have the same nodes. The order of nodes and of control inputs does not matter.
 
     Args:
         actual, expected: GraphDefs.
-        checkpoint_v2: whether to leave out the names that ops of checkpoints are made with.
-        hash_table_shared_name: whether to leave out the shared names of tables.
+        checkpoint_v2: whether to ignore the generated names in checkpoint ops.
+        hash_table_shared_name: whether to ignore the shared names of tables.
 
     Raises:
-        AssertionError: they differ; the message names the first node that does.
-        TypeError: an argument is no GraphDef.
+        AssertionError: the graphs differ; the message names the first node that does.
+        TypeError: an argument is not a GraphDef.
     """
     for message in (actual, expected):
         if not hasattr(message, "node"):
@@ -708,7 +708,7 @@ def _normal(node: Any, checkpoint_v2: bool, hash_table_shared_name: bool) -> Any
     if checkpoint_v2 and node.op in ("SaveV2", "RestoreV2", "MergeV2Checkpoints", "ShardedFilename"):
         copy.attr.clear()
     if checkpoint_v2 and node.op == "Const" and node.attr["value"].tensor.dtype == 7:
-        # The names of temporary folders inside of checkpoints are drawn at random.
+        # The names of temporary folders inside checkpoints are random.
         kept = [s for s in node.attr["value"].tensor.string_val if b"_temp_" not in s]
         copy.attr["value"].tensor.string_val[:] = kept
     if hash_table_shared_name and node.op in ("HashTable", "HashTableV2"):

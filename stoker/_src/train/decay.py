@@ -1,7 +1,7 @@
 """Learning rates that depend on the step.
 
-In graph mode each function returns a tensor, to be evaluated at every step. In eager mode it returns a function of no
-arguments that computes the rate from the step as it is then; optimizers accept such functions.
+In graph mode each function returns a tensor, which is evaluated at every step. In eager mode it returns a function without
+arguments that computes the rate from the current step; optimizers accept such functions.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from stoker._src.ops.random import uniform_normal
 
 
 def _decayed(function: str, global_step: Any, compute: Callable[[], Any]) -> Any:
-    """The rate now, or in eager mode the function that computes it."""
+    """Returns the rate in graph mode, or the function that computes it in eager mode."""
     if global_step is None:
         raise ValueError(f"global_step is required for {function}.")
     return compute if context.executing_eagerly() else compute()
@@ -132,8 +132,8 @@ def polynomial_decay(
 ) -> Any:
     """(learning_rate - end_learning_rate) * (1 - step / decay_steps)^power + end_learning_rate
 
-    Steps beyond `decay_steps` count as `decay_steps`; with `cycle`, the first multiple of it that is not smaller than the step
-    takes its place, so that the rate jumps up and decays again.
+    Steps beyond `decay_steps` count as `decay_steps`. With `cycle`, `decay_steps` is replaced by its smallest multiple that is at least
+    the step, so that the rate jumps up and decays again.
 
     Raises:
         ValueError: `global_step` is None.
@@ -147,7 +147,7 @@ def polynomial_decay(
             end, exponent = casting.cast(end_learning_rate, dtype), casting.cast(power, dtype)
             step, steps = casting.cast(global_step, dtype), casting.cast(decay_steps, dtype)
             if cycle:
-                # At step 0 the first period has begun: its multiple is 1.
+                # Step 0 belongs to the first period, so its multiple is 1 and not 0.
                 periods = unary_functions.CEIL(step / steps)
                 steps = arithmetic.multiply(steps, arithmetic.MAXIMUM(periods, constants.constant(1.0, dtype)))
             else:
@@ -165,12 +165,12 @@ def piecewise_constant(x: Any, boundaries: Any, values: Any, name: str | None = 
     Args:
         x: a scalar, usually the step.
         boundaries: increasing numbers of the dtype of `x`.
-        values: one more than boundaries, of one dtype.
+        values: one more than there are boundaries, all of one dtype.
         name: the name of the op, `PiecewiseConstant` by default.
 
     Raises:
-        ValueError: counts or dtypes that do not fit, or `x` is no scalar.
-        InvalidArgumentError: when it runs, boundaries do not increase and `x` lies in two intervals.
+        ValueError: counts or dtypes do not match, or `x` is not a scalar.
+        InvalidArgumentError: at run time, boundaries do not increase and `x` lies in two intervals.
     """
     if x is None:
         raise ValueError("x is required for piecewise_constant.")
@@ -208,18 +208,18 @@ def piecewise_constant(x: Any, boundaries: Any, values: Any, name: str | None = 
 
     if not context.executing_eagerly():
         return compute()
-    converted()  # what is wrong is found at once, as in a graph
+    converted()  # reports invalid arguments immediately, as in a graph
     return compute
 
 
 def _increase(boundaries: list[Any]) -> bool:
-    """Whether boundaries are plain numbers that increase; of tensors nobody knows."""
+    """Whether boundaries are plain increasing numbers. For tensors this is unknown, and the result is False."""
     plain = all(isinstance(each, (int, float)) for each in boundaries)
     return plain and all(first < second for first, second in itertools.pairwise(boundaries))
 
 
 def _only_case(at: Tensor, limits: list[Tensor], results: list[Tensor]) -> Tensor:
-    """The value of the one interval that `at` lies in, the first value if there is none; two of them are an error."""
+    """Returns the value of the only interval that contains `at`, or the first value if there is none. Two intervals are an error."""
     cases: list[Any] = [comparison.LESS_EQUAL(at, limits[0]), comparison.GREATER(at, limits[-1])]
     for low, high in itertools.pairwise(limits):
         cases.append(comparison.LOGICAL_AND(comparison.GREATER(at, low), comparison.LESS_EQUAL(at, high)))
@@ -238,7 +238,7 @@ def _limit(boundary: Any, dtype: Any) -> Tensor:
     limit = convert_to_tensor(boundary)
     if limit.dtype.base_dtype is dtype:
         return limit
-    # Plain integers are int32; steps are usually int64.
+    # Plain integers become int32, but steps are usually int64.
     if limit.dtype.base_dtype is dtypes.int32 and dtype is dtypes.int64:
         return casting.cast(limit, dtype)
     raise ValueError(f"Boundaries ({limit.dtype.base_dtype!r}) must have the same dtype as x ({dtype!r}).")
@@ -278,7 +278,7 @@ def cosine_decay_restarts(
     alpha: Any = 0.0,
     name: str | None = None,
 ) -> Any:
-    """Cosine decay that starts again: period i is t_mul^i times `first_decay_steps` long and starts at m_mul^i.
+    """Cosine decay with restarts: period i is t_mul^i times `first_decay_steps` long and starts at m_mul^i.
 
     learning_rate * ((1 - alpha) * m_mul^i * (1 + cos(pi * fraction of the period)) / 2 + alpha)
     (Loshchilov and Hutter, 2016)
@@ -303,12 +303,12 @@ def cosine_decay_restarts(
 
 
 def _period(done: Any, longer: Any, dtype: Any) -> tuple[Any, Any]:
-    """(the number of the period, the fraction of it that is over) after `done` first periods' lengths."""
+    """Returns the number of the period and the elapsed fraction of it, after `done` lengths of the first period."""
     one = constants.constant(1.0, dtype)
     equal = comparison.EQUAL(longer, one)
-    # With periods of one length the sums below divide by zero: work them out for 2 and choose afterwards.
+    # With periods of equal length the formula below divides by zero. It is evaluated for 2 instead, and the result is selected later.
     growth = selection.SELECT(equal, constants.constant(2.0, dtype), longer)
-    # The quotient is whole where a period begins: rounding must not leave it below, in the period before.
+    # The quotient is an integer where a period begins. Rounding errors must not move it into the previous period.
     slack = constants.constant(100 * float(ml_dtypes.finfo(dtype.as_numpy_dtype).eps), dtype)
     number = unary_functions.FLOOR(
         unary_functions.log(1.0 - done * (1.0 - growth)) / unary_functions.log(growth) + slack

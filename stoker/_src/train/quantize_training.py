@@ -1,4 +1,4 @@
-"""A graph definition rewritten for training with quantized numbers."""
+"""Rewrites a graph definition for quantization-aware training."""
 
 from __future__ import annotations
 
@@ -14,32 +14,32 @@ from stoker._src.formats.tensor_proto import to_tensor_proto
 from stoker._src.graph.definition import find_definition
 
 _QUANTIZED_OPS = ("MatMul", "Conv2D")
-# Activations whose range is known: (least, greatest).
+# Activations with a known range: (minimum, maximum).
 _RANGES = {"Relu6": (0.0, 6.0), "Sigmoid": (0.0, 1.0), "Tanh": (-1.0, 1.0)}
 _NOT_NEGATIVE = ("Relu", "Relu6", "Sigmoid")
-# Ops whose values are those of their first input: the range is that of what it comes from.
+# Ops that return values of their first input, and therefore keep its range.
 _PASSING = ("Identity", "Reshape", "ConcatV2", "MaxPool", "AvgPool")
 _DECAY = 0.999
 
 
 @export(v1="train.do_quantize_training_on_graphdef")
 def do_quantize_training_on_graphdef(input_graph: Any, num_bits: int) -> Any:
-    """A copy of a graph definition in which matrix products and convolutions see quantized inputs.
+    """Returns a copy of a graph definition in which matrix products and convolutions get quantized inputs.
 
-    Every input of a MatMul or Conv2D (those whose names start with "gradients" left out) goes through a
-    QuantizeAndDequantizeV2. Its range is that of the activation it comes from, directly or through ops that keep a range, where
-    that has one (Relu6, Sigmoid, Tanh); otherwise variables keep moving averages of the smallest and the largest value, with
-    a decay of 0.999, that start at the first values seen.
+    Every input of a MatMul or Conv2D (except those whose names start with "gradients") goes through a
+    QuantizeAndDequantizeV2. If the input comes from an activation with a fixed range (Relu6, Sigmoid, Tanh), directly or through ops
+    that keep the range, that range is used. Otherwise variables hold moving averages of the minimum and the maximum, with
+    a decay of 0.999, which start at the first observed values.
 
     Args:
-        input_graph: a GraphDef, with unquantized nodes.
+        input_graph: a GraphDef without quantized nodes.
         num_bits: 1 to 63.
 
     Raises:
-        OutOfRangeError: `num_bits` is not.
-        InvalidArgumentError: an input is not of float32 numbers, or is no node of the graph.
-        NotFoundError: the graph holds an op that does not exist.
-        TypeError: `num_bits` is no integer.
+        OutOfRangeError: `num_bits` is outside of this range.
+        InvalidArgumentError: an input is not float32, or is not a node of the graph.
+        NotFoundError: the graph contains an unknown op.
+        TypeError: `num_bits` is not an integer.
     """
     if isinstance(num_bits, bool) or not isinstance(num_bits, (int, np.integer)):
         raise TypeError(f"num_bits must be an integer, not {num_bits!r}.")
@@ -69,7 +69,7 @@ def do_quantize_training_on_graphdef(input_graph: Any, num_bits: int) -> Any:
 
 
 def _origin(source: str, nodes: dict[str, Any]) -> str:
-    """The op type that a tensor's range is decided by."""
+    """Returns the op type that determines a tensor's range."""
     node = nodes[source.partition(":")[0]]
     while node.op in _PASSING:
         node = nodes[node.input[0].partition(":")[0]]
@@ -77,7 +77,7 @@ def _origin(source: str, nodes: dict[str, Any]) -> str:
 
 
 class _Rewriter:
-    """Adds nodes to a graph definition; quantizes each tensor once."""
+    """Adds nodes to a graph definition. Each tensor is quantized once."""
 
     def __init__(self, graph: GraphDef, num_bits: int) -> None:
         self.graph, self.num_bits = graph, num_bits
@@ -108,7 +108,7 @@ class _Rewriter:
         return name
 
     def _observed(self, base: str, source: str) -> list[str]:
-        """The moving averages of the smallest and the largest value of a tensor."""
+        """Returns the moving averages of a tensor's minimum and maximum."""
         decay = self._constant(f"{base}/Decay", _DECAY)
         axes = f"{base}/ReductionAxes"
         start = self._constant(f"{axes}/RangeStart", 0, np.int32)

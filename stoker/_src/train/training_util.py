@@ -20,10 +20,10 @@ _log = logging.getLogger("stoker")
 
 @export(v1="train.global_step")
 def global_step(sess: Any, global_step_tensor: Any) -> int:
-    """The value of the global step in a session.
+    """Returns the value of the global step in a session.
 
     Args:
-        sess: the session (not used in eager mode).
+        sess: the session (unused in eager mode).
         global_step_tensor: the tensor or variable, or its name.
     """
     if context.executing_eagerly():
@@ -33,13 +33,13 @@ def global_step(sess: Any, global_step_tensor: Any) -> int:
 
 @export(v1="train.get_global_step")
 def get_global_step(graph: Any = None) -> Any:
-    """The global step of a graph (the default one): from the collection GLOBAL_STEP, or the tensor `global_step:0`.
+    """Returns the global step of a graph (the default graph if None): from the collection GLOBAL_STEP, or the tensor `global_step:0`.
 
     Returns:
-        The variable or tensor; None when there is none.
+        The variable or tensor; None if there is none.
 
     Raises:
-        TypeError: what is there is not a scalar integer.
+        TypeError: the tensor found is not a scalar integer.
     """
     graph = graph or context.get_default_graph()
     found = graph.get_collection(GraphKeys.GLOBAL_STEP)
@@ -59,10 +59,10 @@ def get_global_step(graph: Any = None) -> Any:
 
 @export(v1="train.create_global_step")
 def create_global_step(graph: Any = None) -> Any:
-    """Makes the global step: an int64 scalar at 0 that is not trained, in GLOBAL_VARIABLES and GLOBAL_STEP.
+    """Creates the global step: a non-trainable int64 scalar with value 0, in GLOBAL_VARIABLES and GLOBAL_STEP.
 
     Raises:
-        ValueError: there is one already.
+        ValueError: the graph already has one.
     """
     graph = graph or context.get_default_graph()
     if get_global_step(graph) is not None:
@@ -85,7 +85,7 @@ def create_global_step(graph: Any = None) -> Any:
 
 @export(v1="train.get_or_create_global_step")
 def get_or_create_global_step(graph: Any = None) -> Any:
-    """The global step of a graph (the default one), made when there is none."""
+    """Returns the global step of a graph (the default graph if None). Creates it if there is none."""
     graph = graph or context.get_default_graph()
     step = get_global_step(graph)
     return create_global_step(graph) if step is None else step
@@ -95,12 +95,12 @@ _READ_CACHE = "global_step_read_op_cache"
 
 
 def global_step_read(graph: Any = None) -> Any:
-    """A tensor with the value of the global step, also before it is initialized; None when there is no global step.
+    """Returns a tensor with the value of the global step, even before initialization; None if there is no global step.
 
-    It is made once for a graph, as monitored sessions fetch it in every run.
+    It is created once per graph, because monitored sessions fetch it in every run.
 
     Raises:
-        RuntimeError: there are several.
+        RuntimeError: there are several global steps.
     """
     graph = graph or context.get_default_graph()
     cached = graph.get_collection(_READ_CACHE)
@@ -113,7 +113,7 @@ def global_step_read(graph: Any = None) -> Any:
     step = get_global_step(graph)
     if step is None:
         return None
-    # Adding zero makes a copy: fetches of a 1.x variable show the value at the end of a run.
+    # Adding zero makes a copy, because fetching a 1.x variable returns its value at the end of a run.
     with graph.as_default(), name_scope(f"{step.op.name}/"):
         value = step.initialized_value() if isinstance(step, Variable) else step
         read = value + 0
@@ -123,7 +123,7 @@ def global_step_read(graph: Any = None) -> Any:
 
 @export(v1="train.assert_global_step")
 def assert_global_step(global_step_tensor: Any) -> None:
-    """Checks that something can be a global step.
+    """Checks that a tensor is valid as a global step.
 
     Raises:
         TypeError: it is not a variable or tensor, not an integer, or not a scalar.

@@ -1,4 +1,4 @@
-"""Programs give what the ops' own kernels give, and are taken only where the graph knows the sizes."""
+"""Fused loops compute the same as the ops' own kernels, and are used only where shapes are statically known."""
 
 from unittest import mock
 
@@ -18,7 +18,7 @@ def on_cpu():
 
 
 def run_both(build, *arrays, always=True, tolerance=2e-6):
-    """What `build` makes of placeholders, run with programs (`always`, or where they can be) and without: the two agree."""
+    """Runs a graph with and without fused loops and compares the results. With `always`, fused loops must have been used."""
     results = []
     for native in (fused_loops.native, None):
         with mock.patch.object(fused_loops, "native", native), tf.Graph().as_default(), on_cpu() as session:
@@ -62,7 +62,7 @@ def chains(draw):
 @settings(deadline=None, max_examples=60)
 @given(chains())
 def test_chains_of_small_ops_agree_with_their_kernels(case):
-    """Element-wise ops, broadcast in every way, give the same with a program as without."""
+    """Element-wise ops with every kind of broadcasting compute the same with and without fused loops."""
     shapes, steps, seed = case
     random = np.random.RandomState(seed)
 
@@ -71,7 +71,7 @@ def test_chains_of_small_ops_agree_with_their_kernels(case):
         for name, i, j in steps:
             x, y = values[i % len(values)], values[j % len(values)]
             made = UNARY[name](x) if name in UNARY else BINARY[name](x, y)
-            values.append(tf.tanh(made))  # bounded, so that rounding stays small
+            values.append(tf.tanh(made))  # bounded, so that rounding errors stay small
         return values[len(inputs) :]
 
     worth_sharing = mock.patch.object(fused_loops, "_WORTH_SHARING", 0 if seed % 2 else fused_loops._WORTH_SHARING)
@@ -80,7 +80,7 @@ def test_chains_of_small_ops_agree_with_their_kernels(case):
 
 
 def normalized(x):
-    """What layer normalization, a softmax and their gradient are made of."""
+    """The ops of layer normalization, a softmax and their gradients."""
     mean, variance = tf.nn.moments(x, [-1], keep_dims=True)
     scaled = (x - mean) * tf.rsqrt(variance + 1e-3)
     weights = tf.nn.softmax(scaled * 0.5)
@@ -92,7 +92,7 @@ def normalized(x):
 @pytest.mark.parametrize("block", [1, 48, fused_loops._BLOCK])
 @pytest.mark.parametrize("shape", [(4, 100, 96), (400, 97), (3000, 17), (8, 4, 64, 20), (16, 4099)])
 def test_rows_of_large_tensors_go_through_a_program_block_by_block(shape, block):
-    """Normalization of large tensors, in blocks of any size, equals what the kernels give op by op."""
+    """Normalization of large tensors, in blocks of any size, equals the results of the separate kernels."""
     x = np.random.RandomState(0).randn(*shape).astype("f")
     with mock.patch.object(fused_loops, "_BLOCK", block):
         run_both(normalized, x, tolerance=1e-5)
@@ -102,7 +102,7 @@ def test_rows_of_large_tensors_go_through_a_program_block_by_block(shape, block)
 @settings(deadline=None, max_examples=60)
 @given(chains(), st.integers(1, 40))
 def test_chains_of_large_ops_agree_with_their_kernels(case, block):
-    """Element-wise ops, broadcast in every way, give the same when tensors of a few elements count as large."""
+    """Element-wise ops with every kind of broadcasting compute the same if tensors of a few elements count as large."""
     shapes, steps, seed = case
     random = np.random.RandomState(seed)
 
@@ -120,7 +120,7 @@ def test_chains_of_large_ops_agree_with_their_kernels(case, block):
 
 
 def test_a_large_tensor_may_be_read_changed_and_read_again():
-    """A program of large tensors sees variables as they are at its place, and views of its results are their own."""
+    """Fused loops over large tensors read variables at their place in the step, and views of their results have their own memory."""
     large = np.random.RandomState(0).randn(300, 200).astype("f")
     with tf.Graph().as_default(), on_cpu() as session:
         v = tf.get_variable("v", initializer=large)
@@ -139,7 +139,7 @@ def test_a_large_tensor_may_be_read_changed_and_read_again():
 @needs_native
 @pytest.mark.parametrize("batch", [2, 7, 32])
 def test_rows_are_shared_among_threads(batch):
-    """A step of an LSTM, long enough to be shared, gives the same row by row."""
+    """An LSTM step that is large enough for several threads computes the same when its rows are split."""
     random = np.random.RandomState(batch)
 
     def build(gates, c, bias):
@@ -159,7 +159,7 @@ def test_rows_are_shared_among_threads(batch):
 
 
 def test_products_sums_and_rearrangements():
-    """Matrix products in all four transpositions, sums over any neighbouring axes, concat, split, transpose, reshape."""
+    """Matrix products in all four transpositions, sums over adjacent axes, concat, split, transpose and reshape."""
     random = np.random.RandomState(0)
 
     def build(a, b):
@@ -180,7 +180,7 @@ def test_products_sums_and_rearrangements():
 
 
 def test_gradients_through_a_program():
-    """The gradient of a small network is a program too, and the right one."""
+    """The gradient of a small network runs in fused loops too, and is correct."""
     random = np.random.RandomState(1)
 
     def build(x, w, b):
@@ -196,7 +196,7 @@ def test_gradients_through_a_program():
     ("op", "reference"), [(tf.exp, np.exp), (tf.tanh, np.tanh), (tf.sigmoid, lambda x: 1 / (1 + np.exp(-x)))]
 )
 def test_functions_are_exact_to_the_last_digits(op, reference):
-    """Two units in the last place from the function in float64, over the whole range."""
+    """Results are within two units in the last place of the float64 function, over the whole range."""
     x = np.concatenate([np.linspace(-100, 100, 20001), np.linspace(-1, 1, 8001), np.float32(10) ** np.arange(-38, 0)])
     x = x.astype("f")[:32768]
     with tf.Graph().as_default(), tf.Session() as session:
@@ -216,13 +216,13 @@ def test_functions_are_exact_to_the_last_digits(op, reference):
     "op", [tf.exp, tf.tanh, tf.sigmoid, tf.nn.relu, tf.abs, tf.square, tf.sqrt, tf.rsqrt, tf.reciprocal]
 )
 def test_special_numbers(op):
-    """NaN, infinities and zeros come out as the ops' own kernels have them."""
+    """NaN, infinities and zeros give the same results as the ops' own kernels."""
     special = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0], "f")
     run_both(lambda x: [op(tf.negative(tf.negative(x))), tf.abs(tf.abs(x))], special)
 
 
 def test_a_shape_that_was_promised_wrongly_still_gives_the_right_result():
-    """A static shape set by hand that does not hold costs the program, not the result."""
+    """A wrong static shape that was set by hand disables the fused loops but does not change the result."""
     with tf.Graph().as_default(), tf.Session() as session:
         x = tf.placeholder(tf.float32)
         y = tf.identity(x)
@@ -233,7 +233,7 @@ def test_a_shape_that_was_promised_wrongly_still_gives_the_right_result():
 
 
 def test_inputs_that_do_not_lie_in_order():
-    """A transposed view is put in order before a program reads it."""
+    """A transposed view is made contiguous before fused loops read it."""
     a = np.arange(600, dtype="f").reshape(20, 30) / 600
     with tf.Graph().as_default(), tf.Session() as session:
         x = tf.placeholder(tf.float32, [20, 30])
@@ -243,7 +243,7 @@ def test_inputs_that_do_not_lie_in_order():
 
 
 def test_a_variable_is_read_before_the_update_that_follows():
-    """A program sees variables as they are at its place among reads and writes."""
+    """Fused loops read variables at their place among reads and writes."""
     with tf.Graph().as_default(), tf.Session() as session:
         v = tf.get_variable("v", initializer=np.ones(4, "f"))
         before = tf.tanh(v * 2.0) + v
@@ -258,7 +258,7 @@ def test_a_variable_is_read_before_the_update_that_follows():
 
 
 def test_a_traced_run_goes_node_by_node():
-    """Tracing shows the time of every node, those of programs included."""
+    """Tracing shows the time of every node, including the nodes of fused loops."""
     with tf.Graph().as_default(), tf.Session() as session:
         x = tf.placeholder(tf.float32, [3])
         y = tf.tanh(tf.square(tf.negative(x, name="minus"), name="squared"), name="bent")
@@ -270,7 +270,7 @@ def test_a_traced_run_goes_node_by_node():
 
 
 def test_packed_numbers_make_no_tensor():
-    """A vector of scalars that only says where to slice is passed as plain numbers; fetched, fed or computed with it is a tensor."""
+    """A vector of scalars that is only used as slice indices is passed as plain numbers. If it is fetched, fed or computed with, it is a tensor."""
     with tf.Graph().as_default(), on_cpu() as session:
         x, i = tf.placeholder(tf.float32, [4, 6]), tf.placeholder(tf.int32, [])
         begin = tf.stack([i, i + 1])
@@ -287,7 +287,7 @@ def test_packed_numbers_make_no_tensor():
 
 
 def test_a_program_waits_for_all_queues_it_takes_from():
-    """A metric whose values and weights come from two queues has both before one native call works on them."""
+    """A metric whose values and weights come from two queues waits for both before one native call processes them."""
     batches = np.arange(16, dtype=np.float32).reshape(4, 2, 2)
     weights = np.array([1.0, 2.0, 0.0, 3.0], np.float32).reshape(4, 1, 1) * np.ones((4, 2, 1), np.float32)
     values = tf.FIFOQueue(10, tf.float32, shapes=[(2, 2)])
@@ -304,7 +304,7 @@ def test_a_program_waits_for_all_queues_it_takes_from():
 
 
 def test_grouped_updates_follow_the_queues_they_wait_for():
-    """Updates that run as one call start after all that any of them was told to wait for."""
+    """Updates that run as one call start after all control inputs of each of them."""
     first, second = tf.FIFOQueue(1, tf.float32, shapes=[()]), tf.FIFOQueue(1, tf.float32, shapes=[()])
     one, two = tf.Variable(1.0), tf.Variable(2.0)
     taken = first.dequeue(), second.dequeue()
@@ -328,7 +328,7 @@ def test_grouped_updates_follow_the_queues_they_wait_for():
 @needs_native
 @pytest.mark.parametrize("rows", [3, 40_000])
 def test_masks_select_inside_and_outside_of_the_loops(rows):
-    """A comparison serves the selections beside it and, as booleans, whoever else wants it; its gradient selects likewise."""
+    """A comparison is used by selections in the same loops and, as booleans, by other ops. Its gradient selects in the same way."""
     x, y = (np.random.RandomState(seed).uniform(-2, 2, (rows, 3)).astype("f") for seed in (0, 1))
 
     def build(x, y):
@@ -343,7 +343,7 @@ def test_masks_select_inside_and_outside_of_the_loops(rows):
 
 @needs_native
 def test_booleans_of_rows_come_from_outside():
-    """A boolean for each row, as the lengths of sequences make it, selects whole rows."""
+    """A boolean per row, as computed from sequence lengths, selects whole rows."""
     x = np.random.RandomState(0).uniform(-2, 2, (5, 4)).astype("f")
 
     def build(x):
@@ -356,7 +356,7 @@ def test_booleans_of_rows_come_from_outside():
 @needs_native
 @pytest.mark.parametrize("value", [0.0, -0.0, -1.0, 1e-40, 3e38, np.inf, -np.inf, np.nan, -0.9999999, 1e-10])
 def test_logarithms_at_the_edges(value):
-    """Zeros, negative, subnormal, huge and missing numbers have the logarithms that NumPy gives them."""
+    """Logarithms of zero, negative, subnormal, huge and NaN values equal NumPy's."""
     x = np.full((4, 4), value, "f")
     with np.errstate(all="ignore"):
         expected = [np.log(x) * 2, np.log1p(x) * 2]

@@ -1,8 +1,8 @@
-"""Processes that a program starts under `stoker run` get stoker as `tensorflow` too.
+"""Makes processes that a program starts under `stoker run` import stoker as `tensorflow` too.
 
-Children of `multiprocessing` are given this process's `sys.path`, others its `PYTHONPATH`: both have the folder `path`, where
-`import tensorflow` finds a package that puts stoker in its own place. Processes of another Python environment may have
-TensorFlow itself, or no stoker: there the package steps aside.
+Children of `multiprocessing` inherit this process's `sys.path`, other children its `PYTHONPATH`. Both contain the folder `path`,
+where `import tensorflow` finds a package that replaces itself with stoker. Processes of another Python environment may have
+TensorFlow itself, or no stoker. The package then steps aside.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _FOLDER = str(Path(__file__).resolve().parent / "path")
 
 
 def prepare(api: str) -> None:
-    """Sets up what child processes inherit."""
+    """Sets up the paths that child processes inherit."""
     os.environ[API] = api
     os.environ[ENVIRONMENT] = sys.prefix
     listed = os.environ.get("PYTHONPATH", "")

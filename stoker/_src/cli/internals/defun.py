@@ -23,16 +23,16 @@ from stoker._src.runtime.functions import def_function
 
 
 class Defun:
-    """Decorator: a Python function becomes a function of the graph, traced once for the dtypes given (or of its first call).
+    """Decorator that turns a Python function into a graph function, traced once for the given dtypes (or those of the first call).
 
     Args:
         *input_types: dtypes of the arguments.
         **kwargs: `func_name`; `grad_func`, a Defun of (inputs..., gradients of outputs...); `python_grad_func`, a Python
-            function of (op, gradients of outputs...) as RegisterGradient takes; `out_names`, `shape_func` and `noinline`
+            function of (op, gradients of outputs...) as in RegisterGradient; `out_names`, `shape_func` and `noinline`
             do not change results.
 
     Raises:
-        ValueError: both kinds of gradient function.
+        ValueError: both kinds of gradient function are given.
     """
 
     def __init__(self, *input_types: Any, **kwargs: Any) -> None:
@@ -52,7 +52,7 @@ class Defun:
 
 
 class _DefinedFunction:
-    """What `Defun` makes: calling it adds a call to the graph."""
+    """The result of `Defun`. Calling it adds a call to the graph."""
 
     def __init__(self, func: Any, types: Any, name: str | None, grad_func: Any, python_grad_func: Any) -> None:
         self._func = func
@@ -70,7 +70,7 @@ class _DefinedFunction:
 
     @property
     def definition(self) -> Any:
-        """The FunctionDef, once traced."""
+        """Returns the FunctionDef, if the function has been traced."""
         return self._traced([]).to_function_def()
 
     def _traced(self, values: list[Any]) -> Function:
@@ -95,10 +95,10 @@ class _DefinedFunction:
         return self._traced([]).ref
 
     def __call__(self, *args: Any, name: str | None = None) -> Any:
-        """The outputs of a call.
+        """Returns the outputs of a call.
 
         Raises:
-            ValueError: the number of arguments is not that of the dtypes given.
+            ValueError: the number of arguments differs from the number of dtypes.
         """
         if self._types and len(args) != len(self._types):
             raise ValueError(f"Expected number of arguments: {len(self._types)}, received: {len(args)}")
@@ -115,7 +115,7 @@ class _DefinedFunction:
 
 
 def _with_gradient(python_grad_func: Any, inputs: list[Any], outputs: list[Any]) -> list[Any]:
-    """`outputs` with a gradient of their own, as a function of (op, gradients)."""
+    """Returns `outputs` with a custom gradient, given as a function of (op, gradients)."""
 
     @custom_gradients.custom_gradient
     def passed(*_: Any) -> Any:
@@ -142,7 +142,7 @@ def defun(func: Any = None, input_signature: Any = None, autograph: bool = True,
 
 
 def val_and_grad_function(f: Callable[..., Any], params: Any = None) -> Callable[..., Any]:
-    """A function of f's arguments that gives (f(...), its gradients with respect to them, or to those in `params`)."""
+    """Returns a function that computes f(...) and its gradients with respect to all arguments, or to those in `params`."""
 
     def decorated(*args: Any, **kwargs: Any) -> Any:
         start = kwargs.pop("dy", None)
@@ -157,13 +157,13 @@ def val_and_grad_function(f: Callable[..., Any], params: Any = None) -> Callable
 
 
 def gradients_function(f: Callable[..., Any], params: Any = None) -> Callable[..., Any]:
-    """A function of f's arguments that gives the gradients with respect to them, or to those in `params`."""
+    """Returns a function that computes the gradients of f with respect to all arguments, or to those in `params`."""
     both = val_and_grad_function(f, params)
     return lambda *args, **kwargs: both(*args, **kwargs)[1]
 
 
 def implicit_val_and_grad(f: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that gives (f(...), [(gradient, variable)]) for the trainable variables that f uses.
+    """Returns a function that computes (f(...), [(gradient, variable)]) for the trainable variables that f uses.
 
     Raises:
         ValueError: f uses no trainable variable, or returns None.
@@ -183,13 +183,13 @@ def implicit_val_and_grad(f: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def implicit_grad(f: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that gives [(gradient, variable)] for the trainable variables that f uses."""
+    """Returns a function that computes [(gradient, variable)] for the trainable variables that f uses."""
     both = implicit_val_and_grad(f)
     return lambda *args, **kwargs: both(*args, **kwargs)[1]
 
 
 def make_vjp(f: Callable[..., Any], params: Any = None, persistent: bool = True) -> Callable[..., Any]:
-    """A function that gives (f(...), a function from the gradient of the result to those of the arguments)."""
+    """Returns a function that computes (f(...), vjp), where vjp maps the gradient of the result to those of the arguments."""
 
     def decorated(*args: Any, **kwargs: Any) -> Any:
         values = [convert_to_tensor(arg) for arg in args]
@@ -206,12 +206,12 @@ def make_vjp(f: Callable[..., Any], params: Any = None, persistent: bool = True)
 
 
 def eager_mode() -> Any:
-    """A context in which ops run at once."""
+    """Returns a context in which ops run eagerly."""
     return contexts.enter_eager()
 
 
 def graph_mode() -> Any:
-    """A context in which ops go to the default graph."""
+    """Returns a context in which ops are added to the default graph."""
     return contexts.enter_graph(contexts.get_default_graph())
 
 
@@ -220,12 +220,12 @@ def in_eager_mode() -> bool:
 
 
 def num_gpus() -> int:
-    """The number of GPUs that can be used."""
+    """Returns the number of usable GPUs."""
     return sum(device.device_type == "GPU" for device in devices.list_local_devices())
 
 
 class _Context:
-    """The part of TensorFlow's context object that programs ask for."""
+    """The part of TensorFlow's context object that programs use."""
 
     executing_eagerly = staticmethod(contexts.executing_eagerly)
     num_gpus = staticmethod(num_gpus)
@@ -238,9 +238,9 @@ _CONTEXT = _Context()
 
 
 def context() -> _Context:
-    """The context of this process."""
+    """Returns the context of this process."""
     return _CONTEXT
 
 
 def ensure_initialized() -> None:
-    """There is nothing to initialize."""
+    """No-op: there is nothing to initialize."""

@@ -1,4 +1,4 @@
-"""Helpers of `tensorflow.python.framework`: names, conversions, shapes, conditions that may be known."""
+"""Helpers of `tensorflow.python.framework`: names, conversions, shapes, and conditions with static values."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ name_scope_v1 = name_scope
 
 
 def uid() -> int:
-    """A number that this process has not seen before."""
+    """Returns a number that is unique in this process."""
     return next(_numbers)
 
 
 def get_gradient_function(op: Any) -> Any:
-    """The function registered for the gradient of `op`, or None.
+    """Returns the function registered for the gradient of `op`, or None.
 
     Raises:
         LookupError: nothing is registered.
@@ -62,7 +62,7 @@ def name_from_scope_name(name: str) -> str:
 
 
 def get_name_scope() -> str:
-    """The scope that is open."""
+    """Returns the current name scope."""
     return context.get_default_graph().get_name_scope()
 
 
@@ -78,8 +78,8 @@ def internal_convert_to_tensor(
     dtype_hint: Any = None,
     ctx: Any = None,
 ) -> Any:
-    """`convert_to_tensor` that can also give a 1.x variable's reference."""
-    del ctx  # what is current decides
+    """Like `convert_to_tensor`, but can also return a 1.x variable's reference."""
+    del ctx  # the current context is used instead
     return convert_to_tensor(value, dtype, name, dtype_hint=preferred_dtype or dtype_hint, as_ref=as_ref)
 
 
@@ -91,7 +91,7 @@ def internal_convert_n_to_tensor(
     preferred_dtype: Any = None,
     ctx: Any = None,
 ) -> list[Any]:
-    """The same for each of several values."""
+    """Converts each of several values like `internal_convert_to_tensor`."""
     if not hasattr(values, "__iter__"):
         raise TypeError("values must be iterable.")
     return [
@@ -103,10 +103,10 @@ def internal_convert_n_to_tensor(
 
 
 def convert_to_tensor_or_composite(value: Any, dtype: Any = None, name: str | None = None) -> Any:
-    """A composite (as SparseTensor, IndexedSlices or RaggedTensor) as it is, anything else as a tensor.
+    """Returns a composite (SparseTensor, IndexedSlices, RaggedTensor) unchanged, and anything else as a tensor.
 
     Raises:
-        RuntimeError: a composite of another dtype than `dtype`.
+        RuntimeError: a composite has a dtype other than `dtype`.
     """
     if composite_spec(value) is None:
         return convert_to_tensor(value, dtype, name)
@@ -120,7 +120,7 @@ internal_convert_to_tensor_or_indexed_slices = convert_to_tensor_or_composite
 
 
 def convert_n_to_tensor_or_composite(values: Any, dtype: Any = None, name: str | None = None) -> list[Any]:
-    """`convert_to_tensor_or_composite` of each value; None stays None."""
+    """Applies `convert_to_tensor_or_composite` to each value; None stays None."""
     return [
         None if value is None else convert_to_tensor_or_composite(value, dtype, None if name is None else f"{name}_{i}")
         for i, value in enumerate(values)
@@ -132,7 +132,7 @@ internal_convert_n_to_tensor_or_indexed_slices = convert_n_to_tensor_or_composit
 
 
 def is_dense_tensor_like(t: Any) -> bool:
-    """Whether `t` is a tensor or variable, not something made of several."""
+    """Whether `t` is a tensor or variable rather than a composite."""
     return isinstance(t, (Tensor, Variable))
 
 
@@ -145,7 +145,7 @@ def is_symbolic_tensor(tensor: Any) -> bool:
 
 
 def default_session(session: Any) -> Any:
-    """A context in which `session` is the default one."""
+    """Returns a context in which `session` is the default session."""
     return enter_session(session)
 
 
@@ -154,7 +154,7 @@ def get_all_collection_keys() -> list[str]:
 
 
 def has_default_graph() -> bool:
-    """Whether a graph was made current by `as_default`."""
+    """Whether `as_default` has made a graph current."""
     return context.has_default_graph()
 
 
@@ -164,12 +164,12 @@ def inside_function() -> bool:
 
 
 def dismantle_graph(graph: Graph) -> None:
-    """TensorFlow breaks reference cycles here; Python's collector finds ours by itself."""
+    """No-op: TensorFlow breaks reference cycles here, but Python's garbage collector handles stoker's."""
 
 
 @contextmanager
 def null_contextmanager(*args: Any, **kwargs: Any) -> Iterator[None]:
-    """A context that does nothing."""
+    """Returns a context manager that does nothing."""
     yield
 
 
@@ -177,7 +177,7 @@ NullContextmanager = null_contextmanager
 
 
 class RegisterShape:
-    """Registered a shape function in early 1.x: it has no effect, as in TensorFlow since 1.0."""
+    """Registered a shape function in early 1.x. It has no effect, as in TensorFlow since 1.0."""
 
     def __init__(self, op_type: str) -> None:
         if not isinstance(op_type, str):
@@ -225,21 +225,21 @@ def matrix(rows: Any, cols: Any) -> TensorShape:
 
 
 def dimension_at_index(shape: TensorShape, index: int) -> Dimension:
-    """Dimension `index` as a Dimension, in 1.x and 2.x behaviour; unknown for a shape of unknown rank."""
+    """Returns dimension `index` as a Dimension, in 1.x and 2.x behaviour; unknown for a shape of unknown rank."""
     return Dimension(None) if shape.rank is None else (shape.dims or [])[index]
 
 
 def broadcast_shape(shape_x: Any, shape_y: Any) -> TensorShape:
-    """The shape that two shapes broadcast to.
+    """Returns the shape that two shapes broadcast to.
 
     Raises:
-        ValueError: they do not.
+        ValueError: the shapes are incompatible.
     """
     return TensorShape(shapes.broadcast(as_shape(shape_x), as_shape(shape_y)))
 
 
 def is_broadcast_compatible(shape_x: Any, shape_y: Any) -> bool:
-    """Whether both ranks are known and the shapes broadcast, as far as they are known."""
+    """Whether both ranks are known and the known dimensions are compatible for broadcasting."""
     x, y = as_shape(shape_x), as_shape(shape_y)
     if x.rank is None or y.rank is None:
         return False
@@ -259,7 +259,7 @@ def rank(tensor: Any) -> int | None:
 
 
 def shape_equals(tensor_proto: Any, shape: Any) -> bool:
-    """Whether a TensorProto has the shape."""
+    """Whether a TensorProto has this shape."""
     sizes = [dim.size for dim in getattr(shape, "dim", [])] if hasattr(shape, "dim") else list(shape)
     return [dim.size for dim in tensor_proto.tensor_shape.dim] == sizes
 
@@ -269,7 +269,7 @@ def tensor_shape_proto_to_list(shape: Any) -> list[int]:
 
 
 def maybe_set_static_shape(tensor: Any, shape: Any) -> None:
-    """Notes the shape that a tensor of sizes spells, where its value is known."""
+    """Sets a tensor's static shape from a shape tensor whose value is known."""
     if getattr(tensor, "is_eager", False) or tensor.shape.is_fully_defined():
         return
     value = constant_value(shape) if isinstance(shape, Tensor) else shape
@@ -285,10 +285,10 @@ def is_constant(tensor_or_op: Any) -> bool:
 
 
 def smart_constant_value(pred: Any) -> bool | None:
-    """The value of a predicate that is known now, else None.
+    """Returns the value of a predicate if it is known statically, else None.
 
     Raises:
-        TypeError: something that is no predicate.
+        TypeError: `pred` is not a predicate.
     """
     if isinstance(pred, (bool, int)) and pred in (0, 1):
         return bool(pred)
@@ -298,10 +298,10 @@ def smart_constant_value(pred: Any) -> bool | None:
 
 
 def smart_cond(pred: Any, true_fn: Any = None, false_fn: Any = None, name: str | None = None) -> Any:
-    """One of two results; both are built only when the predicate is not known yet.
+    """Returns one of two results. Both are built only if the predicate is not known statically.
 
     Raises:
-        TypeError: something that is no function.
+        TypeError: a branch is not callable.
     """
     for label, function in (("true_fn", true_fn), ("false_fn", false_fn)):
         if not callable(function):
@@ -315,7 +315,7 @@ def smart_cond(pred: Any, true_fn: Any = None, false_fn: Any = None, name: str |
 
 
 def smart_case(pred_fn_pairs: Any, default: Any = None, exclusive: bool = False, name: str = "smart_case") -> Any:
-    """`case` that leaves out branches whose predicate is known."""
+    """Like `case`, but omits branches whose predicate is known."""
     pairs = list(pred_fn_pairs.items() if isinstance(pred_fn_pairs, dict) else pred_fn_pairs)
     open_pairs = []
     for pred, function in pairs:
@@ -336,7 +336,7 @@ def smart_case(pred_fn_pairs: Any, default: Any = None, exclusive: bool = False,
 
 
 def check_valid(spec: str) -> None:
-    """Raises ValueError unless `spec` is a device name."""
+    """Raises ValueError unless `spec` is a valid device name."""
     devices.DeviceSpec.from_string(spec)
 
 
@@ -345,12 +345,12 @@ def is_device_spec(obj: Any) -> bool:
 
 
 def merge_device(spec: Any) -> Callable[[Any], str]:
-    """A device function that adds `spec` to what a node says of its device."""
+    """Returns a device function that merges `spec` into a node's device."""
     return lambda node: devices.merge_device(spec, getattr(node, "device", "") or "")
 
 
 def get(name: str) -> Any:
-    """The OpDef of an op, or None (`op_def_registry.get`)."""
+    """Returns the OpDef of an op, or None (`op_def_registry.get`)."""
     definition = find_definition(name)
     return None if definition is None else op_def_of(definition)
 
@@ -361,14 +361,14 @@ def get(name: str) -> Any:
 def variable_op_v2(
     shape: Any, dtype: Any, name: str = "Variable", container: str = "", shared_name: str = ""
 ) -> Tensor:
-    """The op of a 1.x variable alone: no initializer, no collections."""
+    """Creates only the op of a 1.x variable, without initializer and collections."""
     return VARIABLE_V2(shape=shape, dtype=dtype, name=name, container=container, shared_name=shared_name)
 
 
 def variable_op(
     shape: Any, dtype: Any, name: str = "Variable", set_shape: bool = True, container: str = "", shared_name: str = ""
 ) -> Tensor:
-    """The same with an unknown static shape, unless `set_shape`."""
+    """Like `variable_op_v2`, but with an unknown static shape unless `set_shape` is true."""
     return variable_op_v2(shape if set_shape else None, dtype, name, container, shared_name)
 
 
@@ -380,7 +380,7 @@ def is_resource_variable(var: Any) -> bool:
 
 
 def shape_internal(input: Any, name: str | None = None, optimize: bool = True, out_type: Any = None) -> Tensor:
-    """The shape of a tensor; a constant where it is known and `optimize` is set."""
+    """Returns the shape of a tensor, as a constant if it is known and `optimize` is set."""
     return shaping.shape(input, name, dtypes.int32 if out_type is None else out_type)
 
 
@@ -393,7 +393,7 @@ def size_internal(input: Any, name: str | None = None, optimize: bool = True, ou
 
 
 def reduced_shape(input_shape: Any, axes: Any) -> Tensor:
-    """The shape after a reduction that keeps the dimensions it reduces."""
+    """Returns the shape after a reduction that keeps the reduced dimensions."""
     sizes = convert_to_tensor(input_shape)
     places = shaping.reshape(convert_to_tensor(axes, dtypes.int32), [-1])
     places = (places + ranges.size(sizes)) % ranges.size(sizes)
@@ -402,7 +402,7 @@ def reduced_shape(input_shape: Any, axes: Any) -> Tensor:
 
 
 def init_variable(v: Any, init: Any, name: str = "init") -> Any:
-    """The op that assigns `init` (a value, or a function of shape and dtype) to a variable."""
+    """Returns the op that assigns `init` (a value, or a function of shape and dtype) to a variable."""
     with name_scope(None, f"{v.op.name}/", [v, init]):
         value = init(v.shape.as_list(), v.dtype.base_dtype) if callable(init) else init
         return variable_functions.assign(v, value, name=name).op
@@ -419,10 +419,10 @@ def write_string_to_file(filename: Any, file_content: Any) -> None:
 
 
 def atomic_write_string_to_file(filename: Any, contents: Any, overwrite: bool = True) -> None:
-    """Writes beside the file and renames: readers see the old content or the new.
+    """Writes a temporary file next to the target and renames it, so readers see either the old or the new content.
 
     Raises:
-        AlreadyExistsError: the file is there and `overwrite` is not set.
+        AlreadyExistsError: the file exists and `overwrite` is not set.
     """
     beside = f"{filename}.tmp{uid()}"
     write_string_to_file(beside, contents)
@@ -437,7 +437,7 @@ _WEIGHTS_VARIABLE_NAME, _BIAS_VARIABLE_NAME = "kernel", "bias"
 
 
 def assert_like_rnncell(cell_name: str, cell: Any) -> None:
-    """Raises TypeError unless `cell` has what an RNN needs of its cell."""
+    """Raises TypeError unless `cell` has the attributes that an RNN needs."""
     for name in ("output_size", "state_size"):
         if not hasattr(cell, name):
             raise TypeError(f"The argument {cell_name!r} ({cell}) is not an RNNCell: {name!r} property is missing.")
@@ -448,7 +448,7 @@ def assert_like_rnncell(cell_name: str, cell: Any) -> None:
 
 
 def __getattr__(name: str) -> Any:
-    """Reference dtypes: `float32_ref`."""
+    """Returns reference dtypes, for example `float32_ref`."""
     if name.endswith("_ref"):
         try:
             return as_dtype(name)

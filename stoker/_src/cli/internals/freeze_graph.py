@@ -1,4 +1,4 @@
-"""`tensorflow.python.tools.freeze_graph`: a graph and a checkpoint become one GraphDef without variables."""
+"""`tensorflow.python.tools.freeze_graph`: combines a graph and a checkpoint into one GraphDef without variables."""
 
 from __future__ import annotations
 
@@ -36,32 +36,32 @@ def freeze_graph(
     saved_model_tags: str = "serve",
     checkpoint_version: int = SaverDef.V2,
 ) -> Any:
-    """Reads a graph and a checkpoint and writes the graph with constants in the place of variables.
+    """Reads a graph and a checkpoint and writes the graph with variables replaced by constants.
 
     Args:
-        input_graph: the file of a GraphDef.
-        input_saver: the file of a SaverDef, or "".
-        input_binary: whether those files are in bytes rather than text.
+        input_graph: path of a GraphDef.
+        input_saver: path of a SaverDef, or "".
+        input_binary: whether these files are binary rather than text.
         input_checkpoint: the checkpoint.
-        output_node_names: the nodes to keep, with commas between them; what they need stays too.
-        restore_op_name: not used, as in TensorFlow.
-        filename_tensor_name: not used, as in TensorFlow.
-        output_graph: the file to write, or "".
-        clear_devices: leave out where nodes run.
-        initializer_nodes: nodes to run before variables are read, with commas between them.
-        variable_names_whitelist: the only variables to convert, with commas between them (all).
+        output_node_names: comma-separated names of the nodes to keep, together with the nodes they need.
+        restore_op_name: unused, as in TensorFlow.
+        filename_tensor_name: unused, as in TensorFlow.
+        output_graph: path of the file to write, or "".
+        clear_devices: whether to remove the devices of nodes.
+        initializer_nodes: comma-separated names of nodes to run before variables are read.
+        variable_names_whitelist: comma-separated names of the variables to convert; all by default.
         variable_names_denylist: variables not to convert.
-        input_meta_graph: the file of a MetaGraphDef in the place of `input_graph`.
+        input_meta_graph: path of a MetaGraphDef to use instead of `input_graph`.
         input_saved_model_dir: the folder of a SavedModel.
-        saved_model_tags: which of its graphs.
+        saved_model_tags: the tags of the graph to use.
         checkpoint_version: the format of the checkpoint.
 
     Returns:
         The GraphDef.
 
     Raises:
-        OSError: a file is not there or holds something else.
-        ValueError: there is no such checkpoint, or no output is named.
+        OSError: a file does not exist or has other content.
+        ValueError: the checkpoint does not exist, or no output is named.
     """
     graph_def = _parsed(input_graph, GraphDef, input_binary) if input_graph else None
     saver_def = _parsed(input_saver, SaverDef, input_binary) if input_saver else None
@@ -113,7 +113,7 @@ def freeze_graph_with_def_protos(
     saved_model_tags: Any = None,
     checkpoint_version: int = SaverDef.V2,
 ) -> Any:
-    """As `freeze_graph`, with messages in the place of files."""
+    """Like `freeze_graph`, but takes messages instead of files."""
     del restore_op_name, filename_tensor_name, saved_model_tags
     if input_saved_model_dir:
         raise NotImplementedError("freeze_graph: SavedModels cannot be read yet; give a graph and a checkpoint.")
@@ -155,10 +155,10 @@ def _listed(names: str) -> list[str]:
 
 
 def _variables_in(graph: Graph, checkpoint: str) -> dict[str, Any]:
-    """The variables of a graph that a checkpoint has.
+    """Returns the variables of a graph that a checkpoint contains.
 
     Raises:
-        RuntimeError: some are partitioned: the graph does not say which slices are one.
+        RuntimeError: some are partitioned; the graph does not say which slices belong together.
     """
     found: dict[str, Any] = {}
     for name in CheckpointReader(checkpoint).get_variable_to_shape_map():

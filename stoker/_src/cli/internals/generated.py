@@ -1,4 +1,4 @@
-"""Ops under the names and signatures of `gen_math_ops` and its like: `mat_mul(a, b, transpose_a=False, ..., name=None)`."""
+"""Ops with the names and signatures of TensorFlow's generated modules: `gen_math_ops.mat_mul(a, b, transpose_a=False, ..., name=None)`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from stoker._src.runtime import raw_ops
 
 
 def snake_case(op_type: str) -> str:
-    """The name of an op's generated function: `Conv2DBackpropInput` -> `conv2d_backprop_input`, `TopKV2` -> `top_kv2`."""
+    """Returns the name of an op's generated function: `Conv2DBackpropInput` -> `conv2d_backprop_input`, `TopKV2` -> `top_kv2`."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z0-9])(?=[A-Z][a-z])", "_", op_type).lower()
 
 
@@ -36,7 +36,7 @@ def _function(op_type: str) -> Callable[..., Any]:
 
 
 def __getattr__(name: str) -> Any:
-    if name in all_definitions():  # 2.x also has ops under their types there
+    if name in all_definitions():  # 2.x also has ops under their type names there
         return getattr(raw_ops, name)
     found = _names().get(name.lstrip("_"))
     if found is None:

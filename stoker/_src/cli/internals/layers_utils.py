@@ -1,4 +1,4 @@
-"""`tensorflow.python.layers.utils`: arguments of layers in their normal form, and lengths after convolutions."""
+"""`tensorflow.python.layers.utils`: normalizes arguments of layers, and computes lengths after convolutions."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from stoker._src.ops.variables.variables import Variable
 
 
 def constant_value(pred: Any) -> bool | None:
-    """The value of a predicate that is known now, else None."""
+    """Returns the value of a predicate if it is known statically, else None."""
     return None if isinstance(pred, Variable) else smart_constant_value(pred)
 
 
 def convert_data_format(data_format: str, ndim: int) -> str:
-    """`channels_last` and its like as ops call it: `NHWC`.
+    """Converts a layer's data format to the ops' form, for example `channels_last` to `NHWC`.
 
     Raises:
-        ValueError: an unknown format or number of dimensions.
+        ValueError: the format or the number of dimensions is unknown.
     """
     formats = {
         "channels_last": {3: "NWC", 4: "NHWC", 5: "NDHWC"},
@@ -32,10 +32,10 @@ def convert_data_format(data_format: str, ndim: int) -> str:
 
 
 def normalize_tuple(value: Any, n: int, name: str) -> tuple[int, ...]:
-    """A number, or n of them, as a tuple of n integers.
+    """Returns one number, or n of them, as a tuple of n integers.
 
     Raises:
-        ValueError: something else.
+        ValueError: `value` is something else.
     """
     if isinstance(value, int):
         return (value,) * n
@@ -57,7 +57,7 @@ def normalize_tuple(value: Any, n: int, name: str) -> tuple[int, ...]:
 
 
 def normalize_data_format(value: str) -> str:
-    """`channels_first` or `channels_last`, in small letters."""
+    """Returns `channels_first` or `channels_last`, in lower case."""
     found = value.lower()
     if found not in ("channels_first", "channels_last"):
         raise ValueError(
@@ -67,7 +67,7 @@ def normalize_data_format(value: str) -> str:
 
 
 def normalize_padding(value: str) -> str:
-    """`valid` or `same`, in small letters."""
+    """Returns `valid` or `same`, in lower case."""
     found = value.lower()
     if found not in ("valid", "same"):
         raise ValueError(f'The `padding` argument must be one of "valid", "same". Received: {found}')
@@ -77,7 +77,7 @@ def normalize_padding(value: str) -> str:
 def conv_output_length(
     input_length: int | None, filter_size: int, padding: str, stride: int, dilation: int = 1
 ) -> int | None:
-    """The length after a convolution; None where the length before is not known."""
+    """Returns the length after a convolution; None if the input length is unknown."""
     if input_length is None:
         return None
     reach = filter_size + (filter_size - 1) * (dilation - 1)
@@ -90,7 +90,7 @@ def conv_output_length(
 
 
 def conv_input_length(output_length: int | None, filter_size: int, padding: str, stride: int) -> int | None:
-    """The length before a convolution, from that after it."""
+    """Returns the input length of a convolution for a given output length."""
     if output_length is None:
         return None
     added = {"same": filter_size // 2, "valid": 0, "full": filter_size - 1}[padding]
@@ -98,7 +98,7 @@ def conv_input_length(output_length: int | None, filter_size: int, padding: str,
 
 
 def deconv_output_length(input_length: int | None, filter_size: int, padding: str, stride: int) -> int | None:
-    """The length after a transposed convolution."""
+    """Returns the length after a transposed convolution."""
     if input_length is None:
         return None
     length = input_length * stride

@@ -1,4 +1,4 @@
-"""`tensorflow.python.tools.strip_unused_lib`: the part of a GraphDef between some nodes."""
+"""`tensorflow.python.tools.strip_unused_lib`: extracts the part of a GraphDef between given nodes."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from stoker._src.graph.graph_util import extract_sub_graph
 def strip_unused(
     input_graph_def: Any, input_node_names: Any, output_node_names: Any, placeholder_type_enum: Any
 ) -> Any:
-    """What `output_node_names` need, with `input_node_names` replaced by placeholders.
+    """Extracts the nodes that `output_node_names` need, with `input_node_names` replaced by placeholders.
 
     Args:
         input_graph_def: a GraphDef.
-        input_node_names: nodes that become placeholders; the shape they state is kept.
+        input_node_names: nodes that become placeholders; their declared shapes are kept.
         output_node_names: nodes to keep.
-        placeholder_type_enum: the dtype of the placeholders, or a list with one for each.
+        placeholder_type_enum: the dtype of the placeholders, or a list with one dtype each.
 
     Raises:
-        KeyError: an input that is not in the graph.
+        KeyError: an input is not in the graph.
     """
     names = {node.name for node in input_graph_def.node}
     for name in input_node_names:
@@ -60,7 +60,7 @@ def strip_unused_from_files(
     output_node_names: str,
     placeholder_type_enum: Any,
 ) -> None:
-    """The same from file to file; names are separated by commas."""
+    """Like `strip_unused`, but reads and writes files. Names are separated by commas."""
     graph_def = GraphDef()
     with gfile.GFile(input_graph, "rb" if input_binary else "r") as source:
         if input_binary:

@@ -1,4 +1,4 @@
-"""Which of our modules stand for TensorFlow's internal ones, and names that are called something else in public."""
+"""Maps TensorFlow's internal modules to stoker's modules, and internal names to their public names."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ _FRAMEWORK, _UTIL, _DEFUN, _TEST = f"{_HERE}.framework", f"{_HERE}.util", f"{_HE
 _GENERATED = f"{_HERE}.generated"
 _OPS = "stoker._src.ops"
 
-# Internal module -> where its names are looked up, in order. A public path is relative to the API chosen.
+# Internal module -> where its names are looked up, in order. A public path is relative to the chosen API.
 MODULES: dict[str, tuple[str, ...]] = {
     # -- framework
     "python.framework.ops": (
@@ -207,7 +207,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "python.util.tf_export": (_UTIL,),
     "python.util.tf_inspect": (_UTIL,),
     "python.util.tf_should_use": (_UTIL,),
-    # -- tools, saved_model and what is not under python
+    # -- tools, saved_model and modules outside of python
     "python.tools.freeze_graph": (f"{_HERE}.freeze_graph",),
     "python.tools.strip_unused_lib": (f"{_HERE}.strip_unused",),
     "python.pywrap_tensorflow": ("train",),
@@ -231,10 +231,10 @@ MODULES: dict[str, tuple[str, ...]] = {
     },
 }
 
-# Public modules named above that stoker does not have yet: names are not looked up in them.
+# Public modules listed above that stoker does not have. Names are not looked up in them.
 AWAITED: frozenset[str] = frozenset()
 
-# (internal module, name) -> what it is called where the module's names are looked up.
+# (internal module, name) -> its name in the module where it is looked up.
 RENAMED: dict[tuple[str, str], str] = {
     ("python.framework.test_util", "TensorFlowTestCase"): "TestCase",
     ("python.framework.tensor_util", "MakeNdarray"): "make_ndarray",

@@ -1,4 +1,4 @@
-"""`tensorflow.python.framework.test_util` and `platform.googletest`: decorators and helpers of tests."""
+"""`tensorflow.python.framework.test_util` and `platform.googletest`: decorators and helpers for tests."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TensorFlowTestCase = test_case.TestCase
 
 
 def _decorator(wrap: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """A decorator of methods that, given a class, decorates its tests and `setUp`."""
+    """Returns a decorator for methods. Applied to a class, it decorates all its tests."""
 
     def decorate(target: Any) -> Any:
         if isinstance(target, type):
@@ -55,10 +55,10 @@ def run_in_graph_and_eager_modes(
     """Runs a test in a graph with a session, then again eagerly; `self.evaluate` works in both.
 
     Args:
-        func: the test; without it a decorator is returned.
+        func: the test. If it is omitted, a decorator is returned.
         config: the session's ConfigProto.
-        use_gpu: let ops go to a GPU.
-        assert_no_eager_garbage: fail if the eager run leaves reference cycles.
+        use_gpu: whether ops may run on a GPU.
+        assert_no_eager_garbage: whether to fail if the eager run leaves reference cycles.
     """
 
     def decorate(method: Any) -> Any:
@@ -82,7 +82,7 @@ def run_in_graph_and_eager_modes(
 
 
 def for_all_test_methods(decorator: Any, *args: Any, **kwargs: Any) -> Callable[[type], type]:
-    """A class decorator that applies `decorator` to every test method."""
+    """Returns a class decorator that applies `decorator` to every test method."""
 
     def decorate(cls: type) -> type:
         for name, method in list(vars(cls).items()):
@@ -97,7 +97,7 @@ run_all_in_graph_and_eager_modes = for_all_test_methods(run_in_graph_and_eager_m
 
 
 def also_run_as_tf_function(f: Any) -> Any:
-    """Runs a test eagerly, and again inside of a `tf.function`."""
+    """Runs a test eagerly, and again inside a `tf.function`."""
 
     @functools.wraps(f)
     def wrapper(self: Any, *args: Any, **kwargs: Any) -> None:
@@ -109,7 +109,7 @@ def also_run_as_tf_function(f: Any) -> Any:
 
 
 def build_as_function_and_v1_graph(func: Any) -> Any:
-    """Runs a test in a graph, and again inside of a `tf.function`."""
+    """Runs a test in a graph, and again inside a `tf.function`."""
 
     @functools.wraps(func)
     def wrapper(self: Any, *args: Any, **kwargs: Any) -> None:
@@ -122,7 +122,7 @@ def build_as_function_and_v1_graph(func: Any) -> Any:
 
 
 def py_func_if_in_function(f: Any) -> Any:
-    """A check that needs values: called at once, or when the function around it runs."""
+    """Wraps a check that needs values. It is called immediately, or when the enclosing function runs."""
 
     @functools.wraps(f)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
@@ -141,7 +141,7 @@ def py_func_if_in_function(f: Any) -> Any:
 
 @contextlib.contextmanager
 def run_functions_eagerly(run_eagerly: bool) -> Iterator[None]:
-    """A context in which `tf.function`s run as plain Python, or do not."""
+    """Returns a context that sets whether `tf.function`s run as plain Python."""
     before = def_function.functions_run_eagerly()
     def_function.run_functions_eagerly(run_eagerly)
     try:
@@ -154,7 +154,7 @@ def run_functions_eagerly(run_eagerly: bool) -> Iterator[None]:
 
 
 def skip_if(condition: Any) -> Callable[[Any], Any]:
-    """Does not run the test if the condition (or what it returns) is true."""
+    """Skips the test if the condition (or its result, if it is callable) is true."""
 
     def decorate(method: Any) -> Any:
         @functools.wraps(method)
@@ -183,7 +183,7 @@ run_gpu_only = run_cuda_only = run_gpu_or_tpu = _skipping(test_case.is_gpu_avail
 
 
 def run_v1_only(reason: Any = None, func: Any = None) -> Any:
-    """Skips the test where 2.x behaviour is on."""
+    """Skips the test if 2.x behaviour is on."""
     if callable(reason):
         reason, func = None, reason
     decorate = _skipping(lambda: not context.eager_by_default(), reason or "Test runs in 1.x behaviour only")
@@ -197,7 +197,7 @@ def run_v2_only(func: Any = None, reason: str | None = None) -> Any:
 
 
 def _as_it_is(target: Any) -> Any:
-    """For switches that choose between implementations of which there is one here."""
+    """No-op for decorators that choose between implementations, because stoker has only one."""
     return target
 
 
@@ -206,7 +206,7 @@ enable_output_all_intermediates = _as_it_is
 
 
 def _described(*description: str) -> Callable[[Any], Any]:
-    """For decorators that switch something off which is not there; they take the reason."""
+    """No-op for decorators that take a reason and switch off a feature that stoker does not have."""
     return _as_it_is
 
 
@@ -218,7 +218,7 @@ disable_mlir_bridge = run_without_tensor_float_32 = run_all_without_tensor_float
 
 @contextlib.contextmanager
 def device(use_gpu: bool) -> Iterator[None]:
-    """Ops go to the GPU if there is one and it is wanted, else to the CPU."""
+    """Places ops on the GPU if there is one and `use_gpu` is set, else on the CPU."""
     name = test_case.gpu_device_name() if use_gpu else "/device:CPU:0"
     if use_gpu and not name:
         yield
@@ -237,7 +237,7 @@ def force_cpu() -> Any:
 
 @contextlib.contextmanager
 def force_gpu() -> Iterator[None]:
-    """Ops go to the GPU, which must be there."""
+    """Places ops on the GPU, which must exist."""
     with device_scope(test_case.gpu_device_name() or "/device:GPU:0"):
         yield
 
@@ -271,7 +271,7 @@ def _live_tensors() -> set[int]:
 
 
 def assert_no_new_tensors(f: Any) -> Any:
-    """Fails a test after which more tensors live than before."""
+    """Fails a test that leaves more live tensors than before."""
 
     @functools.wraps(f)
     def wrapper(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -287,7 +287,7 @@ def assert_no_new_tensors(f: Any) -> Any:
 
 
 def assert_no_garbage_created(f: Any) -> Any:
-    """Fails a test that leaves reference cycles for the collector."""
+    """Fails a test that leaves reference cycles for the garbage collector."""
 
     @functools.wraps(f)
     def wrapper(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -308,7 +308,7 @@ def assert_no_garbage_created(f: Any) -> Any:
 
 
 def assert_ops_in_graph(expected_ops: dict[str, str], graph: Graph) -> dict[str, Any]:
-    """The nodes called `expected_ops`, which must be in the graph with those types.
+    """Returns the nodes called `expected_ops`, which must be in the graph with the given types.
 
     Raises:
         ValueError: one is missing, or has another type.
@@ -323,17 +323,17 @@ def assert_ops_in_graph(expected_ops: dict[str, str], graph: Graph) -> dict[str,
 
 
 def get_node_def_from_graph(node_name: str, graph_def: Any) -> Any:
-    """The node of that name, or None."""
+    """Returns the node of that name, or None."""
     return next((node for node in graph_def.node if node.name == node_name), None)
 
 
 def NHWCToNCHW(input_tensor: Any) -> Any:
-    """A batch of images, or its shape, with channels moved to the front."""
+    """Moves the channels of a batch of images, or of its shape, to the front."""
     return _moved(input_tensor, {4: [0, 3, 1, 2], 5: [0, 4, 1, 2, 3]})
 
 
 def NCHWToNHWC(input_tensor: Any) -> Any:
-    """A batch of images, or its shape, with channels moved to the end."""
+    """Moves the channels of a batch of images, or of its shape, to the end."""
     return _moved(input_tensor, {4: [0, 2, 3, 1], 5: [0, 2, 3, 4, 1]})
 
 
@@ -347,7 +347,7 @@ def _moved(value: Any, orders: dict[int, list[int]]) -> Any:
 
 
 def GetTempDir() -> str:
-    """A folder for the files of this test run."""
+    """Returns a folder for the files of this test run."""
     return test_case.get_temp_dir()
 
 

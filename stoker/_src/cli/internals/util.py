@@ -32,7 +32,7 @@ def __getattr__(name: str) -> Any:
 
 
 def tf_export(*names: str, **options: Any) -> Callable[[Any], Any]:
-    """Gives a function public names in TensorFlow's own source; elsewhere it changes nothing."""
+    """No-op: it declares public names in TensorFlow's own source."""
     return lambda item: item
 
 
@@ -40,7 +40,7 @@ estimator_export = keras_export = tf_export
 
 
 def kwarg_only(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Refuses positional arguments."""
+    """Rejects positional arguments."""
 
     @functools.wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
@@ -55,7 +55,7 @@ keyword_args_only = kwarg_only
 
 
 def deprecated_args(date: str | None, instructions: str, *names: Any, **options: Any) -> Callable[[Any], Any]:
-    """Marks arguments as deprecated: the first call that passes one of them by name writes a warning."""
+    """Marks arguments as deprecated. The first call that passes one of them by name logs a warning."""
     listed = {name if isinstance(name, str) else name[0] for name in names}
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -83,7 +83,7 @@ def deprecated_args(date: str | None, instructions: str, *names: Any, **options:
 def deprecated_arg_values(
     date: str | None, instructions: str, warn_once: bool = True, **deprecated_kwargs: Any
 ) -> Callable[[Any], Any]:
-    """Marks values of arguments as deprecated: passing one of them writes a warning."""
+    """Marks argument values as deprecated. Passing one of them logs a warning."""
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         signature = inspect.signature(function)
@@ -112,12 +112,12 @@ def deprecated_arg_values(
 
 
 def deprecated_alias(deprecated_name: str, name: str, func_or_class: Any, warn_once: bool = True) -> Any:
-    """`func_or_class` under an old name, which a warning mentions when it is used."""
+    """Returns `func_or_class` under an old name. Using it logs a warning that mentions the name."""
     return deprecated(None, f"Please use {name} instead of {deprecated_name}.", warn_once)(func_or_class)
 
 
 def deprecated_argument_lookup(new_name: str, new_value: Any, old_name: str, old_value: Any) -> Any:
-    """The value of an argument that has an old name too.
+    """Returns the value of an argument that also has an old name.
 
     Raises:
         ValueError: both are given.
@@ -130,18 +130,18 @@ def deprecated_argument_lookup(new_name: str, new_value: Any, old_name: str, old
 
 
 def rewrite_argument_docstring(old_doc: str, old_argument: str, new_argument: str) -> str:
-    """A docstring with an argument's name replaced where it is quoted or described."""
+    """Replaces an argument's name in a docstring where it is quoted or described."""
     return old_doc.replace(f"`{old_argument}`", f"`{new_argument}`").replace(f"{old_argument}:", f"{new_argument}:")
 
 
 def deprecated_endpoints(*args: str) -> Callable[[Any], Any]:
-    """Notes old public names in TensorFlow's own source; elsewhere it changes nothing."""
+    """No-op: it declares old public names in TensorFlow's own source."""
     return lambda item: item
 
 
 @contextlib.contextmanager
 def silence() -> Iterator[None]:
-    """No warnings of deprecation inside."""
+    """Suppresses deprecation warnings inside the context."""
     level = tf_logging.get_verbosity()
     tf_logging.set_verbosity(tf_logging.ERROR)
     try:
@@ -162,14 +162,14 @@ def make_decorator(
     decorator_doc: str = "",
     decorator_argspec: Any = None,
 ) -> Any:
-    """`decorator_func` with the name, docstring and signature of what it wraps."""
+    """Returns `decorator_func` with the name, docstring and signature of the function it wraps."""
     made = functools.wraps(target)(decorator_func)
     made.__doc__ = decorator_doc or made.__doc__
     return made
 
 
 def unwrap(maybe_tf_decorator: Any) -> tuple[list[Any], Any]:
-    """The decorators around a function, outermost first, and the function."""
+    """Returns the decorators around a function, outermost first, and the function."""
     decorators = []
     while hasattr(maybe_tf_decorator, "__wrapped__"):
         decorators.append(maybe_tf_decorator)
@@ -178,7 +178,7 @@ def unwrap(maybe_tf_decorator: Any) -> tuple[list[Any], Any]:
 
 
 def fn_args(fn: Any) -> tuple[str, ...]:
-    """The names of a function's arguments, without `self`, of what a partial leaves open."""
+    """Returns the names of a function's arguments, without `self` and without those that a partial has bound."""
     names = [
         parameter.name
         for parameter in inspect.signature(fn).parameters.values()
@@ -189,12 +189,12 @@ def fn_args(fn: Any) -> tuple[str, ...]:
 
 
 def has_kwargs(fn: Any) -> bool:
-    """Whether the function takes arguments of any name."""
+    """Whether the function takes arbitrary keyword arguments."""
     return any(parameter.kind is parameter.VAR_KEYWORD for parameter in inspect.signature(fn).parameters.values())
 
 
 def get_func_name(func: Any) -> str:
-    """A function's name, through decorators and partials."""
+    """Returns a function's name, looking through decorators and partials."""
     func = inspect.unwrap(func)
     if isinstance(func, functools.partial):
         return get_func_name(func.func)
@@ -202,13 +202,13 @@ def get_func_name(func: Any) -> str:
 
 
 def get_func_code(func: Any) -> Any:
-    """A function's code object, or None."""
+    """Returns a function's code object, or None."""
     func = inspect.unwrap(func)
     return getattr(func.func if isinstance(func, functools.partial) else func, "__code__", None)
 
 
 def should_use_result(fn: Any = None, warn_in_eager: bool = False, error_in_function: bool = False) -> Any:
-    """Marks functions whose result must be used in TensorFlow's own source; elsewhere it changes nothing."""
+    """No-op: it marks functions whose result must be used in TensorFlow's own source."""
     return (lambda item: item) if fn is None else fn
 
 
@@ -216,11 +216,11 @@ def should_use_result(fn: Any = None, warn_in_eager: bool = False, error_in_func
 
 
 def remove_undocumented(module_name: str, allowed_exception_list: Any = None, doc_string_modules: Any = None) -> None:
-    """Hides names of TensorFlow's own modules; elsewhere it changes nothing."""
+    """No-op: it hides names of TensorFlow's own modules."""
 
 
 def make_all(module_name: str, doc_string_modules: Any = None) -> list[str]:
-    """The public names of a module."""
+    """Returns the public names of a module."""
     return [name for name in dir(importlib.import_module(module_name)) if not name.startswith("_")]
 
 
@@ -235,7 +235,7 @@ class classproperty:
 
 
 class LazyLoader(types.ModuleType):
-    """A module that is imported when one of its names is asked for."""
+    """A module that is imported when one of its attributes is first accessed."""
 
     def __init__(self, local_name: str, parent_module_globals: dict[str, Any], name: str) -> None:
         super().__init__(name)
@@ -248,7 +248,7 @@ class LazyLoader(types.ModuleType):
 
 
 class ObjectIdentityDictionary(MutableMapping[Any, Any]):
-    """A dictionary whose keys are equal only when they are the same object."""
+    """A dictionary that compares keys by identity."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self._items: dict[int, tuple[Any, Any]] = {}
@@ -274,7 +274,7 @@ class ObjectIdentityDictionary(MutableMapping[Any, Any]):
 
 
 class ObjectIdentitySet(MutableSet[Any]):
-    """A set whose members are equal only when they are the same object."""
+    """A set that compares members by identity."""
 
     def __init__(self, items: Any = ()) -> None:
         self._items = {id(item): item for item in items}

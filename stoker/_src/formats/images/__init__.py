@@ -1,7 +1,7 @@
-"""Image codecs: bytes to NumPy arrays and back, with TensorFlow's pixels and errors.
+"""Image codecs: conversion between bytes and NumPy arrays, with TensorFlow's pixel values and errors.
 
-Any decoder but `decode_bmp` takes any format it can, as TensorFlow's ops do: the format is told by the first bytes.
-Nothing here imports Pillow before a picture needs it. No decoded picture takes more than `MAX_DECODED_BYTES`.
+As in TensorFlow's ops, every decoder except `decode_bmp` also accepts other formats. The first bytes determine the format.
+Pillow is imported only when an image needs it. No decoded image takes more than `MAX_DECODED_BYTES`.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ _NAMES = {"jpeg": "JPEG", "png": "PNG", "gif": "GIF", "bmp": "BMP", "webp": "Web
 
 
 def detect_format(contents: bytes) -> str:
-    """ "jpeg", "png", "gif", "bmp" or "webp", by the first bytes.
+    """Returns "jpeg", "png", "gif", "bmp" or "webp", depending on the first bytes.
 
     Raises:
-        InvalidArgumentError: none of them.
+        InvalidArgumentError: the format is none of these.
     """
     if not contents:
         raise invalid("Input is empty.")
@@ -86,9 +86,9 @@ def decode_jpeg(
     acceptable_fraction: float = 1.0,
     dct_method: str = "",
 ) -> np.ndarray:
-    """`DecodeJpeg`: uint8 [height, width, channels] of a JPEG, PNG or still GIF file; see `jpeg.decode_jpeg`."""
+    """`DecodeJpeg`: decodes a JPEG, PNG or still GIF file to uint8 [height, width, channels]; see `jpeg.decode_jpeg`."""
     _check_channels(channels)
-    jpeg.check_options(ratio, dct_method)  # whatever the format
+    jpeg.check_options(ratio, dct_method)  # checked for every format
     kind = detect_format(contents)
     _refuse_others(kind, "DecodeJpeg")
     if kind == "webp":
@@ -118,11 +118,11 @@ def decode_and_crop_jpeg(
     acceptable_fraction: float = 1.0,
     dct_method: str = "",
 ) -> np.ndarray:
-    """`DecodeAndCropJpeg`: the window [y, x, height, width] of what `decode_jpeg` gives; JPEG only."""
+    """`DecodeAndCropJpeg`: returns the window [y, x, height, width] of the result of `decode_jpeg`; JPEG only."""
     _check_channels(channels)
     kind = detect_format(contents)
     if kind == "webp":
-        return webp.decode_webp(contents, channels)  # all of it
+        return webp.decode_webp(contents, channels)  # without cropping
     if kind != "jpeg":
         raise invalid(f"DecodeAndCropJpeg operation can run on JPEG only, but detected {_NAMES[kind]}.")
     return _jpeg(
@@ -138,12 +138,12 @@ def decode_and_crop_jpeg(
 
 
 def _to_uint16(image: np.ndarray) -> np.ndarray:
-    # As TensorFlow does for formats of 8 bits: shifted, not scaled, so that 255 becomes 65280.
+    # As TensorFlow does for 8-bit formats, shift instead of scaling, so that 255 becomes 65280.
     return image.astype(np.uint16) << np.uint16(8)
 
 
 def decode_png(contents: bytes, channels: int = 0, dtype: type = np.uint8) -> np.ndarray:
-    """`DecodePng`: uint8 or uint16 [height, width, channels] of a PNG, JPEG or still GIF file."""
+    """`DecodePng`: decodes a PNG, JPEG or still GIF file to uint8 or uint16 [height, width, channels]."""
     _check_channels(channels)
     kind = detect_format(contents)
     _refuse_others(kind, "DecodePng")
@@ -156,7 +156,7 @@ def decode_png(contents: bytes, channels: int = 0, dtype: type = np.uint8) -> np
 
 
 def decode_gif(contents: bytes) -> np.ndarray:
-    """`DecodeGif`: uint8 [frames, height, width, 3] of a GIF, JPEG or PNG file."""
+    """`DecodeGif`: decodes a GIF, JPEG or PNG file to uint8 [frames, height, width, 3]."""
     kind = detect_format(contents)
     _refuse_others(kind, "DecodeGif")
     if kind == "webp":
@@ -167,7 +167,7 @@ def decode_gif(contents: bytes) -> np.ndarray:
 
 
 def decode_bmp(contents: bytes, channels: int = 0) -> np.ndarray:
-    """`DecodeBmp`: uint8 [height, width, channels] of a BMP file, or [frames, ...] of a WebP file; no other format is taken."""
+    """`DecodeBmp`: decodes a BMP file to uint8 [height, width, channels], or a WebP file to [frames, ...]. Rejects other formats."""
     _check_channels(channels)
     kind = detect_format(contents)
     if kind == "webp":
@@ -182,17 +182,17 @@ def decode_bmp(contents: bytes, channels: int = 0) -> np.ndarray:
 def decode_image(
     contents: bytes, channels: int = 0, dtype: type = np.uint8, expand_animations: bool = True
 ) -> np.ndarray:
-    """`DecodeImage`: a file of any of the formats as uint8, uint16 or float32 (0 to 1); WebP as uint8 only.
+    """`DecodeImage`: decodes a file of any supported format to uint8, uint16 or float32 (0 to 1); WebP to uint8 only.
 
     Args:
         contents: the file.
-        channels: 0 as stored, 1, 3 or 4, as the format allows.
+        channels: 0 (as stored), 1, 3 or 4, as far as the format supports it.
         dtype: uint8, uint16 or float32.
-        expand_animations: GIF and WebP give [frames, height, width, channels]; with False the first frame only, without
+        expand_animations: if True, GIF and WebP give [frames, height, width, channels]. If False, they give the first frame, without
             that axis.
 
     Raises:
-        InvalidArgumentError: damaged contents, or channels the format cannot give.
+        InvalidArgumentError: the contents are damaged, or the format does not support the number of channels.
     """
     _check_channels(channels)
     kind = detect_format(contents)

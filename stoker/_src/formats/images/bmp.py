@@ -1,4 +1,4 @@
-"""Windows bitmaps: 8-bit (indices as stored), 24-bit and 32-bit, uncompressed, bottom-up or top-down."""
+"""Decodes Windows bitmaps: 8-bit (indices as stored), 24-bit and 32-bit, uncompressed, bottom-up or top-down."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from stoker._src.formats.images.limits import check_size, invalid
 
-_HEADER = 32  # bytes up to and including the depth
+_HEADER = 32  # bytes up to and including the bit depth
 
 
 def decode_bmp(contents: bytes, channels: int = 0) -> np.ndarray:
@@ -16,10 +16,10 @@ def decode_bmp(contents: bytes, channels: int = 0) -> np.ndarray:
 
     Args:
         contents: the file.
-        channels: 0 as stored, 3 or 4. Gray becomes three equal channels, a missing alpha 255.
+        channels: 0 (as stored), 3 or 4. Gray becomes three equal channels, and a missing alpha channel becomes 255.
 
     Raises:
-        InvalidArgumentError: the file is damaged or of a kind TensorFlow does not read.
+        InvalidArgumentError: the file is damaged or of a kind that TensorFlow does not read.
     """
     if channels not in (0, 3, 4):
         raise invalid(f"`channels` must be 0, 3 or 4 for BMP, but got {channels}")
@@ -51,7 +51,7 @@ def decode_bmp(contents: bytes, channels: int = 0) -> np.ndarray:
             return np.ascontiguousarray(pixels)
         colors = np.repeat(pixels, 3, axis=2)
     else:
-        colors = pixels[:, :, 2::-1]  # blue comes first in the file
+        colors = pixels[:, :, 2::-1]  # the file stores blue first
     if (channels or stored) != 4:
         return np.ascontiguousarray(colors)
     alpha = pixels[:, :, 3:] if stored == 4 else np.full((rows, width, 1), 255, np.uint8)

@@ -1,7 +1,7 @@
-"""PNG's row filters. The C extension undoes them at speed; the NumPy twin here gives the same bytes.
+"""PNG's row filters. The C extension reverses them quickly; the NumPy version here gives the same bytes.
 
-A filtered byte is the difference to a guess from three decoded neighbours: the pixel on the left (a), the one above
-(b) and the one above left (c). Types: 0 nothing, 1 a, 2 b, 3 (a + b) // 2, 4 whichever of a, b, c is nearest a + b - c.
+A filtered byte is the difference from a prediction based on three decoded neighbours: the pixel on the left (a), the one above
+(b) and the one above left (c). Types: 0 none, 1 a, 2 b, 3 (a + b) // 2, 4 whichever of a, b, c is nearest to a + b - c.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ _native = extension("stoker._src.formats.images._native")
 
 
 def unfilter_rows(raw: bytes, height: int, row_bytes: int, step: int, words: str) -> np.ndarray:
-    """Undoes the filters of `height` rows, each a type byte and `row_bytes` more.
+    """Reverses the filters of `height` rows, each of which is a type byte and `row_bytes` data bytes.
 
     Args:
         raw: exactly height * (row_bytes + 1) bytes.
         height: number of rows.
-        row_bytes: bytes of a row without its type.
-        step: bytes from a pixel to the next (1 when pixels are smaller than that).
-        words: how an error begins.
+        row_bytes: bytes per row, without the type byte.
+        step: bytes per pixel (1 if pixels are smaller than a byte).
+        words: the start of error messages.
 
     Returns:
         uint8 [height, row_bytes].
@@ -39,9 +39,9 @@ def unfilter_rows(raw: bytes, height: int, row_bytes: int, step: int, words: str
 
 
 def unfilter_rows_numpy(raw: bytes, height: int, row_bytes: int, step: int) -> np.ndarray:
-    """As `unfilter_rows`, in NumPy: a wave runs over the picture, one pixel of every row at a time.
+    """NumPy version of `unfilter_rows`. It processes the image as a wavefront, one pixel of every row at a time.
 
-    Pixel x of row y is decoded in step x + y, when its three neighbours are known; so each step is one vector
+    Pixel x of row y is decoded in step x + y, when its three neighbours are known. Each step is therefore a single vector
     operation over all rows that have a pixel in it.
     """
     lines = np.frombuffer(raw, np.uint8).reshape(height, row_bytes + 1)
@@ -49,7 +49,7 @@ def unfilter_rows_numpy(raw: bytes, height: int, row_bytes: int, step: int) -> n
     pixels = -(-row_bytes // step)
     padded = np.zeros((height, pixels * step), np.int16)
     padded[:, :row_bytes] = lines[:, 1:]
-    # A border of zeros above and on the left stands for the missing neighbours.
+    # A border of zeros above and on the left replaces the missing neighbours.
     done = np.zeros((height + 1, pixels + 1, step), np.int16)
     source = padded.reshape(height, pixels, step)
     for wave in range(pixels + height - 1):
@@ -68,12 +68,12 @@ def unfilter_rows_numpy(raw: bytes, height: int, row_bytes: int, step: int) -> n
 
 
 def filter_rows(lines: np.ndarray, step: int, adaptive: bool) -> bytes:
-    """Filters rows for compression: per row the type whose differences, taken as signed bytes, are smallest in sum.
+    """Filters rows for compression. Each row gets the type with the smallest sum of absolute differences, taken as signed bytes.
 
     Args:
         lines: uint8 [height, row bytes].
-        step: bytes from a pixel to the next.
-        adaptive: False leaves every row as it is (type 0).
+        step: bytes per pixel.
+        adaptive: if False, all rows are left unfiltered (type 0).
     """
     height, row_bytes = lines.shape
     out = np.zeros((height, row_bytes + 1), np.uint8)

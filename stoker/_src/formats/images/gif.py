@@ -1,8 +1,8 @@
-"""GIF, also animated, composed as TensorFlow does.
+"""Decodes still and animated GIFs, composed as in TensorFlow.
 
-Every frame begins as the frame before it (the first one black), and what the frame covers is painted over it;
-transparent pixels keep what was there. How a frame asks to be disposed of has no effect. The canvas is as large as the
-largest frame, not as the screen that the header names.
+Every frame starts as a copy of the previous one (the first one starts black), and the frame's pixels are painted over it.
+Transparent pixels leave the canvas unchanged. Disposal methods have no effect. The canvas has the size of the
+largest frame, not of the screen in the header.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class _Frame(NamedTuple):
 
 
 class _Truncated(Exception):
-    """The file ends inside a block."""
+    """Raised when the file ends inside a block."""
 
 
 class _Reader:
@@ -48,7 +48,7 @@ class _Reader:
         return self.take(1)[0]
 
     def sub_blocks(self) -> bytes:
-        """A chain of sub-blocks, with the length bytes and the closing zero."""
+        """Reads a chain of sub-blocks, including the length bytes and the final zero."""
         start = self._at
         while length := self.byte():
             self.take(length)
@@ -62,7 +62,7 @@ class _Reader:
 
 
 def _frames(contents: bytes) -> list[_Frame]:
-    """Every complete frame; a file cut short or damaged gives those before that, if there is one."""
+    """Returns all complete frames. A truncated or damaged file gives the frames before the damage and raises if there are none."""
     words = f"Invalid GIF data (size {len(contents)})"
     reader = _Reader(contents)
     try:
@@ -82,7 +82,7 @@ def _frames(contents: bytes) -> list[_Frame]:
                 break
             if kind == 0x21:
                 label, first = reader.byte(), reader.take(reader.byte())
-                reader.sub_blocks()  # also behind an empty first one, as in giflib
+                reader.sub_blocks()  # even after an empty first one, as in giflib
                 if label == 0xF9 and len(first) == 4:
                     transparent = first[3] if first[0] & 1 else None
             elif kind == 0x2C:
@@ -105,9 +105,9 @@ def _frames(contents: bytes) -> list[_Frame]:
 
 
 def _indices(frame: _Frame) -> np.ndarray | None:
-    """The colour indices of a frame [height, width]; None where it is damaged."""
+    """Returns the colour indices of a frame as [height, width], or None if it is damaged."""
     size = frame.width * frame.height
-    # A code of the least width stands for at most 4096 pixels: what a file can hold, before memory is taken for it.
+    # A code represents at most 4096 pixels. Check that the data can hold the frame before memory is allocated for it.
     if not 0 < size <= 4096 * len(frame.data) * 8 // (frame.code_size + 1) or frame.code_size > 8:
         return None
     check_size("Invalid GIF data", frame.height, frame.width)
@@ -119,7 +119,7 @@ def _indices(frame: _Frame) -> np.ndarray | None:
         decoder.setimage(canvas.im, (0, 0, frame.width, frame.height))
         left, failure = decoder.decode(frame.data)
         found = np.asarray(canvas)
-        # A row that may never have been reached, because the data end early, is looked at again.
+        # A row that is all 255 may not have been reached because the data ended early, so such a frame is decoded again below.
         if left < 0 and not failure and not (found == 255).all(axis=1).any():
             return found
     pixels = _unpacked(frame, size)
@@ -135,17 +135,17 @@ def _indices(frame: _Frame) -> np.ndarray | None:
 
 
 def _unpacked(frame: _Frame, size: int) -> bytes | None:
-    """`size` pixels of LZW codes, or None where they are damaged; slow, for what Pillow refuses and giflib does not.
+    """Decodes `size` pixels of LZW codes, or returns None if they are damaged. Slow; used for data that Pillow rejects but giflib accepts.
 
-    A code that has no meaning yet stands for the one before it and one pixel more: that one's first if it is the next to
-    get a meaning, else (giflib's habit) index 2.
+    An undefined code represents the pixels of the previous code and one more pixel. If it is the next code to be defined, that
+    pixel is the first one of the previous code; otherwise it is index 2, as in giflib.
     """
     clear = 1 << frame.code_size
     end = clear + 1
     book = _Book(clear)
     pixels = bytearray()
-    last = None  # the code before
-    count, width = end + 1, frame.code_size + 1  # codes read since the last clear, and their bits
+    last = None  # the previous code
+    count, width = end + 1, frame.code_size + 1  # number of codes since the last clear, and their width in bits
     held = filled = at = 0
     data = b"".join(_blocks(frame.data))
     while len(pixels) < size:
@@ -179,20 +179,20 @@ def _unpacked(frame: _Frame, size: int) -> bytes | None:
 
 
 class _Book:
-    """What codes stand for. A code may be built on one that gets its meaning later."""
+    """The code table. A code may extend one that is defined later."""
 
     def __init__(self, clear: int) -> None:
-        self.links: dict[int, tuple[int, int]] = {}  # code to the code it continues, and its last pixel
+        self.links: dict[int, tuple[int, int]] = {}  # code -> the code it extends, and its last pixel
         self._clear = clear
         self._texts: dict[int, bytes] = {}
 
     def text(self, code: int | None) -> bytes | None:
-        """The pixels of a code; None where it has no meaning."""
+        """Returns the pixels of a code, or None if it is undefined."""
         if code is None:
             return None
         tail, at = bytearray(), code
         while at > self._clear and at not in self._texts:
-            if at not in self.links or len(tail) > 4095:  # that long it is a circle
+            if at not in self.links or len(tail) > 4095:  # longer chains are cycles
                 return None
             at, pixel = self.links[at]
             tail.append(pixel)
@@ -216,10 +216,10 @@ def _blocks(data: bytes) -> Iterator[bytes]:
 def decode_gif(contents: bytes, expand_animations: bool = True) -> np.ndarray:
     """Decodes a GIF file into uint8 [frames, height, width, 3], or only its first frame as [height, width, 3].
 
-    Frames from the first damaged one on are left out.
+    Frames from the first damaged one onwards are omitted.
 
     Raises:
-        InvalidArgumentError: no whole frame, a frame without colours, or a colour index outside them.
+        InvalidArgumentError: there is no complete frame, a frame has no palette, or a colour index is outside it.
     """
     words = f"Invalid GIF data (size {len(contents)})"
     frames = _frames(contents)

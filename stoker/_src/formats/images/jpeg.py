@@ -1,9 +1,9 @@
-"""JPEG: decoded by libjpeg-turbo, through simplejpeg where it is installed and else through Pillow.
+"""Decodes and encodes JPEG. Decoding uses libjpeg-turbo, through simplejpeg if it is installed and otherwise through Pillow.
 
-TensorFlow decodes with libjpeg-turbo's fast integer transform and smooth chroma upsampling unless told otherwise.
-simplejpeg can ask for exactly that, so its pixels are TensorFlow's. Pillow offers only (accurate, smooth) and (fast,
-plain): where chroma is subsampled and the pair asked for is neither, the nearest one is taken, whose pixels are a few
-levels off. Gray pictures, unsubsampled ones and reduced sizes (`ratio`) are TensorFlow's pixels either way.
+By default, TensorFlow decodes with libjpeg-turbo's fast integer transform and smooth chroma upsampling.
+simplejpeg supports this combination, so its pixels equal TensorFlow's. Pillow supports only (accurate, smooth) and (fast,
+plain). If chroma is subsampled and another combination is requested, the nearest one is used, and pixels differ by a few
+levels. For gray images, images without subsampling and reduced sizes (`ratio`), the pixels equal TensorFlow's in both cases.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ _XMP_NAMESPACE = b"http://ns.adobe.com/xap/1.0/\0"
 _FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 _LUMA_WEIGHTS = np.array([19595, 38470, 7471], np.uint32)  # 0.299, 0.587, 0.114 in 16 bits
 _BARE = frozenset((0x01, *range(0xD0, 0xD9)))  # markers without a length
-_PLAIN = np.isin(np.arange(256), (0x00, 0x01, *range(0xD0, 0xD8), 0xFF))  # behind 0xFF, where pixels are
-_WARNINGS = (  # of libjpeg: it decodes what they are about
+_PLAIN = np.isin(np.arange(256), (0x00, 0x01, *range(0xD0, 0xD8), 0xFF))  # bytes that may follow 0xFF in pixel data
+_WARNINGS = (  # libjpeg warnings; it still decodes such files
     "Application transferred too many scanlines",
     "Corrupt JPEG data",
     "Inconsistent progression sequence",
@@ -32,12 +32,12 @@ _WARNINGS = (  # of libjpeg: it decodes what they are about
     "Unknown Adobe color transform code",
     "Warning: unknown JFIF revision number",
 )
-_NOTES = frozenset((*range(0xE0, 0xF0), 0xFE))  # segments that may be anything
-_SEGMENTS = _NOTES | frozenset((0xC4, 0xCC, 0xDA, 0xDB, 0xDC, 0xDD))  # that may stand between scans
+_NOTES = frozenset((*range(0xE0, 0xF0), 0xFE))  # segments with arbitrary content
+_SEGMENTS = _NOTES | frozenset((0xC4, 0xCC, 0xDA, 0xDB, 0xDC, 0xDD))  # allowed between scans
 
 
 class Header(NamedTuple):
-    """What the frame header of a JPEG file says."""
+    """The contents of a JPEG file's frame header."""
 
     height: int
     width: int
@@ -45,22 +45,22 @@ class Header(NamedTuple):
     sampling: tuple[int, int]  # luma samples per chroma sample, across and down
     progressive: bool
     adobe: bool
-    rgb: bool  # three components that are red, green and blue, not luma and chroma
-    scan: int  # where the first scan begins
+    rgb: bool  # the three components are red, green and blue, not luma and chroma
+    scan: int  # start of the first scan
 
 
 def read_header(contents: bytes, words: str = FAILED) -> Header:
-    """Reads up to the first scan.
+    """Reads the file up to the first scan.
 
     Raises:
-        InvalidArgumentError: the file ends or goes wrong before it; the message begins with `words`.
+        InvalidArgumentError: the file ends or is invalid before it; the message starts with `words`.
     """
     if contents[:2] != b"\xff\xd8":
         raise invalid(f"{words}: it does not begin with a start marker")
     at, size, adobe, rgb, components = 2, None, False, False, b""
     while at + 4 <= len(contents):
         if contents[at] != 0xFF:
-            at += 1  # libjpeg skips what is between segments
+            at += 1  # libjpeg skips bytes between segments
             continue
         marker = contents[at + 1]
         if marker == 0xFF:
@@ -104,7 +104,7 @@ def read_header(contents: bytes, words: str = FAILED) -> Header:
 
 
 def _check_scan(body: bytes, length: int, components: bytes, words: str) -> None:
-    """Refuses the header of a scan that is not of the frame's components, as far as the file goes."""
+    """Rejects a scan header that does not match the frame's components. A truncated header is checked as far as it goes."""
     if not body:
         return
     count = body[0]
@@ -114,7 +114,7 @@ def _check_scan(body: bytes, length: int, components: bytes, words: str) -> None
 
 
 def _fits(marker: int, body: bytes) -> bool:
-    """Whether libjpeg takes a segment of tables: Huffman codes, quantization, restart interval."""
+    """Returns whether libjpeg accepts a table segment: Huffman codes, quantization, restart interval."""
     at = 0
     if marker == 0xC4:
         while len(body) - at > 16:
@@ -133,10 +133,10 @@ def _fits(marker: int, body: bytes) -> bool:
 
 
 def _is_complete(contents: bytes, header: Header) -> bool:
-    """Whether the end marker follows the scans.
+    """Returns whether the end marker follows the scans.
 
     Raises:
-        InvalidArgumentError: what stands there instead is a marker at which libjpeg gives up.
+        InvalidArgumentError: there is a marker that libjpeg rejects.
     """
     data = np.frombuffer(contents, np.uint8, offset=header.scan)
     places = np.flatnonzero(data[:-1] == 0xFF)
@@ -155,7 +155,7 @@ def _is_complete(contents: bytes, header: Header) -> bool:
 
 
 def _tidied(contents: bytes, header: Header) -> bytes:
-    """The file without what libjpeg only warns of in front of the first scan, which simplejpeg refuses."""
+    """Removes what libjpeg only warns about before the first scan, because simplejpeg rejects it."""
     kept, at = [b"\xff\xd8"], 2
     while at < header.scan:
         if contents[at] != 0xFF or contents[at + 1] in (0x00, 0xFF, *_BARE):
@@ -167,19 +167,19 @@ def _tidied(contents: bytes, header: Header) -> bytes:
         if marker == 0xE0 and segment[4:9] == b"JFIF\0" and len(segment) > 9:
             segment[9] = 1  # the version
         elif marker == 0xEE and segment[4:9] == b"Adobe" and len(segment) > 15 and segment[15] > 2:
-            segment[15] = 1 if header.components == 3 else 2  # an unknown transform is the usual one
+            segment[15] = 1 if header.components == 3 else 2  # treat an unknown transform as the usual one
         kept.append(bytes(segment))
         at = end
     return b"".join((*kept, contents[header.scan :]))
 
 
 def is_jpeg(contents: bytes) -> bool:
-    """Whether the bytes begin as a JPEG file does."""
+    """Returns whether the bytes start like a JPEG file."""
     return contents[:3] == b"\xff\xd8\xff"
 
 
 def extract_jpeg_shape(contents: bytes, dtype: type = np.int32) -> np.ndarray:
-    """[height, width, channels] from the header alone, that of the first scan included."""
+    """Returns [height, width, channels] from the headers, up to and including that of the first scan."""
     words = f"Invalid JPEG data, size {len(contents)}"
     header = read_header(contents, words)
     if header.scan + 2 + struct.unpack_from(">H", contents, header.scan + 2)[0] > len(contents):
@@ -203,21 +203,21 @@ def _pillow_decode(contents: bytes, header: Header, mode: str, ratio: int, plain
 
 
 def _decode(contents: bytes, header: Header, gray: bool, ratio: int, fast: bool, fancy: bool) -> np.ndarray:
-    """[height, width] or [height, width, 3 or 4 (CMYK)] of a file that has its end marker."""
-    # A ratio is first taken out of the chroma planes' own subsampling: halved both ways, they need no upsampling.
+    """Decodes a file that has its end marker to [height, width] or [height, width, 3 or 4 (CMYK)]."""
+    # A ratio above 1 first cancels the subsampling of the chroma planes: if they are halved both ways, they need no upsampling.
     upsampled = header.sampling != (1, 1) and not (header.sampling == (2, 2) and ratio > 1)
     plain_and_fast = not fancy if upsampled else fast
     try:
         if header.components == 4:
             return _pillow_decode(contents, header, "CMYK", ratio, plain_and_fast)
-        library = _simplejpeg() if ratio == 1 else None  # it chooses scales by size, not by ratio
+        library = _simplejpeg() if ratio == 1 else None  # simplejpeg selects scales by size, not by ratio
         if library is not None:
             space = "GRAY" if gray or header.components == 1 else "RGB"
             options = {"fastdct": fast, "fastupsample": not fancy}
             try:
                 image = library.decode_jpeg(contents, space, **options)
             except ValueError as error:
-                # What is not strict takes errors for warnings, and gives memory that nothing was written to.
+                # Non-strict mode treats errors as warnings and returns uninitialized memory, so it is the last resort.
                 if not str(error).startswith(_WARNINGS):
                     raise
                 contents = _tidied(contents, header)
@@ -234,7 +234,7 @@ def _decode(contents: bytes, header: Header, gray: bool, ratio: int, fast: bool,
             colors = _pillow_decode(contents, header, "RGB", ratio, plain_and_fast).astype(np.uint32)
             return ((colors @ _LUMA_WEIGHTS + 32768) >> 16).astype(np.uint8)
         if gray:
-            # The luma plane as stored; it is not affected by how chroma is upsampled.
+            # The luma plane as stored, which chroma upsampling does not affect.
             return _pillow_decode(contents, header, "YCbCr", ratio, fast)[:, :, 0]
         return _pillow_decode(contents, header, "RGB", ratio, plain_and_fast)
     except (ValueError, OSError) as error:
@@ -242,18 +242,18 @@ def _decode(contents: bytes, header: Header, gray: bool, ratio: int, fast: bool,
 
 
 def _rgb_of_cmyk(image: np.ndarray, adobe: bool) -> np.ndarray:
-    # Adobe's programs store inks inverted.
+    # Adobe software stores inks inverted.
     inks = image.astype(np.uint16) if adobe else 255 - image.astype(np.uint16)
     return (inks[:, :, :3] * inks[:, :, 3:] // 255).astype(np.uint8)
 
 
 def _rows_before_the_cut(contents: bytes, header: Header, ratio: int, fancy: bool) -> int:
-    """How many rows can be decoded before the data of a file without its end runs out."""
+    """Returns the number of rows that can be decoded from a truncated file."""
     from PIL import Image
 
     size = (-(-header.width // ratio), -(-header.height // ratio))
     mode = {1: "L", 3: "RGB", 4: "CMYK"}[header.components]
-    # The decoder leaves rows it did not reach as they were: those that keep two different fillings.
+    # The decoder does not write rows that it does not reach, so these differ between two canvases with different fill values.
     rows = []
     for filling in (0, 255):
         canvas = Image.new(mode, size, filling if mode == "L" else (filling,) * len(mode))
@@ -286,17 +286,17 @@ def decode_jpeg(
 
     Args:
         contents: the file.
-        channels: 0 as stored (CMYK becomes RGB), 1 (the stored luma) or 3.
-        ratio: 1, 2, 4 or 8: the size is divided by it, rounded up.
-        fancy_upscaling: smooth the chroma planes when they are enlarged.
-        try_recover_truncated: decode a file that is cut short; libjpeg invents what is missing.
-        acceptable_fraction: the part of the rows that must be there for a file that is cut short to be taken;
-            the others are black.
+        channels: 0 (as stored; CMYK becomes RGB), 1 (the stored luma) or 3.
+        ratio: 1, 2, 4 or 8; the size is divided by it, rounded up.
+        fancy_upscaling: whether to smooth the chroma planes when they are enlarged.
+        try_recover_truncated: whether to decode a truncated file; libjpeg fills in the missing data.
+        acceptable_fraction: the fraction of rows that a truncated file must contain to be accepted;
+            the other rows are black.
         dct_method: "" or "INTEGER_FAST", or "INTEGER_ACCURATE".
-        crop_window: [y, x, height, width] to cut out, in pixels of the result.
+        crop_window: [y, x, height, width] to crop to, in pixels of the result.
 
     Raises:
-        InvalidArgumentError: bad arguments, damaged contents, or a window that is not inside the picture.
+        InvalidArgumentError: an argument is invalid, the contents are damaged, or the window is not inside the image.
     """
     if channels not in (0, 1, 3):
         raise invalid(f"`channels` must be 0, 1, 3 or 4 but got {channels}")
@@ -306,7 +306,7 @@ def decode_jpeg(
         raise invalid(f"{FAILED} A CMYK picture has no luma channel")
     check_size(FAILED, -(-header.height // ratio), -(-header.width // ratio), 4)
     rows = None
-    # What follows a window is not looked at.
+    # The data after a crop window is not checked.
     complete = _is_complete(contents, header) if crop_window is None else contents.find(b"\xff\xd9", header.scan) >= 0
     if not complete:
         if not try_recover_truncated:
@@ -318,7 +318,7 @@ def decode_jpeg(
                 enough = acceptable_fraction < 1 and rows >= total * acceptable_fraction
             if not enough or header.progressive:
                 raise invalid(f"{FAILED} The file is cut short: {rows} of {total} rows can be read")
-        contents += b"\xff\xd9" * 8  # as many as a scan's header, which may be cut too, takes
+        contents += b"\xff\xd9" * 8  # enough to complete a scan header, which may be truncated too
     image = _decode(contents, header, channels == 1, ratio, dct_method != "INTEGER_ACCURATE", fancy_upscaling)
     if image.ndim == 3 and image.shape[2] == 4:
         image = _rgb_of_cmyk(image, header.adobe)
@@ -358,19 +358,19 @@ def encode_jpeg(
 
     Args:
         image: the pixels.
-        format: "grayscale" or "rgb", which the channels must match; "" takes what the channels say.
+        format: "grayscale" or "rgb", which must match the channels; "" selects the one that matches.
         quality: 0 to 100.
-        progressive: several scans of rising detail.
-        optimize_size: Huffman tables made for the picture.
-        chroma_downsampling: chroma at half the size.
-        density_unit: "in" or "cm", of the densities.
-        x_density: pixels per unit across, stored modulo 2**16.
-        y_density: pixels per unit down.
+        progressive: whether to write several scans of increasing detail.
+        optimize_size: whether to compute Huffman tables for the image.
+        chroma_downsampling: whether to store chroma at half the size.
+        density_unit: the unit of the densities, "in" or "cm".
+        x_density: horizontal pixels per unit, stored modulo 2**16.
+        y_density: vertical pixels per unit.
         xmp_metadata: an XMP packet for an APP1 segment.
 
     Raises:
-        InvalidArgumentError: bad arguments.
-        InternalError: an empty picture, or metadata that one segment cannot hold.
+        InvalidArgumentError: an argument is invalid.
+        InternalError: the image is empty, or the metadata does not fit into one segment.
     """
     if image.ndim != 3:
         raise invalid(f"image must be 3-dimensional, got {list(image.shape)}")
@@ -403,7 +403,7 @@ def encode_jpeg(
     picture.save(
         sink,
         "JPEG",
-        # Pillow reads 0 as "its default"; libjpeg treats 0 and 1 alike.
+        # Pillow treats 0 as its default; libjpeg treats 0 and 1 alike.
         quality=max(1, quality),
         progressive=progressive,
         optimize=optimize_size,

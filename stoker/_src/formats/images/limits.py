@@ -1,20 +1,20 @@
-"""What no picture may exceed, and the error that says so."""
+"""The size limit of decoded images and the error for exceeding it."""
 
 from __future__ import annotations
 
 from stoker._src.base.errors import InvalidArgumentError
 
 MAX_DECODED_BYTES = 1 << 30
-"""The most bytes one decoded picture (all frames of a GIF together) may take. TensorFlow's own limit for BMP."""
+"""The size limit of a decoded image in bytes (all frames of a GIF together). TensorFlow uses it for BMP."""
 
 
 def invalid(message: str) -> InvalidArgumentError:
-    """The error of every decoder: it carries no op, which the op's kernel adds."""
+    """Creates the error that all decoders raise. It has no op; the op's kernel adds that."""
     return InvalidArgumentError(None, None, message)
 
 
 def check_size(words: str, *sizes: int) -> None:
-    """Refuses a picture whose decoded bytes, the product of `sizes`, pass the limit, before anything is allocated."""
+    """Rejects an image whose decoded size in bytes, the product of `sizes`, reaches the limit. Call it before allocating memory."""
     total = 1
     for size in sizes:
         total *= size

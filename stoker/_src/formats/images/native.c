@@ -1,4 +1,4 @@
-/* Undoes PNG's row filters. The twin in filters.py gives the same bytes and explains the types. */
+/* Reverses PNG's row filters. The NumPy version in filters.py gives the same bytes and describes the types. */
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -10,7 +10,7 @@ static inline uint8_t nearest(int a, int b, int c) {
     pa = pa < 0 ? -pa : pa;
     pb = pb < 0 ? -pb : pb;
     pc = pc < 0 ? -pc : pc;
-    /* Branch-free: which of the three wins is as good as random in photographs. */
+    /* Branch-free, because in photographs the selected neighbour is unpredictable. */
     int best = pb < pa ? b : a;
     int distance = pb < pa ? pb : pa;
     return (uint8_t)(pc < distance ? c : best);

@@ -1,6 +1,6 @@
-"""PNG (ISO/IEC 15948): every colour type and depth, interlaced or not, to 8 or 16 bits; and back.
+"""Decodes and encodes PNG (ISO/IEC 15948): all colour types and depths, interlaced or not, as 8 or 16 bits.
 
-Pictures are inflated by zlib into exactly as many bytes as the header promises, so a bomb stops at its own header.
+zlib inflates an image to exactly as many bytes as the header declares, which protects against decompression bombs.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class _Chunks(NamedTuple):
     data: list[memoryview]
     palette: bytes | None
     transparency: bytes | None
-    gamma: float | None  # only where it is far enough from 1 for libpng to care
+    gamma: float | None  # None if it is too close to 1 for libpng to apply it
 
 
 def _read_chunks(contents: bytes, header: _Header) -> _Chunks:
@@ -68,14 +68,14 @@ def _read_chunks(contents: bytes, header: _Header) -> _Chunks:
         if length > len(contents) - at - 12:
             raise invalid(f"{words}: chunk {kind!r} of {length} bytes at {at} passes the end")
         body = view[at + 8 : at + 8 + length]
-        over = over or (bool(data) and kind != b"IDAT")  # pixels are in chunks that follow one another
+        over = over or (bool(data) and kind != b"IDAT")  # only consecutive IDAT chunks hold pixels
         if not kind.isalpha():
             raise invalid(f"{words}: chunk {kind!r} at {at} has no name of letters")
         critical = not kind[0] & 0x20
         if zlib.crc32(view[at + 4 : at + 8 + length]) != struct.unpack_from(">I", contents, at + 8 + length)[0]:
             if critical:
                 raise invalid(f"{words}: the checksum of chunk {kind!r} at {at} is wrong")
-            at += 12 + length  # libpng leaves it out
+            at += 12 + length  # libpng skips it
             continue
         if kind == b"IDAT":
             if header.color == 3 and palette is None:
@@ -88,9 +88,9 @@ def _read_chunks(contents: bytes, header: _Header) -> _Chunks:
                 raise invalid(f"Invalid PNG. Failed to initialize decoder. A{again} palette of {length} bytes")
             palette = bytes(body)
         elif kind in (b"tRNS", b"gAMA", b"sRGB") and data:
-            pass  # too late to say how the pixels are to be read
+            pass  # ignored after the pixel data
         elif kind == b"tRNS":
-            if header.color != 3 or palette is not None:  # nor too early
+            if header.color != 3 or palette is not None:  # also ignored before the palette
                 transparency = bytes(body)
         elif kind == b"gAMA" and length == 4:
             gamma = int.from_bytes(body, "big") / 100000
@@ -112,7 +112,7 @@ def _inflate(parts: list[memoryview], expected: int, words: str) -> bytes:
         for part in parts:
             found.append(inflater.decompress(part, missing))
             missing -= len(found[-1])
-            if not missing:  # libpng does not look at what follows, be it a wrong checksum
+            if not missing:  # libpng ignores what follows, even a wrong checksum
                 break
     except zlib.error as error:
         raise invalid(f"{words}: {error}") from error
@@ -123,7 +123,7 @@ def _inflate(parts: list[memoryview], expected: int, words: str) -> bytes:
 
 
 def _unpacked(rows: np.ndarray, width: int, samples: int, depth: int) -> np.ndarray:
-    """Rows of bytes to [rows, width, samples]."""
+    """Unpacks rows of bytes to [rows, width, samples]."""
     if depth == 8:
         return rows.reshape(len(rows), width, samples)
     if depth == 16:
@@ -138,11 +138,11 @@ def _row_bytes(width: int, header: _Header) -> int:
 
 
 def _samples(header: _Header, parts: list[memoryview], words: str) -> np.ndarray:
-    """The stored samples [height, width, samples of the colour type]."""
+    """Returns the stored samples [height, width, samples of the colour type]."""
     if not parts:
         raise invalid(f"{words}: there is no IDAT chunk")
     count = _SAMPLES[header.color]
-    step = max(1, count * header.depth // 8)  # bytes to the pixel on the left
+    step = max(1, count * header.depth // 8)  # bytes per pixel
     if not header.interlaced:
         size = _row_bytes(header.width, header)
         raw = _inflate(parts, (size + 1) * header.height, words)
@@ -164,7 +164,7 @@ def _samples(header: _Header, parts: list[memoryview], words: str) -> np.ndarray
 
 
 def _opened_palette(image: np.ndarray, palette: bytes, transparency: bytes | None) -> np.ndarray:
-    """Colour indices to RGB, or RGBA where the file gives the palette an alpha. Indices past the palette are black."""
+    """Converts colour indices to RGB, or to RGBA if the palette has alpha values. Indices past the palette become black."""
     table = np.zeros((256, 4), np.uint8)
     colors = np.frombuffer(palette, np.uint8).reshape(-1, 3)
     table[: len(colors), :3] = colors
@@ -177,9 +177,9 @@ def _opened_palette(image: np.ndarray, palette: bytes, transparency: bytes | Non
 
 
 def _gray(colors: np.ndarray, gamma: float | None) -> np.ndarray:
-    """Luma by libpng's 15-bit weights for 0.299, 0.587 and 0.114, in linear light where gamma is known.
+    """Computes luma with libpng's 15-bit weights for 0.299, 0.587 and 0.114, in linear light if gamma is known.
 
-    8-bit results are libpng's, bit for bit; so are 16-bit ones without gamma.
+    8-bit results match libpng exactly, and so do 16-bit ones without gamma.
     """
     top = np.iinfo(colors.dtype).max
     linear = colors
@@ -195,7 +195,7 @@ def _gray(colors: np.ndarray, gamma: float | None) -> np.ndarray:
 
 
 def _with_channels(image: np.ndarray, channels: int, opaque: int) -> np.ndarray:
-    """1 gray, 2 gray and alpha, 3 RGB or 4 RGBA to the 3 or 4 channels asked for (1 asked for is there already)."""
+    """Converts gray (1 channel), gray and alpha (2), RGB (3) or RGBA (4) to 3 or 4 channels. One channel needs no conversion."""
     stored = image.shape[2]
     if channels in (0, stored):
         return image
@@ -214,8 +214,8 @@ def decode_png(contents: bytes, channels: int = 0, dtype: type = np.uint8) -> np
 
     Args:
         contents: the file.
-        channels: 0 as stored (a palette counts as its colours), 1, 3 or 4.
-        dtype: uint8 (deep samples lose their low byte) or uint16 (shallow ones are scaled to the full range).
+        channels: 0 (as stored; a palette is expanded to its colours), 1, 3 or 4.
+        dtype: uint8 (16-bit samples lose their low byte) or uint16 (8-bit samples are scaled to the full range).
 
     Raises:
         InvalidArgumentError: the file is damaged, or too large.
@@ -237,7 +237,7 @@ def decode_png(contents: bytes, channels: int = 0, dtype: type = np.uint8) -> np
         and len(transparency) >= 2 * image.shape[2]
         and channels == 4
     ):
-        # One colour stands for "transparent"; it only shows where an alpha channel is asked for.
+        # One colour means "transparent", which matters only if an alpha channel is requested.
         wanted = np.array(struct.unpack_from(f">{image.shape[2]}H", transparency), np.uint16)
         key = (image == wanted).all(axis=2)
     if header.color == 0 and header.depth < 8:
@@ -248,7 +248,7 @@ def decode_png(contents: bytes, channels: int = 0, dtype: type = np.uint8) -> np
         image = (image >> 8).astype(np.uint8)
     elif dtype == np.uint16 and image.dtype == np.uint8:
         image = image.astype(np.uint16) * np.uint16(257)
-    # TensorFlow fills in an opaque alpha at the depth of the file, so that of 1, 2 and 4 bits is not 255.
+    # TensorFlow adds an opaque alpha channel at the file's bit depth, so for depths of 1, 2 and 4 bits it is not 255.
     opaque = (255 if key is not None else 2 ** min(header.depth, 8) - 1) * (257 if dtype == np.uint16 else 1)
     image = _with_channels(image, channels, opaque)
     if key is not None:
@@ -256,7 +256,7 @@ def decode_png(contents: bytes, channels: int = 0, dtype: type = np.uint8) -> np
     return image
 
 
-_DATA_CHUNK = 8192  # bytes of image data in a chunk, as libpng cuts them
+_DATA_CHUNK = 8192  # bytes of image data per chunk, as in libpng
 
 
 def encode_png(image: np.ndarray, compression: int = -1) -> bytes:
@@ -264,11 +264,11 @@ def encode_png(image: np.ndarray, compression: int = -1) -> bytes:
 
     Args:
         image: 1 gray, 2 gray and alpha, 3 RGB, 4 RGBA.
-        compression: zlib's level, 0 to 9; -1 its default.
+        compression: zlib's level, 0 to 9; -1 for the default.
 
     Raises:
-        InvalidArgumentError: another shape or level.
-        InternalError: an empty picture, as TensorFlow says.
+        InvalidArgumentError: the shape, dtype or level is invalid.
+        InternalError: the image is empty, as in TensorFlow.
     """
     if image.ndim != 3:
         raise invalid(f"images must be at least rank 3, got {list(image.shape)}")
@@ -293,7 +293,7 @@ def encode_png(image: np.ndarray, compression: int = -1) -> bytes:
 
 
 def _with_narrow_window(stream: bytes, size: int) -> bytes:
-    """A zlib stream whose header asks for no larger window than `size` bytes need, as libpng writes it."""
+    """Returns the zlib stream with the smallest window in its header that suffices for `size` bytes, as libpng does."""
     bits = 15
     while bits > 8 and size <= 1 << (bits - 1):
         bits -= 1

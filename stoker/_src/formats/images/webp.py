@@ -1,4 +1,4 @@
-"""WebP, lossy or lossless, with or without alpha, also animated: libwebp's pixels, through Pillow."""
+"""Decodes WebP through Pillow: lossy or lossless, with or without alpha, still or animated."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import numpy as np
 
 from stoker._src.formats.images.limits import check_size, invalid
 
-_MAX_PIXELS = 1 << 26  # a frame's; Pillow warns of pictures not much larger
+_MAX_PIXELS = 1 << 26  # per frame; Pillow warns about images that are slightly larger
 
 
 def _check_canvas(contents: bytes, words: str) -> None:
-    """Refuses a picture by the size in its header, before Pillow looks at it."""
+    """Rejects an image that is too large according to its header, before Pillow reads it."""
     kind, number = contents[12:16], int.from_bytes
     if kind == b"VP8X":
         width, height = 1 + number(contents[24:27], "little"), 1 + number(contents[27:30], "little")
@@ -26,14 +26,14 @@ def _check_canvas(contents: bytes, words: str) -> None:
 
 
 def decode_webp(contents: bytes, channels: int = 0) -> np.ndarray:
-    """Decodes a WebP file into uint8 [frames, height, width, channels]; a still picture is one frame.
+    """Decodes a WebP file into uint8 [frames, height, width, channels]; a still image is one frame.
 
     Args:
         contents: the file.
-        channels: 0 or what is stored: 3, or 4 with alpha.
+        channels: 0, or the stored number: 3, or 4 with alpha.
 
     Raises:
-        InvalidArgumentError: damaged contents, or other channels than are stored.
+        InvalidArgumentError: the contents are damaged, or the number of channels differs from the stored one.
     """
     from PIL import Image, UnidentifiedImageError  # importing stoker must not import Pillow
 

@@ -1,10 +1,10 @@
-/* Checkpoints of many tensors: the entries of tensors (BundleEntryProto) and the table that holds them.
- * Twins: sstable.py (write_table, block_entries) and bundle_entries.py (encode_entries, decode_entry). */
+/* Fast paths for checkpoints of many tensors: index entries (BundleEntryProto) and the table that contains them.
+ * Python versions: sstable.py (write_table, block_entries) and bundle_entries.py (encode_entries, decode_entry). */
 #include "native.h"
 
 #include <string.h>
 
-/* A growing run of bytes. */
+/* A growable byte buffer. */
 typedef struct {
   uint8_t *data;
   size_t size, capacity;
@@ -50,7 +50,7 @@ static int put_fixed32(Bytes *out, uint32_t value) {
 
 static uint32_t masked(uint32_t crc) { return (crc >> 15 | crc << 17) + 0xa282ead8u; }
 
-/* The value, or -1 as *end when the data ends inside or there are more than 64 bits. */
+/* Returns the value. Sets *at to -1 if the data is truncated or the value has more than 64 bits. */
 static uint64_t read_varint(const uint8_t *data, Py_ssize_t size, Py_ssize_t *at) {
   uint64_t value = 0;
   for (int shift = 0; *at >= 0 && *at < size && shift < 64; shift += 7) {
@@ -97,7 +97,7 @@ static int block_add(Block *block, uint32_t interval, const uint8_t *key, size_t
          put(&block->data, key + shared, key_size - shared) && put(&block->data, value, size);
 }
 
-/* Appends the block with its trailer; its handle goes to `handle`. */
+/* Appends the block with its trailer and stores its handle in `handle`. */
 static int block_write(Block *block, Bytes *out, Bytes *handle) {
   size_t start = out->size;
   if (!put(out, block->data.data, block->data.size) || !put(out, block->restarts.data, block->restarts.size) ||
@@ -108,7 +108,7 @@ static int block_write(Block *block, Bytes *out, Bytes *handle) {
   return put_varint(handle, start) && put_varint(handle, out->size - start - 1) && put_fixed32(out, crc);
 }
 
-/* A short key at or after `before` and before `after` (at or after `before` alone, when there is no `after`). */
+/* Returns a short key at or after `before` and, if `after` is given, before `after`. */
 static int separator(Bytes *out, const uint8_t *before, size_t before_size, const uint8_t *after, size_t after_size) {
   out->size = 0;
   if (!put(out, before, before_size)) return 0;
@@ -130,7 +130,7 @@ static void block_free(Block *block) {
   PyMem_Free(block->restarts.data);
 }
 
-/* write_table(keys, values, block_size, interval, magic) -> bytes; None where a key does not come after the one before. */
+/* write_table(keys, values, block_size, interval, magic) -> bytes, or None if the keys are not strictly increasing. */
 PyObject *native_write_table(PyObject *module, PyObject *args) {
   PyObject *keys, *values;
   Py_ssize_t block_size;
@@ -203,7 +203,7 @@ done:
   return result;
 }
 
-/* block_entries(block) -> [(key, value)]; None where the block is damaged. */
+/* block_entries(block) -> [(key, value)], or None if the block is damaged. */
 PyObject *native_block_entries(PyObject *module, PyObject *block) {
   char *text;
   Py_ssize_t size;
@@ -232,7 +232,7 @@ PyObject *native_block_entries(PyObject *module, PyObject *block) {
       memcpy(PyBytes_AS_STRING(key) + shared, data + at, (size_t)unshared);
       failed = PyList_Append(found, pair) < 0;
     }
-    before = key; /* the list keeps it */
+    before = key; /* the list holds a reference */
     Py_XDECREF(key);
     Py_XDECREF(value);
     Py_XDECREF(pair);
@@ -245,7 +245,7 @@ PyObject *native_block_entries(PyObject *module, PyObject *block) {
   return found;
 }
 
-/* ---- entries of tensors ---- */
+/* ---- index entries ---- */
 
 static int put_entry(Bytes *out, uint64_t kind, const Py_buffer *view, uint64_t offset, uint32_t crc) {
   uint8_t dim[12], shape[16 * 64];
@@ -269,7 +269,7 @@ static int put_entry(Bytes *out, uint64_t kind, const Py_buffer *view, uint64_t 
          (!crc || (put(out, "\x35", 1) && put_fixed32(out, crc)));
 }
 
-/* encode_entries(arrays, kinds, offset) -> [entry]: arrays are C-contiguous buffers, kinds their dtypes' numbers. */
+/* encode_entries(arrays, kinds, offset) -> [entry]: arrays are C-contiguous buffers, kinds are their dtype numbers. */
 PyObject *native_encode_entries(PyObject *module, PyObject *args) {
   PyObject *arrays;
   Py_buffer kinds;
@@ -309,7 +309,7 @@ PyObject *native_encode_entries(PyObject *module, PyObject *args) {
   return found;
 }
 
-/* The sizes of a TensorShapeProto, or NULL with no exception set where it holds anything else. */
+/* Returns the sizes of a TensorShapeProto, or NULL without an exception if it contains anything else. */
 static PyObject *shape_of(const uint8_t *data, Py_ssize_t size) {
   int64_t sizes[64];
   int rank = 0;
@@ -336,7 +336,7 @@ static PyObject *shape_of(const uint8_t *data, Py_ssize_t size) {
   return shape;
 }
 
-/* decode_entry(entry) -> (kind, shape, shard, offset, size, crc); None where it is not that plain. */
+/* decode_entry(entry) -> (kind, shape, shard, offset, size, crc), or None if it is invalid or has other fields. */
 PyObject *native_decode_entry(PyObject *module, PyObject *entry) {
   char *text;
   Py_ssize_t size, at = 0;
@@ -376,8 +376,8 @@ PyObject *native_decode_entry(PyObject *module, PyObject *entry) {
   return shape ? Py_BuildValue("KNKKKI", kind, shape, shard, offset, bytes, crc) : NULL;
 }
 
-/* first_damaged(buffer, begin, entries) -> the number of the first entry (as of decode_entry) whose bytes, of a buffer that starts
- * at `begin` of the file, do not have its checksum; -1 if there is none. */
+/* first_damaged(buffer, begin, entries) -> index of the first entry with a wrong checksum, or -1.
+ * `begin` is the file offset of the buffer, and entries have the form that decode_entry returns. */
 PyObject *native_first_damaged(PyObject *module, PyObject *args) {
   Py_buffer buffer;
   unsigned long long begin;

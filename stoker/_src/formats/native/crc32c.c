@@ -1,5 +1,5 @@
-/* CRC-32C (Castagnoli), reflected, polynomial 0x82f63b78: by the processor's own instruction where it has one
- * (found out at run time), else eight bytes at a time by tables. */
+/* CRC-32C (Castagnoli), reflected, polynomial 0x82f63b78: uses the processor's CRC instruction if it has one
+ * (detected at run time), and otherwise tables that process eight bytes at a time. */
 #include "native.h"
 
 #if defined(__x86_64__) && defined(__GNUC__)
@@ -46,7 +46,7 @@ __attribute__((target("sse4.2"))) static uint32_t extend_by_instruction(uint32_t
 
 static uint32_t (*extend)(uint32_t, const uint8_t *, size_t) = extend_by_table;
 
-/* Called once, under the interpreter's lock, before anything computes. */
+/* Called once, with the GIL held, before any checksum is computed. */
 void crc32c_choose(int allow_instruction) {
   if (!ready) {
     make_tables();

@@ -1,12 +1,12 @@
-/* Plain CSV records into columns: the quick way for records that hold nothing special.
+/* Parses simple CSV records into columns: the fast path.
  *
  *   record  := field (delim field)*          exactly one field per column
- *   field   := one or more bytes but delim, '"', CR, LF
+ *   field   := one or more bytes other than delim, '"', CR, LF
  *   integer := [+-]? digit{1,18}             in the column's range
- *   float   := [0-9.eE+-]{1,63}, all of which the interpreter's own conversion takes
+ *   float   := [0-9.eE+-]{1,63}, if Python's own conversion accepts all of it
  *
- * Anything else (quotes, empty fields, spaces around numbers, hexadecimal ...) is left to csv.py, which knows the whole
- * format: the answer is then None.
+ * For anything else (quotes, empty fields, spaces around numbers, hexadecimal ...) the result is None, and csv.py
+ * handles the records. It implements the whole format.
  */
 #include "native.h"
 
@@ -43,7 +43,7 @@ static int take_float(const char *at, Py_ssize_t size, Type type, char *to) {
     text[i] = c;
   }
   text[size] = 0;
-  double value = PyOS_string_to_double(text, &end, NULL); /* too large: infinity */
+  double value = PyOS_string_to_double(text, &end, NULL); /* overflows to infinity */
   if (PyErr_Occurred()) {
     PyErr_Clear();
     return 0;
@@ -58,7 +58,7 @@ static int take_float(const char *at, Py_ssize_t size, Type type, char *to) {
   return 1;
 }
 
-/* 1: taken; 0: not plain; -1: an exception is set. */
+/* Returns 1 on success, 0 if the record is not simple, -1 if an exception is set. */
 static int take_record(PyObject *record, Py_ssize_t row, char delim, const Type *types, PyObject **columns,
                        Py_ssize_t count) {
   const char *at = PyBytes_AS_STRING(record), *end = at + PyBytes_GET_SIZE(record);
@@ -77,7 +77,7 @@ static int take_record(PyObject *record, Py_ssize_t row, char delim, const Type 
                                  : take_float(start, at - start, types[k], to);
       if (!ok) return 0;
     }
-    at++; /* past the delimiter; one past the end after the last field, where it is not read */
+    at++; /* skip the delimiter; after the last field this is past the end, but is not read */
   }
   return 1;
 }
@@ -85,7 +85,7 @@ static int take_record(PyObject *record, Py_ssize_t row, char delim, const Type 
 /* plain_csv(records, types, delim) -> list of columns, or None
  *
  * records: tuple of bytes. types: tuple of 0 (bytes), 1 (int32), 2 (int64), 3 (float32), 4 (float64), at least one.
- * delim: a byte's number. A column is a list of bytes or a bytearray of numbers. */
+ * delim: the delimiter byte as a number. A column is a list of bytes or a bytearray of numbers. */
 PyObject *native_plain_csv(PyObject *module, PyObject *args) {
   PyObject *records, *type_numbers, *result = NULL;
   unsigned char delim;

@@ -1,23 +1,24 @@
-/* Batches of serialized Examples into columns.
+/* Parses batches of serialized Examples into columns.
  *
- *   Example  := (0x0a chunk(Features) | unknown field)*       several Features are read as one
+ *   Example  := (0x0a chunk(Features) | unknown field)*       several Features are merged
  *   Features := (0x0a chunk(Entry))*
- *   Entry    := two of: 0x0a chunk (key), 0x12 chunk(Feature)  of two alike the later counts, and the other is empty
+ *   Entry    := two of: 0x0a chunk (key), 0x12 chunk(Feature)  if both are alike, the later is used
  *
- * Where a name comes twice the later entry counts. An empty Feature counts as no entry at all, unless the column says
- * that it hides earlier ones: TensorFlow does the one for dense and the other for sparse and ragged features.
- * Features that nobody asked for are passed over unread.
+ * If an Entry has two keys, its Feature is empty; if it has two Features, its key is empty.
+ * If a name occurs twice, the later entry is used. An empty Feature is ignored, unless the column says that it hides
+ * earlier entries. TensorFlow ignores it for dense features, and lets it hide entries for sparse and ragged ones.
+ * Features that are not requested are skipped without being parsed.
  */
 #include "features.h"
 
 typedef struct {
   Kind kind;
-  Py_ssize_t size;         /* values per row, or -1: any number */
-  int empty_hides;         /* of a variable size only */
-  PyObject *fallback;      /* of a fixed size: bytes (numbers) or a tuple of bytes to use where it is missing, or None */
-  PyObject *fixed;         /* bytearray that numbers of a fixed size go to, else NULL */
-  Vector values;           /* all other values; a Span with a NULL start stands for a fallback value */
-  int64_t *counts;         /* of a variable size: values per row */
+  Py_ssize_t size;         /* values per row, or -1 for any number */
+  int empty_hides;         /* variable size only */
+  PyObject *fallback;      /* fixed size: default if missing, as bytes (numbers) or a tuple of bytes, or None */
+  PyObject *fixed;         /* bytearray for numbers of a fixed size, else NULL */
+  Vector values;           /* all other values; a Span with a NULL start represents a fallback value */
+  int64_t *counts;         /* variable size: values per row */
 } Column;
 
 static Problem walk_features(Span features, const Names *names, const Column *columns, Span *found,
@@ -39,14 +40,14 @@ static Problem walk_features(Span features, const Names *names, const Column *co
       if (columns[k].empty_hides) found[k] = value;
       continue;
     }
-    /* Even where a later entry replaces it; but the rest of the row must be well formed to be worth that message. */
+    /* This is an error even if a later entry replaces it, but it is reported only if the rest of the row is valid. */
     if (*value.at != TAG_1_CHUNK && *value.at != TAG_2_CHUNK && *value.at != TAG_3_CHUNK) *at_fault = k;
     found[k] = value;
   }
   return FINE;
 }
 
-/* Where each wanted Feature of a row stands; a NULL start where it does not. */
+/* Finds the position of each requested Feature of a row; the start is NULL if it is missing. */
 static Problem find_features(Span row, const Names *names, const Column *columns, Span *found, Py_ssize_t *at_fault) {
   memset(found, 0, (size_t)names->count * sizeof *found);
   *at_fault = -1;
@@ -129,7 +130,7 @@ static void take_rows(const Span *rows, Py_ssize_t row_count, const Names *names
   }
 }
 
-/* Spans of bytes, with the fallback's values where the start is NULL. */
+/* Converts spans to bytes objects, using the fallback's values where the start is NULL. */
 static PyObject *fixed_bytes_to_python(const Column *column) {
   const Span *spans = (const Span *)column->values.data;
   PyObject *list = PyList_New((Py_ssize_t)column->values.count);
@@ -162,7 +163,7 @@ static PyObject *column_to_python(const Column *column, Py_ssize_t row_count) {
   return pair;
 }
 
-/* One (key, kind, size, fallback, empty_hides) of the caller, checked so that nothing later needs to be. */
+/* Validates one (key, kind, size, fallback, empty_hides) of the caller, so that later code can rely on it. */
 static bool column_make(Column *column, PyObject *feature, Py_ssize_t row_count, PyObject **key) {
   int kind;
   if (!PyArg_ParseTuple(feature, "SinOp", key, &kind, &column->size, &column->fallback, &column->empty_hides))
@@ -202,8 +203,8 @@ static bool column_make(Column *column, PyObject *feature, Py_ssize_t row_count,
  *
  * rows: tuple of bytes. features: tuple of (key, kind, size, fallback, empty_hides) with distinct keys.
  * failure: None, or (problem, row, feature, step, detail); columns is then None.
- * columns: per feature, of a fixed size: bytearray of numbers or list of bytes, rows after one another;
- *          of a variable size: (that, bytearray of int64 counts per row).
+ * columns: one per feature. Fixed size: bytearray of numbers or list of bytes, row by row.
+ *          Variable size: (values in the same form, bytearray of int64 counts per row).
  */
 PyObject *native_parse_examples(PyObject *module, PyObject *args) {
   PyObject *rows, *features, *result = NULL, *lists = NULL, *problem = NULL;
@@ -227,7 +228,7 @@ PyObject *native_parse_examples(PyObject *module, PyObject *args) {
     goto done;
   }
 
-  /* The tuples hold every object that is read, and bytes do not change, so the lock is not needed. */
+  /* The tuples hold references to all objects that are read, and bytes are immutable, so the GIL is not needed. */
   Py_BEGIN_ALLOW_THREADS
   take_rows(spans, row_count, &names, found, columns, &failure);
   Py_END_ALLOW_THREADS

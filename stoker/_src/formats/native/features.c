@@ -1,8 +1,8 @@
-/* Features: decoding their lists, looking their names up, handing their values to Python. See features.h. */
+/* Decodes the lists of Features, looks up feature names, and passes values to Python. See features.h. */
 #include "features.h"
 
-/* Packed floats are copied as they stand, which is right where the machine's order is the wire's. Elsewhere the build
- * stops here and the package goes on with the Python twin. */
+/* Packed floats are copied unchanged, which requires a little-endian machine. On other machines the build fails here,
+ * and the package uses the Python version. */
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "big-endian machines use the Python twin"
 #endif
@@ -46,7 +46,7 @@ Problem decode_floats(Span list, bool exact, float *to, size_t room, size_t *cou
     if (!read_varint(&peek, &length) || !enter_chunk(&list, &packed)) return BAD_LIST;
     list = peek;
     length = exact ? span_size(packed) : length & UINT32_MAX;
-    size_t found = length / sizeof(float); /* a few odd bytes at the end may even be missing */
+    size_t found = length / sizeof(float); /* the trailing bytes of a partial float are ignored and may be missing */
     if (found > span_size(list) / sizeof(float) || (exact && length % sizeof(float))) return BAD_LIST;
     if (found && room) memcpy(to, list.at, (found < room ? found : room) * sizeof(float));
     *count = found;
@@ -81,7 +81,7 @@ Problem decode_ints(Span list, int64_t *to, size_t room, size_t *count) {
 }
 
 Problem append_values(Span list, Kind kind, bool exact, Vector *values) {
-  /* Room for the most values so few bytes can hold: the decoders then need no check per value. */
+  /* Reserve space for as many values as the bytes can hold, so that the decoders need no check per value. */
   size_t item = item_size(kind), size = span_size(list), found = 0;
   size_t most = kind == INTS ? size : kind == FLOATS ? size / sizeof(float) : 0;
   if (!vector_reserve(values, most, item)) return NO_MEMORY;
@@ -103,7 +103,7 @@ Problem append_values(Span list, Kind kind, bool exact, Vector *values) {
   return problem;
 }
 
-/* FNV-1a: names are short. */
+/* FNV-1a, which is fast for short names. */
 static uint64_t hash_bytes(const uint8_t *at, size_t size) {
   uint64_t hash = 0xcbf29ce484222325u;
   for (size_t i = 0; i < size; i++) hash = (hash ^ at[i]) * 0x100000001b3u;

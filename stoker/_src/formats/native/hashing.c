@@ -1,4 +1,4 @@
-/* Hashes of many byte strings at once: the compiled twin of stoker/_src/formats/hashing.py, which explains them. */
+/* Batch hashing of byte strings. stoker/_src/formats/hashing.py is the Python version and describes the functions. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 

@@ -1,4 +1,4 @@
-/* The extension module stoker._src.formats._native. Its functions have twins in Python with the same results:
+/* The extension module stoker._src.formats._native. Its functions have Python versions with the same results:
  * framing.py (frame, split), example_python.py (parse_examples, parse_sequence_examples), csv.py (plain_csv),
  * sstable.py (write_table, block_entries) and bundle_entries.py (encode_entries, decode_entry, first_damaged). */
 #include "native.h"

@@ -1,4 +1,4 @@
-/* What the parts of the extension share. Each part is one .c file with its functions; module.c lists them. */
+/* Shared declarations of the extension. Each .c file defines some of its functions, and module.c lists them all. */
 #ifndef STOKER_NATIVE_H
 #define STOKER_NATIVE_H
 

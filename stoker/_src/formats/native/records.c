@@ -6,16 +6,16 @@
  *             data    (length bytes)
  *             masked CRC-32C of the data       (4 bytes, little endian)
  *
- * The mask (rotate right by 15, add 0xa282ead8) keeps a CRC of bytes that hold CRCs from being trivial.
+ * The mask (rotate right by 15, add 0xa282ead8) avoids the problems of computing a CRC over data that contains CRCs.
  */
 #include "native.h"
 
 enum { HEADER = 12, FOOTER = 4 };
 
-/* How split() left off. tfrecord.py names the same numbers. */
+/* The status that split() returns. framing.py defines the same numbers. */
 enum { NEED_MORE = 0, BAD_LENGTH = 1, BAD_DATA = 2 };
 
-/* Below this size it is quicker to keep the interpreter's lock than to give it away and take it back. */
+/* Below this size, it is faster to keep the GIL than to release and reacquire it. */
 enum { WORTH_UNLOCKING = 1 << 16 };
 
 static uint32_t masked(const uint8_t *data, size_t size) {
@@ -40,7 +40,7 @@ static void put_record(uint8_t *to, const uint8_t *data, size_t size) {
   put32(to + HEADER + size, masked(data, size));
 }
 
-/* frame(record) -> bytes: the record as it stands in a file. */
+/* frame(record) -> bytes: the record in its file format. */
 PyObject *native_frame(PyObject *module, PyObject *record) {
   Py_buffer data;
   if (PyObject_GetBuffer(record, &data, PyBUF_SIMPLE)) return NULL;
@@ -66,9 +66,9 @@ PyObject *native_frame(PyObject *module, PyObject *record) {
 
 /* split(buffer, start) -> (records, position, status)
  *
- * Takes every whole record from buffer[start:]. `position` is where the first byte that was not taken stands, and
- * `status` why it was not: NEED_MORE, the buffer ends inside that record (or before it); BAD_LENGTH or BAD_DATA, the
- * checksum of its length or of its data is wrong.
+ * Extracts all complete records from buffer[start:]. `position` is the offset of the first byte after them, and
+ * `status` is the reason for stopping there. NEED_MORE: the buffer ends before or inside the next record. BAD_LENGTH or
+ * BAD_DATA: the checksum of its length or data is wrong.
  */
 PyObject *native_split(PyObject *module, PyObject *args) {
   Py_buffer buffer;
@@ -83,7 +83,7 @@ PyObject *native_split(PyObject *module, PyObject *args) {
   size_t size = (size_t)buffer.len, position = (size_t)start;
   int status = NEED_MORE;
 
-  /* Checksums first, without the lock; nothing is allocated for a record before it is known to be whole. */
+  /* Verify checksums first, without the GIL. No memory is allocated for a record before it is known to be complete. */
   Py_BEGIN_ALLOW_THREADS
   while (size - position >= HEADER) {
     const uint8_t *record = bytes + position;
@@ -106,7 +106,7 @@ PyObject *native_split(PyObject *module, PyObject *args) {
   if (!records) goto done;
   for (size_t at = (size_t)start; at < position;) {
     size_t length = position - at < HEADER ? 0 : (size_t)get64(bytes + at);
-    /* The buffer may be a bytearray that another thread wrote to meanwhile: trust no length twice. */
+    /* The buffer may be a bytearray that another thread has modified in the meantime, so check the length again. */
     if (position - at < HEADER + FOOTER || length > position - at - HEADER - FOOTER) {
       PyErr_SetString(PyExc_BufferError, "the buffer changed while it was read");
       goto done;

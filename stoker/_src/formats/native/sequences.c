@@ -1,20 +1,20 @@
-/* Batches of serialized SequenceExamples into columns.
+/* Parses batches of serialized SequenceExamples into columns.
  *
  *   SequenceExample := (0x0a chunk(Features) | 0x12 chunk(FeatureLists) | unknown field)*
  *   Features        := (0x0a chunk(key value))*     key = 0x0a chunk, value = 0x12 chunk(Feature)
  *   FeatureLists    := (0x0a chunk(key value))*     key = 0x0a chunk, value = 0x12 chunk(FeatureList)
  *   FeatureList     := (0x0a chunk(Feature))*       one Feature per step; an empty one is a step without values
  *
- * Where a name comes twice the later entry counts, empty or not.
+ * If a name occurs twice, the later entry is used, even if it is empty.
  */
 #include "features.h"
 
 typedef struct {
   Kind kind;
   Vector values;
-  Vector steps;    /* int64_t: values per step, rows after one another (feature lists only) */
+  Vector steps;    /* int64_t: values per step, row by row (feature lists only) */
   int64_t *counts; /* per row: values (context) or steps (feature lists) */
-  char *present;   /* per row: 1 where the name is there at all */
+  char *present;   /* per row: 1 if the name occurs */
 } Column;
 
 typedef struct {
@@ -53,15 +53,15 @@ static bool find_entries(Span row, Group *context, Group *lists) {
   return true;
 }
 
-/* As enter_chunk, but a chunk that claims something must hold something. */
+/* Like enter_chunk, but a chunk with a nonzero length must not be empty. */
 static bool enter_filled(Span *in, Span *chunk) {
   Span peek = *in;
   uint64_t claimed;
   return read_varint(&peek, &claimed) && enter_chunk(in, chunk) && (chunk->at != chunk->end || !(uint32_t)claimed);
 }
 
-/* The list of a Feature that is not empty; an unknown kind is a wrong one here. A list that claims something must hold
- * something, but for one of bytes in the context, or with a length of 2^31 and more. */
+/* Finds the list of a nonempty Feature. An unknown kind counts as a wrong kind here. A list with a nonzero length must
+ * not be empty, except for lists of bytes in the context or with a length of 2^31 or more. */
 static Problem filled_list(Span feature, Kind wanted, bool in_step, Span *list, long long *detail) {
   Kind found = 0;
   uint64_t claimed;
@@ -87,10 +87,10 @@ static Problem take_context(Column *column, Py_ssize_t row, Span feature, long l
   return problem;
 }
 
-/* Takes the list of a step, and leaves `steps` where the next one should start: after the packed chunk, or else after
- * the list. That the step itself may have said that it is longer is not looked at. */
+/* Reads the list of a step, and moves `steps` to the start of the next one: after the packed chunk, or after the list
+ * if there is none. The declared length of the step itself is ignored. */
 static Problem next_list(Span *steps, Kind wanted, Span *list, long long *detail) {
-  Span rest = *steps, feature; /* `rest` goes past the step, `steps` only past what is looked at */
+  Span rest = *steps, feature; /* `rest` moves past the step, `steps` only past the bytes that are read */
   list->at = list->end = NULL;
   if (!enter_filled(&rest, &feature)) return BAD_LIST;
   steps->at = feature.at;
@@ -130,7 +130,7 @@ static void take_rows(const Span *rows, Py_ssize_t row_count, Group *context, Gr
       failure->feature = -1;
       return;
     }
-    /* `feature` counts through the context features and on through the lists. */
+    /* `feature` numbers the context features first, then the lists. */
     for (Py_ssize_t k = 0; k < context->names.count + lists->names.count; k++) {
       bool is_list = k >= context->names.count;
       Group *group = is_list ? lists : context;
@@ -147,7 +147,7 @@ static void take_rows(const Span *rows, Py_ssize_t row_count, Group *context, Gr
 
 static bool group_make(Group *group, PyObject *features, Py_ssize_t row_count) {
   Py_ssize_t count = PyTuple_GET_SIZE(features);
-  group->names.count = count; /* group_free counts on it */
+  group->names.count = count; /* group_free relies on it */
   group->columns = calloc((size_t)count + 1, sizeof *group->columns);
   group->keys = calloc((size_t)count + 1, sizeof *group->keys);
   group->found = calloc((size_t)count + 1, sizeof *group->found);
@@ -211,11 +211,11 @@ static PyObject *group_to_python(const Group *group, Py_ssize_t row_count) {
 /* parse_sequence_examples(rows, context, lists) -> (failure, context columns, list columns)
  *
  * rows: tuple of bytes. context, lists: tuples of (key, kind), keys distinct within each.
- * failure: None, or (problem, row, feature, step, detail), and the columns are None; feature counts through context
- * and on through lists, and step is -1 outside of lists.
- * columns: per feature (values, values per step, count per row, presence per row): values as a bytearray of numbers or
- * a list of bytes, int64 counts, one byte of presence. A context feature has no steps and counts values; a list
- * counts steps.
+ * failure: None, or (problem, row, feature, step, detail), in which case the columns are None. feature numbers the
+ * context features first, then the lists. step is -1 outside lists.
+ * columns: for each feature, (values, values per step, count per row, presence per row). The values are a bytearray of
+ * numbers or a list of bytes, the counts are int64, and presence is one byte. For a context feature, there are no
+ * steps and the count is the number of values; for a list, it is the number of steps.
  */
 PyObject *native_parse_sequence_examples(PyObject *module, PyObject *args) {
   PyObject *rows, *context_features, *list_features, *result = NULL;
@@ -230,7 +230,7 @@ PyObject *native_parse_sequence_examples(PyObject *module, PyObject *args) {
   if (!spans) return NULL;
   if (!group_make(&context, context_features, row_count) || !group_make(&lists, list_features, row_count)) goto done;
 
-  /* The tuples hold every object that is read, and bytes do not change, so the lock is not needed. */
+  /* The tuples hold references to all objects that are read, and bytes are immutable, so the GIL is not needed. */
   Py_BEGIN_ALLOW_THREADS
   take_rows(spans, row_count, &context, &lists, &failure);
   Py_END_ALLOW_THREADS

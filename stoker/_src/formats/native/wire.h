@@ -1,7 +1,7 @@
-/* Reading the protocol-buffer wire format out of bytes that nobody vouches for.
+/* Reads the protocol buffer wire format from untrusted bytes.
  *
- * A Span is what is left to read. Every function takes from its front, never looks past its end, and returns
- * false, with the Span in an unspecified place inside its bytes, when what it wants is not there.
+ * A Span is the unread rest of the input. Every function consumes bytes from its front, never reads past its end, and
+ * returns false if the expected item is missing. The position within the Span is then unspecified.
  *
  *   message   := field*
  *   field     := tag payload         tag = varint (field_number << 3 | wire_type)
@@ -24,9 +24,9 @@ typedef struct {
 
 static inline size_t span_size(Span span) { return (size_t)(span.end - span.at); }
 
-/* Up to ten bytes, seven bits each, low bits first. Bits past the 64th are dropped, as protobuf does. */
+/* Reads up to ten bytes of seven bits each, low bits first. Bits past the 64th are dropped, as in protobuf. */
 static inline bool read_varint(Span *in, uint64_t *value) {
-  if (in->at < in->end && *in->at < 0x80) { /* nearly all are one byte */
+  if (in->at < in->end && *in->at < 0x80) { /* nearly all varints are one byte */
     *value = *in->at++;
     return true;
   }
@@ -43,8 +43,8 @@ static inline bool read_varint(Span *in, uint64_t *value) {
   return false;
 }
 
-/* A length and that many bytes. The length is compared with what is left, never added to a pointer first.
- * TensorFlow reads tags and lengths as 32-bit varints, which drops the higher bits; so does this. */
+/* Reads a length and that many bytes. The length is compared with the remaining size before it is added to a pointer.
+ * As in TensorFlow, tags and lengths are 32-bit varints, so higher bits are dropped. */
 static inline bool read_chunk(Span *in, Span *chunk) {
   uint64_t length;
   if (!read_varint(in, &length)) return false;
@@ -56,8 +56,8 @@ static inline bool read_chunk(Span *in, Span *chunk) {
   return true;
 }
 
-/* As read_chunk, but a chunk that claims more than is left (or 2^31 and more) just ends with what holds it: how
- * TensorFlow enters the messages it walks through. */
+/* Like read_chunk, but a chunk whose length exceeds the remaining bytes (or is 2^31 or more) ends at the end of its
+ * container. TensorFlow enters nested messages in this way. */
 static inline bool enter_chunk(Span *in, Span *chunk) {
   uint64_t length;
   if (!read_varint(in, &length)) return false;
@@ -69,14 +69,14 @@ static inline bool enter_chunk(Span *in, Span *chunk) {
   return true;
 }
 
-/* Takes the tag if it stands here in its one-byte spelling. */
+/* Consumes a one-byte tag if it is next. */
 static inline bool take_tag(Span *in, uint8_t tag) {
   if (in->at == in->end || *in->at != tag) return false;
   in->at++;
   return true;
 }
 
-/* The one tag byte that may stand here, and its chunk. */
+/* Reads a one-byte tag, which must be `tag`, and its chunk. */
 static inline bool read_tagged_chunk(Span *in, uint8_t tag, Span *chunk) {
   return take_tag(in, tag) && read_chunk(in, chunk);
 }
@@ -87,7 +87,7 @@ static inline bool skip_bytes(Span *in, size_t count) {
   return true;
 }
 
-/* Passes over the payload of an unknown field. Groups (wire types 3 and 4) are refused. */
+/* Skips the payload of an unknown field. Groups (wire types 3 and 4) are rejected. */
 static inline bool skip_payload(Span *in, uint32_t tag) {
   uint64_t ignored;
   Span chunk;

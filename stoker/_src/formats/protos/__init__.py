@@ -1,16 +1,16 @@
-"""Every protocol message of the package, from one place.
+"""All protocol messages of the package.
 
-Messages that `tensorboard` ships are taken from there; the others are made from the .proto files in this folder by
-`scripts/protos`. Ours live in the protobuf package `stoker` and tensorboard's in `tensorboard`, so neither collides
-with TensorFlow's own in a process that has both; on the wire they are the same. A message of one is passed to the
-other as bytes: `Theirs.FromString(ours.SerializeToString())`.
+Messages that `tensorboard` ships are imported from there; the others are generated from the .proto files in this folder by
+`scripts/protos`. Ours are in the protobuf package `stoker` and tensorboard's in `tensorboard`, so neither conflicts
+with TensorFlow's own messages in the same process. The wire format is identical. To convert a message of one package to
+the other, pass it as bytes: `Theirs.FromString(ours.SerializeToString())`.
 
 Map entries are nested classes, as in TensorFlow: `Features.FeatureEntry`, `FeatureLists.FeatureListEntry`,
 `JobDef.TasksEntry`.
 """
 
 # pyright: reportAttributeAccessIssue=false
-# (Generated modules build their classes at import, where a type checker cannot see them.)
+# Generated modules build their classes at import, where a type checker cannot see them.
 
 from tensorboard.compat.proto.allocation_description_pb2 import AllocationDescription
 from tensorboard.compat.proto.api_def_pb2 import ApiDef, ApiDefs

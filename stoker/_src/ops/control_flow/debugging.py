@@ -149,7 +149,7 @@ def _define_pair(
         Returns an op that checks this when it runs (None in eager mode).
 
         Raises:
-            InvalidArgumentError: the check fails (at once where the values are known).
+            InvalidArgumentError: the check fails. If the values are statically known, this is raised immediately.
         """
     export(v1=(default, f"debugging.{default}"))(v1)
     export(v2=v2_names)(second)
@@ -276,7 +276,7 @@ def _define_sign(suffix: str, symbol: str, check: Callable[..., Any], zero_first
         Returns an op that checks this when it runs (None in eager mode).
 
         Raises:
-            InvalidArgumentError: the check fails (at once where the values are known).
+            InvalidArgumentError: the check fails. If the values are statically known, this is raised immediately.
         """
     export(v1=(default, f"debugging.{default}"))(v1)
     export(v2=f"debugging.{default}")(v2)

@@ -46,14 +46,14 @@ for _name in ("FULLY_REPARAMETERIZED", "NOT_REPARAMETERIZED"):
 
 
 def derived_seed(seed: int | None, salt: str) -> int | None:
-    """The seed of a distribution's second random op, from that of its first."""
+    """Derives the seed of a distribution's second random op from that of its first."""
     if seed is None:
         return None
     return int(hashlib.md5(f"{seed}{salt}".encode(), usedforsecurity=False).hexdigest()[:8], 16) & 0x7FFFFFFF
 
 
 def same_dtype(*tensors: Tensor) -> None:
-    """Raises ValueError unless all have the dtype of the first, which must be floating point."""
+    """Raises ValueError unless all values have the dtype of the first, which must be floating point."""
     if not tensors[0].dtype.is_floating:
         raise ValueError(f"Expected floating point type, got {tensors[0].dtype.base_dtype!r}.")
     for tensor in tensors[1:]:
@@ -87,10 +87,10 @@ def nan(like: Tensor) -> Tensor:
 def probabilities(
     logits: Any, probs: Any, *, multidimensional: bool, validate_args: bool, name: str
 ) -> tuple[Tensor, Tensor]:
-    """(logits, probs), each from the other.
+    """(logits, probs), each computed from the other if it is missing.
 
     Raises:
-        ValueError: both are given, or neither.
+        ValueError: both or neither are given.
     """
     if (logits is None) == (probs is None):
         raise ValueError("Must pass probs or logits, but not both.")
@@ -124,7 +124,7 @@ Init = TypeVar("Init", bound=Callable[..., None])
 
 
 def keeps_arguments(init: Init) -> Init:
-    """Of the `__init__` of a distribution: its arguments become `parameters`, also where it calls another such `__init__`."""
+    """Decorates the `__init__` of a distribution: its arguments become `parameters`, even if it calls a parent's `__init__`."""
     signature = inspect.signature(init)
 
     @functools.wraps(init)
@@ -141,18 +141,18 @@ def keeps_arguments(init: Init) -> Init:
 class Distribution:
     """A probability distribution over events, for each member of a batch.
 
-    A sample has the shape `sample_shape + batch_shape + event_shape`. A subclass states what it knows by the methods with an
-    underscore (`_log_prob` or `_prob`, `_sample_n`, `_batch_shape`, `_batch_shape_tensor`, `_event_shape`, ...); asking for what it
-    does not state raises NotImplementedError.
+    A sample has the shape `sample_shape + batch_shape + event_shape`. Subclasses implement methods with a leading
+    underscore (`_log_prob` or `_prob`, `_sample_n`, `_batch_shape`, `_batch_shape_tensor`, `_event_shape`, ...). A public method
+    raises NotImplementedError if the subclass does not implement it.
 
     Args:
-        dtype: of the samples.
-        reparameterization_type: whether samples have gradients.
-        validate_args: check parameters and values when ops run.
-        allow_nan_stats: statistics that are not defined are NaN; with False they raise when they run.
-        parameters: the arguments the subclass was made with.
-        graph_parents: tensors that the distribution was made of.
-        name: the scope of its ops.
+        dtype: the dtype of the samples.
+        reparameterization_type: whether samples are differentiable.
+        validate_args: whether to check parameters and values at run time.
+        allow_nan_stats: whether undefined statistics are NaN; otherwise they raise an error at run time.
+        parameters: the constructor arguments of the subclass.
+        graph_parents: the tensors that the distribution depends on.
+        name: the name scope of its ops.
     """
 
     def __init__(
@@ -179,7 +179,7 @@ class Distribution:
         self._graph_parents = list(graph_parents or [])
         self._name = name
 
-    # -- what it is ----------------------------------------------------------------------------------------------
+    # -- properties --------------------------------------------------------------------------------------------------
 
     @property
     def name(self) -> str:
@@ -191,7 +191,7 @@ class Distribution:
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """The arguments it was made with."""
+        """The constructor arguments."""
         return {k: v for k, v in self._parameters.items() if not k.startswith("__") and k != "self"}
 
     @property
@@ -207,20 +207,20 @@ class Distribution:
         return self._validate_args
 
     def copy(self, **override_parameters_kwargs: Any) -> Any:
-        """The same distribution with some arguments changed."""
+        """A copy with some constructor arguments replaced."""
         accepted = inspect.signature(type(self).__init__).parameters
         arguments = {k: v for k, v in self.parameters.items() if k in accepted}
         return type(self)(**{**arguments, **override_parameters_kwargs})
 
     @classmethod
     def param_shapes(cls, sample_shape: Any, name: str = "DistributionParamShapes") -> dict[str, Tensor]:
-        """The shapes of parameters for samples of a shape."""
+        """The shapes of the parameters for a sample shape."""
         with name_scope(name, None, [sample_shape]):
             return cls._param_shapes(sample_shape)
 
     @classmethod
     def param_static_shapes(cls, sample_shape: Any) -> dict[str, TensorShape]:
-        """As `param_shapes`, for a shape that is known."""
+        """As `param_shapes`, for a static shape."""
         known = as_shape(sample_shape)
         if not known.known:
             raise ValueError("sample_shape must be fully defined")
@@ -265,12 +265,12 @@ class Distribution:
             return _shape_vector(known, "event_shape") if known.known else self._event_shape_tensor()
 
     def is_scalar_event(self, name: str = "is_scalar_event") -> Tensor:
-        """Whether an event is one number."""
+        """Whether an event is a scalar."""
         with self._scope(name):
             return self._is_scalar(as_shape(self._event_shape()), self.event_shape_tensor)
 
     def is_scalar_batch(self, name: str = "is_scalar_batch") -> Tensor:
-        """Whether there is one distribution, not a batch."""
+        """Whether there is only one distribution rather than a batch."""
         with self._scope(name):
             return self._is_scalar(as_shape(self._batch_shape()), self.batch_shape_tensor)
 
@@ -285,7 +285,7 @@ class Distribution:
         raise NotImplementedError(f"sample is not implemented: {type(self).__name__}")
 
     def sample(self, sample_shape: Any = (), seed: int | None = None, name: str = "sample") -> Tensor:
-        """Samples, `sample_shape` of them for each member of the batch."""
+        """Draws samples of shape `sample_shape` for each member of the batch."""
         with self._scope(name, [sample_shape]):
             shape = convert_to_tensor(sample_shape, dtypes.int32, name="sample_shape")
             known = constant_value(shape)
@@ -305,7 +305,7 @@ class Distribution:
             return result
 
     def _either(self, name: str, value: Any, first: str, second: str, convert: Any) -> Tensor:
-        """The value of method `first`, or `convert` of that of `second`, whichever the subclass states."""
+        """Calls method `first`, or `convert`s the result of `second`, depending on which one the subclass implements."""
         with self._scope(name, [value]):
             value = convert_to_tensor(value, dtype_hint=self._dtype, name="value")
             if self._states(first):
@@ -318,23 +318,23 @@ class Distribution:
         return hasattr(type(self), method)
 
     def log_prob(self, value: Any, name: str = "log_prob") -> Tensor:
-        """The logarithm of the density (or probability) of a value."""
+        """The logarithm of the density (or probability) at `value`."""
         return self._either(name, value, "_log_prob", "_prob", unary_functions.log)
 
     def prob(self, value: Any, name: str = "prob") -> Tensor:
-        """The density (or probability) of a value."""
+        """The density (or probability) at `value`."""
         return self._either(name, value, "_prob", "_log_prob", unary_functions.exp)
 
     def log_cdf(self, value: Any, name: str = "log_cdf") -> Tensor:
-        """The logarithm of the probability of at most a value."""
+        """The logarithm of the cumulative distribution function at `value`."""
         return self._either(name, value, "_log_cdf", "_cdf", unary_functions.log)
 
     def cdf(self, value: Any, name: str = "cdf") -> Tensor:
-        """The probability of at most a value."""
+        """The cumulative distribution function: the probability of a sample of at most `value`."""
         return self._either(name, value, "_cdf", "_log_cdf", unary_functions.exp)
 
     def log_survival_function(self, value: Any, name: str = "log_survival_function") -> Tensor:
-        """The logarithm of the probability of more than a value."""
+        """The logarithm of the survival function at `value`."""
         second = "_cdf" if self._states("_cdf") else "_log_cdf"
 
         def convert(found: Tensor) -> Tensor:
@@ -343,7 +343,7 @@ class Distribution:
         return self._either(name, value, "_log_survival_function", second, convert)
 
     def survival_function(self, value: Any, name: str = "survival_function") -> Tensor:
-        """The probability of more than a value."""
+        """The survival function: the probability of a sample greater than `value`."""
         second = "_cdf" if self._states("_cdf") else "_log_cdf"
 
         def convert(found: Tensor) -> Tensor:
@@ -352,7 +352,7 @@ class Distribution:
         return self._either(name, value, "_survival_function", second, convert)
 
     def quantile(self, value: Any, name: str = "quantile") -> Tensor:
-        """The value that is exceeded with probability `1 - value`."""
+        """The inverse of the cumulative distribution function."""
         with self._scope(name, [value]):
             self._require("_quantile")
             return self._quantile(convert_to_tensor(value, self._dtype))  # type: ignore[attr-defined]
@@ -369,7 +369,7 @@ class Distribution:
             return getattr(self, method)()
 
     def entropy(self, name: str = "entropy") -> Tensor:
-        """Shannon's entropy, in nats."""
+        """The Shannon entropy, in nats."""
         return self._statistic("_entropy", name)
 
     def mean(self, name: str = "mean") -> Tensor:
@@ -397,7 +397,7 @@ class Distribution:
             return unary_functions.sqrt(self._variance())  # type: ignore[attr-defined]
 
     def cross_entropy(self, other: Distribution, name: str = "cross_entropy") -> Tensor:
-        """The entropy plus the divergence to `other`."""
+        """The cross entropy: the entropy plus the divergence to `other`."""
         with self._scope(name):
             return self.entropy() + divergence.kl_divergence(self, other)
 
@@ -407,7 +407,7 @@ class Distribution:
             return divergence.kl_divergence(self, other, allow_nan_stats=self._allow_nan_stats)
 
     def _or_nan(self, defined: Any, value: Tensor, message: str) -> Tensor:
-        """`value` where it is defined; elsewhere NaN, or an error, as the user chose."""
+        """`value` where it is defined. Elsewhere NaN, or an error if NaN is not allowed."""
         if self._allow_nan_stats:
             return where(defined, value, nan(value))
         return checked(value, [(defined, message)])

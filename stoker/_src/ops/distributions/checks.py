@@ -12,7 +12,7 @@ from stoker._src.ops.math import reductions
 
 
 def checked(tensor: Tensor, conditions: list[tuple[Any, str]]) -> Tensor:
-    """`tensor`, which a run gives only if all of the conditions hold."""
+    """Returns `tensor` with checks that all conditions hold when it is evaluated."""
     checks = []
     for condition, message in conditions:
         whole = reductions.reduce_all(condition)

@@ -32,7 +32,7 @@ from stoker._src.ops.random import sampling, uniform_normal
 
 
 def _sizes_together(*tensors: Tensor) -> Tensor:
-    """The shape that tensors broadcast to, as a vector."""
+    """The broadcast shape of tensors, as a vector."""
     result = shaping.shape(tensors[0])
     for tensor in tensors[1:]:
         result = ranges.broadcast_dynamic_shape(result, shaping.shape(tensor))
@@ -40,7 +40,7 @@ def _sizes_together(*tensors: Tensor) -> Tensor:
 
 
 class Scalars(Distribution):
-    """A distribution of single numbers whose parameters broadcast together."""
+    """A distribution over scalars whose parameters are broadcast."""
 
     _tensors: tuple[Tensor, ...]
 
@@ -75,12 +75,12 @@ class Scalars(Distribution):
         return joining.concat([[n], self.batch_shape_tensor()], 0)
 
     def _full(self, value: Tensor) -> Tensor:
-        """A statistic that leaves out a parameter, with the shape of the batch."""
+        """Broadcasts a statistic that does not depend on all parameters to the batch shape."""
         return value * shaping.ones(self.batch_shape_tensor(), self.dtype)
 
 
 class _LocationScale(Scalars):
-    """Distributions that are moved and stretched."""
+    """A distribution with a location and a scale."""
 
     def __init__(self, loc: Any, scale: Any, validate_args: bool, allow_nan_stats: bool, name: str) -> None:
         with name_scope(name, None, [loc, scale]) as scope:
@@ -123,7 +123,7 @@ class _LocationScale(Scalars):
 # ---- Normal -----------------------------------------------------------------------------------------------------
 
 _HALF_LOG_TAU = 0.5 * numbers.log(2 * numbers.pi)
-_FAR = {"float64": -20.0}  # below it the tail's series is more exact than a logarithm
+_FAR = {"float64": -20.0}  # below this, the asymptotic series of the tail is more accurate than the logarithm
 
 
 def normal_cdf(x: Tensor) -> Tensor:
@@ -131,7 +131,7 @@ def normal_cdf(x: Tensor) -> Tensor:
 
 
 def log_normal_cdf(x: Tensor) -> Tensor:
-    """The logarithm of the normal distribution function, exact in both tails."""
+    """The logarithm of the normal distribution function, accurate in both tails."""
     far = _FAR.get(x.dtype.base_dtype.name, -10.0)
     low = arithmetic.minimum(x, number(far, x))
     squared = unary_functions.square(low)

@@ -175,7 +175,7 @@ class Categorical(_OfClasses):
 
     @property
     def event_size(self) -> Tensor:
-        """How many classes there are."""
+        """The number of classes."""
         return self._event_size
 
     def _batch_shape_tensor(self) -> Tensor:
@@ -199,7 +199,7 @@ class Categorical(_OfClasses):
         return casting.cast(shaping.reshape(shaping.transpose(drawn), shape), self.dtype)
 
     def _spread(self, k: Tensor, over: Tensor) -> tuple[Tensor, Tensor]:
-        """Classes and rows of `over`, with one batch shape."""
+        """Broadcasts classes and the rows of `over` to one batch shape."""
         k = casting.cast(k, self.dtype if self.dtype.is_integer else dtypes.int32)
         batch = as_shape(self._batch_shape())
         if batch.known and batch.dims == k.static_shape.dims:
@@ -251,7 +251,7 @@ def _categorical_divergence(a: Categorical, b: Categorical, name: str | None = N
 
 
 class _Vectors(Distribution):
-    """A distribution of k numbers, one for each class."""
+    """A distribution over vectors with one number for each of k classes."""
 
     _sizes_from: Tensor  # [batch, k]
 
@@ -271,7 +271,7 @@ class _Vectors(Distribution):
 
 
 class _Counts(_Vectors):
-    """A distribution of how often each of k classes came in `total_count` trials."""
+    """A distribution over the counts of k classes in `total_count` trials."""
 
     _total_count: Tensor
 
@@ -309,7 +309,7 @@ class _Counts(_Vectors):
         )
 
     def _log_combinations(self, counts: Tensor) -> Tensor:
-        """The logarithm of the number of orders in which the counts may come."""
+        """The logarithm of the number of orders in which the counts can occur (the multinomial coefficient)."""
         return special.lgamma(self._total_count + 1.0) - reductions.reduce_sum(special.lgamma(counts + 1.0), -1)
 
 
@@ -345,7 +345,7 @@ class Multinomial(_Counts, _OfClasses):
         rows = shaping.reshape(logits, joining.PACK([-1, classes]))
         trials = ranges.broadcast_to(casting.cast(self._total_count, dtypes.int32), self.batch_shape_tensor())
         trials = shaping.reshape(trials, [-1])
-        # Each member of the batch draws by itself: the numbers of trials may differ.
+        # Each member of the batch draws separately, because the numbers of trials may differ.
         drawn = _each_row(rows, trials, n, classes, seed, self.dtype)
         final = joining.concat([[n], self.batch_shape_tensor(), [classes]], 0)
         return shaping.reshape(shaping.transpose(drawn, [1, 0, 2]), final)
@@ -368,7 +368,7 @@ class Multinomial(_Counts, _OfClasses):
 
 
 def _each_row(rows: Tensor, trials: Tensor, n: Any, classes: Tensor, seed: int | None, dtype: Any) -> Tensor:
-    """[batch, n, classes]: counts of `trials` draws from each row of logits."""
+    """The counts of `trials` draws from each row of logits: [batch, n, classes]."""
 
     def counts(row: tuple[Tensor, Tensor]) -> Tensor:
         logits, count = row
@@ -392,7 +392,7 @@ def _concentration(value: Any, validate_args: bool) -> Tensor:
 
 
 class _Concentrated(_Vectors):
-    """A distribution given by how much each of k classes weighs."""
+    """A distribution parameterized by the concentration of each of k classes."""
 
     _concentration: Tensor
     _total_concentration: Tensor

@@ -15,7 +15,7 @@ _FORMULAS: dict[tuple[type, type], Callable[..., Tensor]] = {}
 
 
 def _formula(first: type, second: type) -> Callable[..., Tensor] | None:
-    """The formula of the nearest ancestors."""
+    """The formula that is registered for the nearest ancestors of both types."""
     best: tuple[int, Callable[..., Tensor]] | None = None
     for i, a in enumerate(first.__mro__):
         for j, b in enumerate(second.__mro__):
@@ -32,9 +32,9 @@ def kl_divergence(
     """KL(a || b) for each member of the batch, in nats.
 
     Args:
-        distribution_a: where samples come from.
-        distribution_b: what they are compared with.
-        allow_nan_stats: False raises, when it runs, where the result is NaN.
+        distribution_a: the distribution that samples come from.
+        distribution_b: the distribution to compare with.
+        allow_nan_stats: whether the result may be NaN; otherwise NaN raises an error at run time.
         name: the name scope.
 
     Raises:
@@ -69,8 +69,8 @@ class RegisterKL:
         """Registers `kl_fn`.
 
         Raises:
-            TypeError: not a function.
-            ValueError: the types have a formula already.
+            TypeError: `kl_fn` is not callable.
+            ValueError: a formula is already registered for the types.
         """
         if not callable(kl_fn):
             raise TypeError(f"kl_fn must be callable, received: {kl_fn}")

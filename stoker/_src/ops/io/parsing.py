@@ -40,7 +40,7 @@ _OPTIONAL_SPLITS = TYPES((), allowed=_SPLIT_TYPES, minimum=0)
 _COUNT = INT(0, minimum=0)
 
 
-# ---- what a node asks for ---------------------------------------------------------------------------------------
+# ---- arguments of a node ----------------------------------------------------------------------------------------
 
 
 def _sizes(shape: Shape) -> tuple[int, ...]:
@@ -88,7 +88,7 @@ def _kept(ctx: Any, made_from: tuple[Any, ...], make: Any) -> Any:
     return state.parser
 
 
-# ---- what it gives ----------------------------------------------------------------------------------------------
+# ---- outputs ----------------------------------------------------------------------------------------------------
 
 
 def _tensors(arrays: Sequence[np.ndarray]) -> list[Any]:

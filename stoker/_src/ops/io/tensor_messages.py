@@ -108,7 +108,7 @@ def make_tensor_proto(
         values: numbers, strings, lists of them or an array. A TensorProto is returned unchanged.
         dtype: the dtype; by default that of a constant with these values.
         shape: the tensor's shape. If it has more elements than `values`, the last value is repeated.
-        verify_shape: whether to refuse values of another shape.
+        verify_shape: whether to reject values of another shape.
         allow_broadcast: with `verify_shape`, whether to allow a scalar or a vector of one element for any shape.
 
     Raises:

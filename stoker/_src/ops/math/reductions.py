@@ -376,7 +376,7 @@ def older_arguments(axis: Any, keepdims: Any, reduction_indices: Any, keep_dims:
 
 def _reduce(definition: OpDefinition, python_name: str, doc: str) -> Any:
     """Makes `tf.reduce_x` in its 1.x form, which accepts the 2.x arguments as well."""
-    doc = f"{doc} over `axis` (all dimensions for None).\n\n`reduction_indices` and `keep_dims` are older names."
+    doc = f"{doc} over `axis` (all dimensions for None).\n\n`reduction_indices` and `keep_dims` are deprecated aliases."
 
     @export(python_name, f"math.{python_name}")
     @dispatched
@@ -403,8 +403,8 @@ def _reduce(definition: OpDefinition, python_name: str, doc: str) -> Any:
 reduce_sum = _reduce(SUM, "reduce_sum", "The sum")
 reduce_mean = _reduce(MEAN, "reduce_mean", "The mean")
 reduce_prod = _reduce(PROD, "reduce_prod", "The product")
-reduce_max = _reduce(MAX, "reduce_max", "The largest element")
-reduce_min = _reduce(MIN, "reduce_min", "The smallest element")
+reduce_max = _reduce(MAX, "reduce_max", "The maximum")
+reduce_min = _reduce(MIN, "reduce_min", "The minimum")
 reduce_all = _reduce(ALL, "reduce_all", "Whether all elements are true")
 reduce_any = _reduce(ANY_OP, "reduce_any", "Whether any element is true")
 

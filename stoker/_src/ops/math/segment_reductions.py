@@ -245,7 +245,7 @@ def _segment_function(name: str, definition: OpDefinition, doc: str) -> Any:
         return definition(data, segment_ids, name=name)
 
     apply.__name__ = apply.__qualname__ = name
-    apply.__doc__ = f"{doc} of the rows of each segment; `segment_ids` must be sorted and start from 0 or above."
+    apply.__doc__ = f"{doc} of the rows of each segment. `segment_ids` must be sorted and non-negative."
     return export(f"math.{name}", v1=name)(apply)
 
 
@@ -369,7 +369,9 @@ def _unsorted_function(name: str, definition: OpDefinition, doc: str) -> Any:
         return definition(data, segment_ids, num_segments, name=name)
 
     apply.__name__ = apply.__qualname__ = name
-    apply.__doc__ = f"{doc} of the rows of each segment, in any order; rows of negative segments are dropped."
+    apply.__doc__ = (
+        f"{doc} of the rows of each segment. `segment_ids` need not be sorted; rows with negative ids are ignored."
+    )
     return export(f"math.{name}", v1=name)(apply)
 
 

@@ -106,7 +106,7 @@ NDTRI = unary(
 )
 
 erf = _public(ERF, "erf", "The error function.", "math.erf", v1="erf")
-erfc = _public(ERFC, "erfc", "1 - erf(x), exact for large x.", "math.erfc", v1="erfc")
+erfc = _public(ERFC, "erfc", "1 - erf(x), accurate for large x.", "math.erfc", v1="erfc")
 erfinv = _public(ERFINV, "erfinv", "The inverse of erf.", "math.erfinv", scope="erfinv")
 ndtri = _public(
     NDTRI, "ndtri", "The quantile function of the standard normal distribution.", "math.ndtri", scope="ndtri"
@@ -558,13 +558,13 @@ def _spence_slope(op: Operation) -> Tensor:
 
 SPENCE = _integral("Spence", _with_inverse(in_double(special_kernels.spence)), _spence_slope)
 
-dawsn = _public(DAWSN, "dawsn", "Dawson's integral.", "math.special.dawsn", scope="dawsn")
+dawsn = _public(DAWSN, "dawsn", "The Dawson integral.", "math.special.dawsn", scope="dawsn")
 expint = _public(EXPINT, "expint", "The exponential integral Ei.", "math.special.expint", scope="expint")
 fresnel_cos = _public(
-    FRESNEL_COS, "fresnel_cos", "Fresnel's cosine integral.", "math.special.fresnel_cos", scope="fresnel_cos"
+    FRESNEL_COS, "fresnel_cos", "The Fresnel cosine integral.", "math.special.fresnel_cos", scope="fresnel_cos"
 )
 fresnel_sin = _public(
-    FRESNEL_SIN, "fresnel_sin", "Fresnel's sine integral.", "math.special.fresnel_sin", scope="fresnel_sin"
+    FRESNEL_SIN, "fresnel_sin", "The Fresnel sine integral.", "math.special.fresnel_sin", scope="fresnel_sin"
 )
 spence = _public(
     SPENCE, "spence", "Spence's integral: the dilogarithm of 1 - x.", "math.special.spence", scope="spence"

@@ -343,10 +343,10 @@ EXPM1 = unary("Expm1", torch.expm1, INEXACT, lambda op, g: _times(g, exp(_x(op))
 LOG = unary("Log", torch.log, INEXACT, lambda op, g: _times(g, reciprocal(_x(op))))
 LOG1P = unary("Log1p", torch.log1p, INEXACT, lambda op, g: _times(g, reciprocal(_plus_one(_x(op)))))
 
-exp = function(EXP, "exp", "e to the power x.", "exp", "math.exp")
-expm1 = function(EXPM1, "expm1", "exp(x) - 1, exact for small x.", "math.expm1", v1="expm1")
+exp = function(EXP, "exp", "The exponential function.", "exp", "math.exp")
+expm1 = function(EXPM1, "expm1", "exp(x) - 1, accurate for small x.", "math.expm1", v1="expm1")
 log = function(LOG, "log", "The natural logarithm.", "math.log", v1="log")
-log1p = function(LOG1P, "log1p", "log(1 + x), exact for small x.", "math.log1p", v1="log1p")
+log1p = function(LOG1P, "log1p", "log(1 + x), accurate for small x.", "math.log1p", v1="log1p")
 
 # ---- sigmoid and tanh -------------------------------------------------------------------------------------------
 
@@ -495,9 +495,9 @@ CEIL = unary("Ceil", torch.ceil, FLOATS, None)
 RINT = unary("Rint", torch.round, FLOATS, None)
 ROUND = unary("Round", _round, SIGNED, None)
 
-floor = function(FLOOR, "floor", "The largest whole number that is not above x.", "floor", "math.floor")
-ceil = function(CEIL, "ceil", "The smallest whole number that is not below x.", "math.ceil", v1="ceil")
-rint = function(RINT, "rint", "The nearest whole number, the even one for halves.", "math.rint", v1="rint")
+floor = function(FLOOR, "floor", "The largest integer that is at most x.", "floor", "math.floor")
+ceil = function(CEIL, "ceil", "The smallest integer that is at least x.", "math.ceil", v1="ceil")
+rint = function(RINT, "rint", "Rounds to the nearest integer, halves to even.", "math.rint", v1="rint")
 
 
 @export("round", "math.round")

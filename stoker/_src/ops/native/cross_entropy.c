@@ -1,4 +1,4 @@
-/* The cross entropy of float32 logits and class numbers, with its gradient, in one pass on torch's threads. */
+/* The cross entropy of float32 logits and class indices, with its gradient, in one pass on torch's threads. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <math.h>
@@ -6,9 +6,9 @@
 #include "../../base/native/exponentials.h"
 #include "../../base/native/vectorised.h"
 
-enum { SHARED = 1 << 14 }; /* logits from which on threads share the rows */
+enum { SHARED = 1 << 14 }; /* the number of logits from which several threads are used */
 
-/* loss = log(sum(exp(logits))) - logits[label];  gradient = softmax(logits) - (1 at the label) */
+/* loss = log(sum(exp(logits))) - logits[label];  gradient = softmax(logits) - one_hot(label) */
 VECTORISED static void rows_loss(float *restrict loss, float *restrict gradient, const float *logits, const int64_t *labels, int64_t rows,
                                  int64_t classes) {
     for (int64_t i = 0; i < rows; i++, logits += classes, gradient += classes) {

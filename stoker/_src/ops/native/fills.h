@@ -1,5 +1,5 @@
-/* Arrays of uniforms and normals, four (or two, of 64 bits) per Philox block.
- * Blocks are made LANES at a time, one array per word, so that the compiler can vectorise every loop. */
+/* Arrays of uniforms and normals, four (two for 64-bit types) per Philox block.
+ * LANES blocks are generated at a time, with one array per word, so that the compiler can vectorise every loop. */
 #ifndef STOKER_FILLS_H
 #define STOKER_FILLS_H
 
@@ -41,7 +41,7 @@ static inline __attribute__((always_inline)) void philox_lanes(Stream stream, Bl
     }
 }
 
-/* [0, 1) from the low bits of a word: they become a float's mantissa with exponent 0, less one. */
+/* A uniform in [0, 1): the low bits of a word become the mantissa of a float in [1, 2), minus one. */
 static inline float unit_float(uint32_t word) { return float_of_bits((word & 0x7fffffu) | 0x3f800000u) - 1.0f; }
 
 static inline double unit_double(uint32_t first, uint32_t second) {
@@ -51,7 +51,7 @@ static inline double unit_double(uint32_t first, uint32_t second) {
     return value - 1.0;
 }
 
-/* Box and Muller (1958): two uniforms to two independent standard normals. */
+/* The Box-Muller transform (1958) of two uniforms to two independent standard normals. */
 static inline void box_muller_float(uint32_t first, uint32_t second, float *sine, float *cosine) {
     float u = unit_float(first);
     u = u < 1.0e-7f ? 1.0e-7f : u;
@@ -96,10 +96,10 @@ VECTORISED static void uniform_double_chunk(Stream stream, double *out) {
     }
 }
 
-/* `box_muller_float` over the lanes, step by step: GCC gives up on the loop when all is in one. */
+/* `box_muller_float` for all lanes, in separate loops, because GCC does not vectorise a single one. */
 VECTORISED static void normal_float_chunk(Stream stream, float *out) {
     Block block;
-    uint32_t uniform[LANES]; /* a float's bits */
+    uint32_t uniform[LANES]; /* the bits of a float */
     float radius[LANES], sine[LANES], cosine[LANES];
     philox_lanes(stream, block);
     for (int pair = 0; pair < 4; pair += 2) {
@@ -125,7 +125,7 @@ static void normal_double_chunk(Stream stream, double *out) {
     }
 }
 
-/* Each group of outputs has 256 words per output of its own and takes normals from them until enough lie in (-2, 2). */
+/* Each group of outputs has its own 256 words per output, and draws normals from them until enough are in (-2, 2). */
 static void truncated_float_group(Stream stream, float out[4]) {
     Words words = words_from(stream);
     int filled = 0;

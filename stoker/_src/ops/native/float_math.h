@@ -1,10 +1,10 @@
-/* Logarithm, sine and cosine of float32 by double arithmetic, written so that a compiler can vectorise them.
+/* Float32 logarithm, sine and cosine in double arithmetic, written so that a compiler can vectorise them.
  *
- * TensorFlow calls the C library's logf, sinf and cosf. Those differ from one platform to the next; the numbers people
- * compare with come from the table and polynomials of Arm's optimized routines (MIT licence), which glibc has used
+ * TensorFlow calls the C library's logf, sinf and cosf, which differ between platforms. The reference results
+ * come from the table and polynomials of Arm's optimized routines (MIT licence), which glibc has used
  * since 2.28. The same constants are used here, so results do not depend on the platform's library.
- * The NumPy twin is random_bits/float_math.py; -ffp-contract=off keeps the two equal.
- * Valid ranges are those of the callers: positive normal arguments for the logarithm, [0, 2 pi] for sine and cosine.
+ * The NumPy version is ops/random/bits/float_math.py. Compiling with -ffp-contract=off keeps the two equal.
+ * The functions are valid for the callers' arguments: positive normal numbers for the logarithm, [0, 2 pi] for sine and cosine.
  */
 #ifndef STOKER_FLOAT_MATH_H
 #define STOKER_FLOAT_MATH_H
@@ -37,7 +37,8 @@ static inline uint32_t bits_of_float(float value) {
     return bits;
 }
 
-/* Of a float given by its bits. log(x) = k ln 2 + log(c) + log1p(z/c - 1), c the centre of one of 16 intervals of the mantissa. */
+/* The logarithm of a float given by its bits: log(x) = k ln 2 + log(c) + log1p(z/c - 1), where c is the centre of one of 16
+ * intervals of the mantissa. */
 static inline float log_of_bits(uint32_t bits) {
     uint32_t above = bits - 0x3f330000u;
     uint32_t entry = (above >> 19) & 15u;
@@ -52,7 +53,7 @@ static inline float log_of_bits(uint32_t bits) {
     return (float)y;
 }
 
-/* Both at once: the argument is reduced to [-pi/4, pi/4] and a quadrant. */
+/* Sine and cosine together: the argument is reduced to [-pi/4, pi/4] and a quadrant. */
 static inline void sincos_float(float argument, float *sine, float *cosine) {
     double x = (double)argument;
     int32_t quadrant = (int32_t)(x * 0x1.45F306DC9C883p-1 + 0.5); /* not negative, so truncation is floor */

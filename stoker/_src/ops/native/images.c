@@ -1,6 +1,6 @@
-/* Resampling of images whose channels lie next to each other, and turns of hue and saturation, on torch's threads.
+/* Resampling of channels-last images, and adjustment of hue and saturation, on torch's threads.
  *
- * The torch twins in ops/image do the same arithmetic in the same order; they make a pass over memory for each step of it.
+ * The torch code in ops/image does the same arithmetic in the same order, but with a pass over memory for each operation.
  */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -43,7 +43,7 @@ static int within(const int32_t *places, int64_t count, int64_t size) {
         }                                                                                                   \
     }
 
-/* One row of the input, interpolated across. */
+/* Interpolates one row of the input horizontally. */
 VECTORISED static void lerp_across(const sizes *s, float *restrict out, const void *in, const int32_t *low, const int32_t *high, const float *lerp) {
     if (s->bytes) {
         if (s->channels == 3) ACROSS(uint8_t, 3)
@@ -215,20 +215,20 @@ static PyObject *resample(PyObject *self, PyObject *args) {
 INLINE float smaller(float a, float b) { return a < b ? a : b; }
 INLINE float larger(float a, float b) { return a > b ? a : b; }
 
-/* Where between red, yellow, green, cyan, blue, magenta and red again (0 to 6) a colour stands. */
+/* The hue of a colour, from 0 to 6: red, yellow, green, cyan, blue, magenta and red again. */
 INLINE float hue_of(float r, float g, float b, float most, float least) {
     float middle = larger(smaller(r, g), smaller(larger(r, g), b));
     float range = most - least;
     float ratio = (middle - least) / range;
     int red = r == most, green = !red & (g == most);
-    /* The second brightest tells on which side of the brightest it stands. */
+    /* The second brightest channel determines the side of the brightest one on which the hue lies. */
     float falling = red ? (g >= b ? 0.0f : 5.0f) : green ? (b > r ? 2.0f : 1.0f) : (r > g ? 4.0f : 3.0f);
     int odd = red ? g < b : green ? b <= r : r <= g;
     float hue = odd ? falling + (1.0f - ratio) : falling + ratio;
     return range > 0.0f ? hue : 0.0f;
 }
 
-/* How much of the range above the least a channel has whose own hue is `own`, for hues of 0 to 6. */
+/* The value of the channel with hue `own`, as a fraction of the range from the least to the largest channel. Hues are 0 to 6. */
 INLINE float share(float hue, float own) {
     float away = own > 0.0f ? 2.0f - fabsf(hue - own) : fabsf(hue - 3.0f) - 1.0f;
     return smaller(larger(away, 0.0f), 1.0f);

@@ -33,7 +33,7 @@ static inline void philox_block(Stream stream, uint32_t out[4]) {
     out[0] = c0, out[1] = c1, out[2] = c2, out[3] = c3;
 }
 
-/* A block's words one at a time. */
+/* Reads the words of the blocks one at a time. */
 typedef struct {
     Stream stream;
     uint32_t words[4];

@@ -1,6 +1,7 @@
-/* Max pooling of float32 images whose channels lie next to each other, and its gradient, on torch's threads.
+/* Max pooling of channels-last float32 images, and its gradient, on torch's threads.
  *
- * The place of a maximum in its window is kept in a byte; torch keeps one in the image in eight, which is most of its memory traffic.
+ * The position of a maximum in its window takes one byte. torch stores its position in the image in eight bytes, which is most of
+ * its memory traffic.
  */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -9,7 +10,7 @@
 
 #include "../../base/native/vectorised.h"
 
-enum { LANES = 32 }; /* channels looked at together */
+enum { LANES = 32 }; /* channels processed together */
 
 typedef struct {
     long long images, height, width, channels;         /* of the input */
@@ -30,12 +31,13 @@ static inline window window_at(const pooling *p, int64_t row, int64_t column) {
     return w;
 }
 
-/* Of equal elements the first counts, and a NaN is greater than all. */
+/* The first of equal elements wins, and NaN is greater than everything. */
 #define GREATER(x, best) (((x) > (best)) | ((x) != (x)))
 
 #define INLINE static inline __attribute__((always_inline))
 
-/* The maxima of one window and their places in `count` channels: a constant for most, so that the loops need no remainder. */
+/* The maxima of one window and their positions, for `count` channels. `count` is usually a constant, so that the compiler needs no
+ * remainder loops. */
 INLINE void pool_window(const pooling *p, window w, float *restrict out, uint8_t *restrict places, const float *restrict image, int count) {
     float best[LANES];
     int32_t place[LANES], at = 0;
@@ -63,7 +65,7 @@ VECTORISED static void pool_row(const pooling *p, float *out, uint8_t *places, c
     }
 }
 
-/* The gradient of one window's maxima goes to their places. */
+/* Adds the gradient of one window's maxima at their positions. */
 INLINE void spread_window(const pooling *p, window w, int tiled, float *restrict out, const uint8_t *restrict places,
                           const float *restrict grad, int count) {
     int32_t place[LANES], at = 0;
@@ -80,7 +82,7 @@ INLINE void spread_window(const pooling *p, window w, int tiled, float *restrict
 
 VECTORISED static void spread_image(const pooling *p, float *out, const uint8_t *places, const float *grad) {
     int tiled = p->tall == p->down && p->wide == p->across && !p->above && !p->before && p->rows * p->down == p->height &&
-                p->columns * p->across == p->width; /* every element is in one window */
+                p->columns * p->across == p->width; /* every element is in exactly one window */
     if (!tiled) memset(out, 0, (size_t)(p->height * p->width * p->channels) * sizeof(float));
     for (int64_t row = 0; row < p->rows; row++)
         for (int64_t column = 0; column < p->columns; column++, grad += p->channels, places += p->channels) {

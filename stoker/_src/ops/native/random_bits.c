@@ -1,4 +1,4 @@
-/* Random numbers at speed: the compiled twin of stoker/_src/ops/random/bits, whose Python gives the same bits.
+/* Fast random numbers: the C version of stoker/_src/ops/random/bits. The Python version gives the same bits.
  *
  * Every function fills a writable buffer from a Philox stream (key, low and high halves of the counter) with the
  * interpreter lock released. */
@@ -27,7 +27,7 @@ static int parse_fill(PyObject *args, Fill *fill, Py_ssize_t item) {
     return 1;
 }
 
-/* Whole chunks are written in place; the last one, if incomplete, through a scratch array. */
+/* Whole chunks are written directly. An incomplete last chunk is copied from a scratch array. */
 #define DEFINE_FILL(NAME, TYPE, PER_BLOCK, CALL)                                  \
     static PyObject *NAME(PyObject *self, PyObject *args) {                       \
         Fill fill;                                                                \
@@ -88,7 +88,7 @@ DEFINE_TRUNCATED(fill_truncated_double, double, 2, truncated_double_group)
 
 enum { MOST_PARAMETERS = 3 };
 
-/* One number per output, output `first + i` into out[i]; its parameters are at (first + i) / samples. */
+/* One number per output: out[i] is output `first + i`, and its parameters are at index (first + i) / samples. */
 typedef struct {
     Py_buffer out, parameters[MOST_PARAMETERS];
     Stream stream;
@@ -185,7 +185,7 @@ static void categorical_row(const double *scores, Py_ssize_t classes, double *su
     for (Py_ssize_t i = 0; i < samples; i++) {
         uint32_t first = next_word(words), second = next_word(words);
         double sought = unit_double(first, second) * total;
-        Py_ssize_t begin = 0, end = classes; /* the first sum above the number sought */
+        Py_ssize_t begin = 0, end = classes; /* binary search for the first sum above the number */
         while (begin < end) {
             Py_ssize_t middle = begin + (end - begin) / 2;
             if (sums[middle] > sought)
@@ -247,7 +247,7 @@ static PyObject *fill_log_uniform(PyObject *self, PyObject *args) {
     Py_RETURN_NONE;
 }
 
-/* How likely a class is in a sample that took `tries` draws, in float32 as the C library computes it: 1 - (1 - p)^tries. */
+/* The probability that a sample of `tries` draws contains a class, 1 - (1 - p)^tries, with the C library's float32 functions. */
 static PyObject *fill_expected_counts(PyObject *self, PyObject *args) {
     Py_buffer out, probabilities;
     float tries;

@@ -1,11 +1,11 @@
-/* Gamma, Poisson and binomial numbers by rejection. All arithmetic is in double, whatever the output's type.
- * The Python twins, with the papers, are in random_bits/rejection.py: keep each expression's order equal. */
+/* Gamma, Poisson and binomial numbers by rejection. All arithmetic is in double, for every output type.
+ * The Python versions, with references, are in ops/random/bits/rejection.py. Keep the order of operations the same in both. */
 #ifndef STOKER_REJECTION_H
 #define STOKER_REJECTION_H
 
 #include "fills.h"
 
-/* Two doubles come from each block, the second is used first. Both kinds take their blocks from one stream. */
+/* Each block gives two doubles, and the second is used first. Uniforms and normals take their blocks from one stream. */
 typedef struct {
     Stream stream;
     double uniforms[2], normals[2];
@@ -65,7 +65,7 @@ static double gamma_number(Stream stream, double alpha) {
     }
 }
 
-/* lgamma is a function with a global sign; the argument here is at least 1. */
+/* lgamma writes the sign to a global variable, which is not thread-safe, so lgamma_r is used where available. */
 static inline double log_factorial(double k) {
 #if defined(__GLIBC__)
     int sign;
@@ -149,7 +149,7 @@ static double binomial_large(Doubles *doubles, double count, double p) {
     }
 }
 
-/* `mean` is count * min(p, 1 - p) as the parameters' own type rounds it. Small means take 42 blocks per number from the stream, large ones 256. */
+/* `mean` is count * min(p, 1 - p), rounded to the parameters' type. Outputs with a small mean are 42 blocks apart, others 256. */
 static double binomial_number(Stream stream, uint64_t index, double count, double p, double mean) {
     if (isnan(count) || isnan(p)) return NAN;
     if (!(count > 0.0) || p <= 0.0) return 0.0;

@@ -1,6 +1,6 @@
-/* Rows of large tables in one pass: distinct numbers, rows gathered, rows added up. Each function checks every index before it writes.
+/* Row operations on large tables in one pass: unique, gather and scatter-add. Each function checks every index before it writes.
  *
- * Indices are int32 or int64, told apart by their item size. A row is updated by one thread only, in the order of the indices, so
+ * Indices are int32 or int64, distinguished by their item size. Only one thread updates a row, in the order of the indices, so
  * that results do not depend on the number of threads. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -10,13 +10,13 @@
 
 #include "../../base/native/vectorised.h"
 
-enum { WORTH_A_THREAD = 1 << 15 }; /* elements */
+enum { WORTH_A_THREAD = 1 << 15 }; /* elements per thread */
 
 static inline int64_t index_at(const void *indices, int wide, int64_t i) {
     return wide ? ((const int64_t *)indices)[i] : ((const int32_t *)indices)[i];
 }
 
-/* The position of the first index outside of [0, size), or -1. Negative ones may be allowed: they are skipped later. */
+/* The position of the first index outside [0, size), or -1. Negative indices may be allowed; they are skipped later. */
 static int64_t first_outside(const void *indices, int wide, int64_t count, int64_t size, int negatives) {
     int64_t lowest = 0, highest = -1;
     for (int64_t i = 0; i < count; i++) {
@@ -32,10 +32,10 @@ static int64_t first_outside(const void *indices, int wide, int64_t count, int64
     return -1;
 }
 
-/* ---- distinct numbers: an open-addressed table of positions in the list of those found ---- */
+/* ---- unique: an open-addressing hash table of positions in the list of distinct numbers ---- */
 
 typedef struct {
-    int64_t *slots; /* -1 for an empty one */
+    int64_t *slots; /* -1 if empty */
     uint64_t mask;
 } table;
 
@@ -49,7 +49,7 @@ static int make_table(table *made, int64_t count) {
     return 1;
 }
 
-/* The place of `value` among the `found` ones; appended where it is seen for the first time. */
+/* The position of `value` in `found`. A value that is not there yet is appended. */
 static inline int64_t place_of(table *seen, int64_t *found, int64_t *total, int64_t value) {
     uint64_t hash = (uint64_t)value * 0x9E3779B97F4A7C15u;
     uint64_t slot = (hash >> 20) & seen->mask;

@@ -1,5 +1,5 @@
-/* Passes of stochastic dual coordinate ascent: the compiled twin of stoker/_src/ops/training/sdca_solver.py, which does the same
- * arithmetic in the same order. The interpreter lock is released meanwhile. */
+/* Passes of stochastic dual coordinate ascent: the C version of the loop in stoker/_src/ops/training/sdca_solver.py, with the same
+ * arithmetic in the same order. It runs with the interpreter lock released. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
@@ -15,7 +15,7 @@ static double clamped(double candidate, double y) {
     return y * (along < 1.0 ? along : 1.0);
 }
 
-/* Newton's steps inside of a bracket that shrinks; the middle of it where a step would leave it. */
+/* Newton's method inside a shrinking bracket. A step that would leave the bracket is replaced by its midpoint. */
 #define SOLVE(LOW, HIGH, START, UNIT, AT, VALUE, SLOPE)                             \
     double low = (LOW), high = (HIGH), AT = (START);                                \
     for (int round = 0; round < ROUNDS; round++) {                                  \
@@ -63,7 +63,7 @@ static double updated(int loss, double dual, double y, double p, double curvatur
 }
 
 typedef struct {
-    Py_buffer order, labels, importance, norms, products, duals; /* one for each example; order names some of them */
+    Py_buffer order, labels, importance, norms, products, duals; /* one entry per example; order has the indices of examples */
     Py_buffer dense, dense_delta;                                /* float32 rows; float64 */
     Py_buffer starts, places, values, sparse_delta;              /* rows of sparse features; float64 */
 } Problem;

@@ -1,4 +1,4 @@
-/* Transposition of large float32 matrices, on the threads that torch uses: both share one OpenMP runtime. torch's own runs on one. */
+/* Transposition of large float32 matrices on torch's threads (both share one OpenMP runtime). torch itself uses one thread. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
@@ -9,7 +9,7 @@
 
 enum { TILE = 16 }; /* a cache line of floats */
 
-/* TILE columns of the input become rows of the output. */
+/* Transposes TILE columns of the input into rows of the output. */
 VECTORISED static void transpose_strip(float *restrict to, const float *restrict from, int64_t rows, int64_t cols, int64_t strip) {
     int64_t first = strip * TILE, width = cols - first < TILE ? cols - first : TILE, i = 0;
     from += first, to += first * rows;

@@ -1,4 +1,4 @@
-/* Updates of variables in one pass through memory, on torch's threads; the rules of training_rules.py need one for each operation. */
+/* Variable updates in one pass over memory, on torch's threads. The rules in ops/training/rules.py need a pass per operation. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <math.h>
@@ -6,7 +6,7 @@
 
 #include "../../base/native/vectorised.h"
 
-enum { BLOCK = 1 << 14 }; /* elements that a thread takes at a time */
+enum { BLOCK = 1 << 14 }; /* elements per unit of work */
 
 typedef struct {
     float lr, rho, rest, momentum, epsilon;
@@ -59,7 +59,7 @@ typedef struct {
     int rows;
 } ftrl_numbers;
 
-/* The rule of rules.py, with every operation rounded by itself. Rows whose linear slot is NaN become NaN, whole variables 0. */
+/* The rule in rules.py, rounded after every operation. A NaN in the linear slot gives NaN for rows, and 0 for whole variables. */
 VECTORISED static void ftrl_block(float *restrict var, float *restrict accum, float *restrict linear, const float *restrict grad,
                                   int64_t count, const ftrl_numbers *given) {
     const ftrl_numbers n = *given;
@@ -68,8 +68,8 @@ VECTORISED static void ftrl_block(float *restrict var, float *restrict accum, fl
         float pull = n.shrinkage != 0.0f ? g + var[i] * n.shrinkage : g;
         float slope = (after - before) / n.divide * var[i];
         float pulled = linear[i] + (pull * n.scale - slope), below = after / n.divide + n.ridge;
-        float clamped = pulled < -n.limit ? -n.limit : pulled > n.limit ? n.limit : pulled; /* NaN stays */
-        float bound = pulled > 0.0f ? n.limit : pulled < 0.0f ? -n.limit : 0.0f; /* the limit may be negative here */
+        float clamped = pulled < -n.limit ? -n.limit : pulled > n.limit ? n.limit : pulled; /* keeps NaN */
+        float bound = pulled > 0.0f ? n.limit : pulled < 0.0f ? -n.limit : 0.0f; /* not a clamp: the limit may be negative */
         float value = ((n.rows ? clamped : bound) - pulled) / below;
         accum[i] = total;
         linear[i] = pulled;

@@ -27,7 +27,7 @@ def _levels(num_bits: int, narrow_range: bool) -> tuple[float, float]:
 def _nudged(
     low: torch.Tensor, high: torch.Tensor, lowest: float, highest: float
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """The range moved so that zero is exactly a level, and the distance between levels."""
+    """Shifts the range so that zero is exactly a level. Returns the range and the distance between levels."""
     scale = (high - low) / (highest - lowest)
     zero = lowest - low / scale
     zero = torch.where(zero < lowest, lowest, torch.where(zero > highest, highest, torch.floor(zero + 0.5)))
@@ -38,7 +38,7 @@ def _quantized(
     x: torch.Tensor, low: torch.Tensor, high: torch.Tensor, num_bits: int, narrow_range: bool
 ) -> torch.Tensor:
     start, end, scale = _nudged(low, high, *_levels(num_bits, narrow_range))
-    # In this order: where a range is turned around, its start wins.
+    # The order matters: if the range is reversed, its start takes precedence.
     clamped = torch.maximum(torch.minimum(x, end), start) - start
     result = torch.floor(clamped / scale + 0.5) * scale + start
     return torch.where((low == 0) & (high == 0), torch.zeros_like(result), result)
@@ -47,7 +47,7 @@ def _quantized(
 def _inside(
     x: torch.Tensor, low: torch.Tensor, high: torch.Tensor, num_bits: int, narrow_range: bool
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Where values lie below and above the range."""
+    """Whether each value is below, and whether it is above the range."""
     start, end, _ = _nudged(low, high, *_levels(num_bits, narrow_range))
     everything = (low == 0) & (high == 0)
     return (x < start) & ~everything, (x > end) & ~everything
@@ -195,7 +195,7 @@ def fake_quant_with_min_max_args_gradient(
     narrow_range: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """The gradient of `fake_quant_with_min_max_args`: it passes where the input is in the range, and is zero elsewhere."""
+    """The gradient of `fake_quant_with_min_max_args`: it passes through if the input is in the range, and is zero elsewhere."""
     return FAKE_QUANT_ARGS_GRADIENT(
         gradients, inputs, min=min, max=max, num_bits=num_bits, narrow_range=narrow_range, name=name
     )
@@ -268,7 +268,7 @@ def _round_trip(
     narrow_range: bool,
     axis: int,
 ) -> torch.Tensor:
-    """Values rounded to integers of `num_bits` on a scale that fits the range, and back."""
+    """Rounds values to `num_bits` integers on a scale that covers the range, and converts them back."""
     if not -1 <= axis < x.ndim:
         raise InvalidArgumentError(None, None, f"Axis should be at least -1 and below the rank {x.ndim}, got {axis}")
     if not 1 <= num_bits < (62 if signed_input else 63):
@@ -296,12 +296,12 @@ def _round_trip(
     limit = torch.finfo(x.dtype).max
     by_least = torch.where(bottom * least > 0, bottom / least, limit)
     by_most = torch.where(top * most > 0, top / most, limit)
-    # The side that needs the coarser scale decides, and the other side of the range follows from it.
+    # The side that needs the coarser scale determines the scale and the other end of the range.
     chosen = by_least < by_most
     scale = torch.where(chosen, by_least, by_most)
     step = torch.where(chosen, least / bottom if bottom else least, most / top)
     start, end = torch.where(chosen, least, bottom * step), torch.where(chosen, top * step, most)
-    # A range taken from the input needs no clamping; TensorFlow leaves it out even where unsigned integers would need it.
+    # A range taken from the input needs no clamping. TensorFlow omits it even for unsigned integers, which would need it.
     scaled = (torch.minimum(torch.maximum(x, start), end) if range_given else x) * scale
     rounded = torch.round(scaled) if round_mode == "HALF_TO_EVEN" else torch.floor(scaled + 0.5)
     return (rounded * step).to(x.dtype)
@@ -311,7 +311,7 @@ _ATTRS = {"signed_input": True, "num_bits": 8, "range_given": False, "T": FLOATS
 QUANTIZE_AND_DEQUANTIZE = define(
     "QuantizeAndDequantize(input: T) -> (output: T)", **{**_ATTRS, "input_min": 0.0, "input_max": 0.0}
 )
-QUANTIZE_AND_DEQUANTIZE.rows(lambda op, inputs: None)  # the range may be that of all elements
+QUANTIZE_AND_DEQUANTIZE.rows(lambda op, inputs: None)  # the range may depend on all elements
 QUANTIZE_AND_DEQUANTIZE_V2, QUANTIZE_AND_DEQUANTIZE_V4 = (
     define(
         f"QuantizeAndDequantize{version}(input: T, input_min: T, input_max: T) -> (output: T)",
@@ -337,7 +337,7 @@ QUANTIZE_AND_DEQUANTIZE.shape(unchanged)
 
 
 def range_rule(input: Shape, input_min: Shape, input_max: Shape, axis: int) -> Shape:
-    """The shape of the bounds: one number, or one for each slice of `input` along `axis`."""
+    """The shape of the bounds: a scalar, or one bound for each slice of `input` along `axis`."""
     if axis < -1:
         raise InvalidArgumentError(None, None, f"axis should be at least -1, got {axis}")
     if axis >= 2**31 - 1:
@@ -476,19 +476,19 @@ def quantize_and_dequantize(
     input: Any, input_min: Any, input_max: Any, signed_input: bool = True, num_bits: int = 8, range_given: bool = False,
     round_mode: str = "HALF_TO_EVEN", name: str | None = None, narrow_range: bool = False, axis: int | None = None,
 ) -> Tensor:  # fmt: skip
-    """Values rounded as integers of `num_bits` would hold them; the gradient passes through everywhere.
+    """Rounds values to the levels of `num_bits` integers. The gradient passes through unchanged.
 
     Args:
         input: floating point values.
-        input_min: the smallest value to represent, if `range_given`; one for each slice along `axis`.
-        input_max: the largest, likewise.
-        signed_input: whether the integers have a sign.
-        num_bits: how many bits they have.
-        range_given: whether to use the given range, or that of the input.
+        input_min: the smallest value to represent, if `range_given`; one value for each slice along `axis`.
+        input_max: the largest value to represent, in the same form.
+        signed_input: whether the integers are signed.
+        num_bits: the number of bits of the integers.
+        range_given: whether to use the given range instead of the input's range.
         round_mode: "HALF_TO_EVEN" or "HALF_UP".
         name: the op's name.
-        narrow_range: whether the most negative integer is left out.
-        axis: a dimension each slice of which has a range of its own.
+        narrow_range: whether to omit the most negative integer.
+        axis: the dimension along which each slice has its own range.
     """
     return _quantize_and_dequantize(
         QUANTIZE_AND_DEQUANTIZE_V2, input, input_min, input_max, signed_input, num_bits, range_given, round_mode, name, narrow_range, axis

@@ -1,7 +1,7 @@
-"""Layers on quantized numbers, as graphs for small devices have them: integers on a scale that a range of floats gives.
+"""Layers on quantized numbers, for graphs that target small devices. A range of floats determines the scale of the integers.
 
-A number q of a dtype with n bits in the range [low, high] stands for low + (q - lowest) * (high - low) / (2^n - 1), where low is
-moved to the nearest step. Products give qint32 in the range that makes one step the product of the operands' steps.
+A number q of a dtype with n bits and range [low, high] represents low + (q - lowest) * (high - low) / (2^n - 1), where low is
+rounded to the nearest step. Products are qint32, with a range such that one step is the product of the operands' steps.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ _TO_INT32 = one_of(*_QUANTIZED, default=dtypes.qint32)
 _TO_UINT8 = one_of(*_QUANTIZED, default=dtypes.quint8)
 _PADDING = STRING(allowed=("SAME", "VALID"))
 _BITS = {dtypes.qint8: 8, dtypes.quint8: 8, dtypes.qint16: 16, dtypes.quint16: 16, dtypes.qint32: 32}
-_SUMS = 1 << 17  # how many times the largest operand the range of a sum with a bias is
-_ADDED = 1 << 14  # and that of a sum of two tensors
+_SUMS = 1 << 17  # the range of a sum with a bias, as a multiple of the largest operand
+_ADDED = 1 << 14  # the range of a sum of two tensors, as a multiple of the largest operand
 F32, F64 = torch.float32, torch.float64
 _CONV_SHAPE: Any = conv.CONV2D.shape_rule.function
 _MAX_POOL_SHAPE: Any = pooling.MAX_POOL.shape_rule.function
@@ -56,12 +56,12 @@ def _range(low: torch.Tensor, high: torch.Tensor, what: str) -> tuple[float, flo
 
 
 def _step(low: float, high: float, kind: DType) -> float:
-    """The float that one step stands for."""
+    """The float value of one step."""
     return (high - low) / (2 ** _BITS[kind] - 1)
 
 
 def to_float(q: torch.Tensor, low: float, high: float, kind: DType) -> torch.Tensor:
-    """What quantized numbers stand for, in single precision."""
+    """Converts quantized numbers to float32."""
     if low == high:
         return torch.full(q.shape, low, dtype=F32)
     start = torch.tensor(low, dtype=F32)
@@ -72,7 +72,7 @@ def to_float(q: torch.Tensor, low: float, high: float, kind: DType) -> torch.Ten
 def to_quantized(
     x: torch.Tensor, low: float, high: float, kind: DType, *, clamp: bool = True, precision: torch.dtype = F32
 ) -> torch.Tensor:
-    """Floats as quantized numbers, as int64."""
+    """Converts floats to quantized numbers, as int64."""
     if low == high:
         return torch.zeros(x.shape, dtype=torch.int64)
     start = torch.tensor(low, dtype=precision)
@@ -83,12 +83,12 @@ def to_quantized(
 
 
 def _zero(low: float, high: float, kind: DType) -> int:
-    """The quantized number that stands for zero."""
+    """The quantized number that represents zero."""
     return int(to_quantized(torch.zeros(()), low, high, kind, clamp=False))
 
 
 def _single_step(low: float, high: float, kind: DType) -> float:
-    """As `_step`, where signed dtypes leave out their lowest number: it has no negative."""
+    """As `_step`, but signed dtypes omit their lowest number, whose negative is out of range."""
     lowest = int(kind.min) + (1 if int(kind.min) < 0 else 0)
     return (high - low) / (int(kind.max) - lowest)
 
@@ -102,7 +102,7 @@ def _product_range(a: tuple[float, float], ka: DType, b: tuple[float, float], kb
 
 
 def _results(q: torch.Tensor, low: Any, high: Any, kind: DType) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """The three outputs of an op; sums that do not fit wrap."""
+    """The three outputs of an op. Sums that overflow wrap around."""
     bounds = (torch.as_tensor(bound, dtype=torch.float32).clone() for bound in (low, high))
     return (q.to(torch.int64).to(torch_dtype(kind)), *bounds)  # type: ignore[return-value]
 
@@ -125,7 +125,7 @@ def quantized_matmul_kernel(
     left, right = a.t() if transpose_a else a, b.t() if transpose_b else b
     if left.shape[1] != right.shape[0]:
         raise _invalid(f"Matrix size-compatible: In[0]: {list(a.shape)}, In[1]: {list(b.shape)}")
-    # Whole numbers of these sizes are exact in double precision.
+    # Integers of these sizes are exact in float64.
     product = (left.to(F64) - _zero(*of_a, T1)) @ (right.to(F64) - _zero(*of_b, T2))
     return _results(product, *_product_range(of_a, T1, of_b, T2, Toutput), Toutput)
 
@@ -154,7 +154,7 @@ def quantized_conv2d_kernel(
     of_input, of_filter = _range(min_input, max_input, "input"), _range(min_filter, max_filter, "filter")
     if tuple(dilations) != (1, 1, 1, 1):
         raise _invalid(f"QuantizedConv2D knows no dilations, got {list(dilations)}")
-    # Signed filters are on a symmetric scale, whatever their range says.
+    # Signed filters have a symmetric scale, regardless of their range.
     middle = 0 if Tfilter is dtypes.qint8 else _zero(*of_filter, Tfilter)
     x, w = input.to(F64) - _zero(*of_input, Tinput), filter.to(F64) - middle
     product = conv_kernels.conv_forward(x, w, strides, padding, (), "NHWC", dilations)
@@ -203,7 +203,10 @@ def _sum(
     *,
     whole: bool,
 ) -> Any:
-    """The sum on the scale of the largest operand. With `whole`, a step of an operand is a whole number of the sum's, but for one that is added to many."""
+    """The sum, on a scale set by the largest operand.
+
+    With `whole`, a step of an operand is a whole number of steps of the sum, except for an operand with a single element.
+    """
     largest = max(abs(bound) for bound in (*of_x, *of_y)) * spread
     alone = next((number for number, each in enumerate((x, y)) if each.numel() == 1), None)
     terms = []
@@ -252,11 +255,11 @@ def quantized_mul_kernel(
 for _definition in (QUANTIZED_ADD, QUANTIZED_MUL):
     _definition.shape(lambda x, y, *_: (broadcast_shapes(x, y), SCALAR, SCALAR))
 
-# ---- other ranges -----------------------------------------------------------------------------------------------
+# ---- requantization ---------------------------------------------------------------------------------------------
 
 
 def _moved(q: torch.Tensor, low: float, high: float, kind: DType, new_low: float, new_high: float, out: DType) -> Any:
-    """Quantized numbers on another scale, by steps of 2^-16 of it. The zero of signed numbers is the middle of their range."""
+    """Converts quantized numbers to another scale, in fixed point with 16 fractional bits. Signed zero is the middle of the range."""
     if new_low == new_high:
         return torch.zeros(q.shape, dtype=torch.int64)
     fine = 2**16 / _step(new_low, new_high, out)
@@ -334,7 +337,7 @@ def quantize_down_kernel(input: torch.Tensor, input_min: Any, input_max: Any, *,
 
 
 def _activation(name: str, ceiling: float | None, *, given: bool = False) -> OpDefinition:
-    """max(x, 0), below a ceiling that is known or given."""
+    """Defines the op max(x, 0), optionally limited by a constant or by an input."""
     more = "max_value: scalar float32, " if given else ""
     definition = define(
         f"{name}(features: Tinput, {more}min_features: scalar float32, max_features: scalar float32) -> "
@@ -434,7 +437,7 @@ def quantized_concat_kernel(
 ) -> Any:
     ranges = [_range(low, high, "input") for low, high in zip(input_mins, input_maxes)]
     low, high = min(each[0] for each in ranges), max(each[1] for each in ranges)
-    if int(T.min) < 0:  # signed numbers stay symmetric
+    if int(T.min) < 0:  # signed numbers have a symmetric range
         high = max(abs(low), abs(high))
         low = -high
     if not 0 <= concat_dim < values[0].ndim:

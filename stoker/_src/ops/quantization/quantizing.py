@@ -24,7 +24,7 @@ _LARGEST = torch.finfo(torch.float32).max
 
 
 def _away_from_zero(x: torch.Tensor) -> torch.Tensor:
-    """Rounds to the nearest integer, halves away from zero."""
+    """Rounds to the nearest integer, with halves away from zero."""
     whole = torch.trunc(x)
     return torch.where(torch.abs(x - whole) >= 0.5, whole + torch.sign(x), whole)
 
@@ -35,10 +35,10 @@ def _limits(kind: DType, narrow_range: bool) -> tuple[int, int]:
 
 
 def _along(bound: torch.Tensor, input: torch.Tensor, axis: int, label: str) -> torch.Tensor:
-    """A bound for all elements, or for each slice along `axis`, in a form that broadcasts with `input`.
+    """Reshapes a bound (one for all elements, or one for each slice along `axis`) so that it broadcasts with `input`.
 
     Raises:
-        InvalidArgumentError: another number of bounds than of slices.
+        InvalidArgumentError: the number of bounds differs from the number of slices.
     """
     if axis == -1:
         if bound.numel() != 1:
@@ -54,12 +54,12 @@ def _along(bound: torch.Tensor, input: torch.Tensor, axis: int, label: str) -> t
 
 
 def _as_integers(x: torch.Tensor, kind: DType) -> torch.Tensor:
-    """Whole numbers as elements of `kind`; one beyond the largest wraps, as the conversion of floats does in TensorFlow."""
+    """Converts whole numbers to `kind`. Numbers beyond the largest wrap around, as in TensorFlow's conversion of floats."""
     return x.to(torch.int64).to(torch_dtype(kind))
 
 
 def _quotient(number: int, x: torch.Tensor) -> torch.Tensor:
-    """number / x, rounded once: torch's own operator multiplies by the reciprocal, which rounds twice."""
+    """number / x, rounded once. torch's operator multiplies by the reciprocal, which rounds twice."""
     return torch.full_like(x, number) / x
 
 
@@ -98,8 +98,8 @@ def quantize_v2_kernel(
         min_range, max_range = (
             _along(*each) for each in ((min_range, input, -1, "min_range"), (max_range, input, -1, "max_range"))
         )
-    # The range takes in zero and is no narrower than asked for, in proportion to its larger end. What is not a number loses
-    # every comparison.
+    # The range includes zero, and has at least the requested width in proportion to its larger end. The comparisons are
+    # written so that NaN is replaced.
     low = torch.where(min_range < 0, min_range, 0.0)
     larger = torch.where(min_range.abs() < max_range.abs(), max_range.abs(), min_range.abs())
     enough = low + torch.where(larger > 1, larger, 1.0) * ensure_minimum_range
@@ -121,10 +121,10 @@ def quantize_v2_kernel(
         return _as_integers(_away_from_zero(grown), T), low.clone(), high.clone()
     steps = highest - lowest + 1
     scale = steps / ((end - start).double() * (steps / (steps - 1)))
-    if steps > 1 << 16:  # TensorFlow computes 32 bits in single precision, the others in double
+    if steps > 1 << 16:  # TensorFlow uses float32 for 32-bit integers and float64 for the others
         scale = scale.float()
     places = _away_from_zero(inside * scale) - (_away_from_zero(start * scale) - lowest)
-    # In float32 there is no number between 2**31 - 128 and 2**31.
+    # float32 has no numbers between 2**31 - 128 and 2**31.
     most = highest if steps <= 1 << 16 else highest - 127
     return _as_integers(torch.clamp(places, lowest, most), T), low.clone(), high.clone()
 
@@ -132,7 +132,7 @@ def quantize_v2_kernel(
 def _scaled(
     low: torch.Tensor, high: torch.Tensor, kind: DType, narrow_range: bool
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """The range on a scale without offset: the side that needs the coarser scale decides."""
+    """The range for a scale without offset. The side that needs the coarser scale determines it."""
     lowest, highest = _limits(kind, narrow_range)
     by_low = torch.where(lowest * low > 0, _quotient(lowest, low), _LARGEST)
     by_high = torch.where(highest * high > 0, _quotient(highest, high), _LARGEST)
@@ -177,7 +177,7 @@ def dequantize_kernel(
         result = (whole + half) * ((end - start) / float(highest - lowest)) + start
     else:
         scale = (end - start) / float(highest - lowest)
-        # The start of the range is itself rounded to a step.
+        # The start of the range is rounded to a step too.
         result = whole * scale + (_away_from_zero(start / scale) * scale - lowest * scale)
     return result.to(torch_dtype(dtype))
 
@@ -207,22 +207,22 @@ def quantize(
     round_mode: str = "HALF_AWAY_FROM_ZERO", name: str | None = None, narrow_range: bool = False,
     axis: int | None = None, ensure_minimum_range: float = 0.01,
 ) -> Any:  # fmt: skip
-    """Values as integers of dtype `T`, with the range they stand for.
+    """Quantizes values to integers of dtype `T`. Also returns the range that they represent.
 
     Args:
         input: float32 values.
-        min_range: the value of the smallest integer; one for each slice along `axis`.
-        max_range: the value of the largest, likewise.
+        min_range: the value that the smallest integer represents; one for each slice along `axis`.
+        max_range: the value that the largest integer represents, in the same form.
         T: qint8, quint8, qint16, quint16 or qint32.
-        mode: "MIN_COMBINED" (scale, then move), "MIN_FIRST" (move by whole steps) or "SCALED" (zero stays zero).
+        mode: "MIN_COMBINED" (scale, then shift), "MIN_FIRST" (shift by whole steps) or "SCALED" (zero stays zero).
         round_mode: "HALF_AWAY_FROM_ZERO", or with SCALED also "HALF_TO_EVEN".
         name: the op's name.
-        narrow_range: whether SCALED leaves out the most negative integer.
-        axis: a dimension each slice of which has a range of its own.
-        ensure_minimum_range: the least width of the range, in proportion to its larger end (at least 1).
+        narrow_range: whether SCALED omits the most negative integer.
+        axis: the dimension along which each slice has its own range.
+        ensure_minimum_range: the minimum width of the range, in proportion to its larger end (at least 1).
 
     Returns:
-        (output, output_min, output_max): the integers and the range that is used.
+        (output, output_min, output_max): the integers and the actual range.
     """
     x = input if isinstance(input, Tensor) else convert_to_tensor(input, dtypes.float32, name="input")
     return QUANTIZE_V2(

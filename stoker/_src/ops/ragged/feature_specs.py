@@ -160,7 +160,7 @@ class RaggedFeature(_RaggedFields):
         return super().__new__(cls, kind, value_key, tuple(partitions), splits, validate)
 
 
-# ---- from specifications to what an op takes --------------------------------------------------------------------
+# ---- from specifications to op inputs ---------------------------------------------------------------------------
 
 
 class _Wanted:
@@ -205,7 +205,7 @@ class _Wanted:
                     )
 
     def default_tensors(self) -> list[Tensor]:
-        """A default for each dense feature: empty if the feature is required, a scalar padding value if the number of steps varies."""
+        """A default for each dense feature: empty if it is required, a scalar padding value if the number of steps varies."""
         return [self._default(key) for key in self.dense]
 
     def _default(self, key: Any) -> Tensor:
@@ -314,7 +314,7 @@ def _strings(group: Mapping[Any, Any]) -> Any:
     return [key.encode() if isinstance(key, str) else key for key in group]
 
 
-# ---- from what an op gives to a dictionary ----------------------------------------------------------------------
+# ---- from op outputs to a dictionary ----------------------------------------------------------------------------
 
 
 def _results(wanted: _Wanted, sparse: Any, dense: Any, ragged: Mapping[Any, Any]) -> dict[Any, Any]:
@@ -325,7 +325,7 @@ def _results(wanted: _Wanted, sparse: Any, dense: Any, ragged: Mapping[Any, Any]
 
 
 def _built(features: Mapping[Any, Any], found: Mapping[Any, Any], *, batched: bool) -> dict[Any, Any]:
-    """Builds the caller's dictionary. SparseFeatures and RaggedFeatures are assembled; features parsed only for them are omitted."""
+    """Builds the caller's dictionary. Composed features are assembled; features parsed only for them are omitted."""
     built: dict[Any, Any] = {key: found[key] for key in found if key in features and not _composed(features[key])}
     for key in sorted(features, key=_as_text):
         feature = features[key]

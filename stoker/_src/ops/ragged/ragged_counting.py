@@ -57,7 +57,7 @@ RAGGED_COUNT = define(
 )
 
 
-# ---- which row a value is in ------------------------------------------------------------------------------------
+# ---- rows of values ---------------------------------------------------------------------------------------------
 
 
 def _sparse_rows(indices: torch.Tensor, values: torch.Tensor, shape: torch.Tensor) -> tuple[torch.Tensor, int | None]:
@@ -262,7 +262,7 @@ SPARSE_COUNT.shape(
 RAGGED_COUNT.shape(lambda splits, values, weights: _count_shapes(2))
 
 
-# ---- the functions ----------------------------------------------------------------------------------------------
+# ---- functions --------------------------------------------------------------------------------------------------
 
 
 @export("sparse.bincount")

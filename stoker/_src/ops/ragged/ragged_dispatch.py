@@ -22,7 +22,7 @@ from stoker._src.ops.ragged.ragged_tensor import RaggedTensor, _places, checked
 from stoker._src.ops.strings import string_ops
 from stoker._src.ops.support.dispatching import elementwise
 
-# ---- element by element -----------------------------------------------------------------------------------------
+# ---- element-wise functions -------------------------------------------------------------------------------------
 
 
 def _mapped(original: Callable[..., Any], arguments: dict[str, Any]) -> Any:

@@ -170,7 +170,7 @@ def ragged_range(
     name: str | None = None,
     row_splits_dtype: Any = dtypes.int64,
 ) -> RaggedTensor:
-    """Row i contains the numbers from `starts[i]` (inclusive) to `limits[i]` (exclusive). A single argument gives the limits."""
+    """Row i contains the numbers from `starts[i]` (inclusive) to `limits[i]` (exclusive). A single argument means `limits`."""
     if limits is None:
         starts, limits = 0, starts
     wanted = None if dtype is None else as_dtype(dtype)

@@ -326,7 +326,7 @@ class RaggedTensor:
         name: str | None = None,
         row_splits_dtype: Any = dtypes.int64,
     ) -> RaggedTensor:
-        """Creates rows from a tensor: whole rows, the first `lengths[i]` values of each, or the values before trailing `padding`.
+        """Creates rows from a tensor: whole rows, their first `lengths[i]` values, or the values before trailing `padding`.
 
         Args:
             tensor: a tensor of rank above `ragged_rank`.
@@ -378,7 +378,7 @@ class RaggedTensor:
 
     @classmethod
     def _from_tensor_levels(cls, x: Tensor, lengths: list[Any], kind: DType) -> RaggedTensor:
-        """Uses one vector of lengths for each level. The outer one truncates rows, the next truncates the remaining inner rows."""
+        """Uses one vector of lengths per level. The outer one truncates rows, the next truncates the remaining inner rows."""
         outer = cls.from_tensor(x, lengths[0], row_splits_dtype=kind)
         if len(lengths) == 1:
             return outer
@@ -530,7 +530,7 @@ class RaggedTensor:
             return self._row_splits[1:]
 
     def row_lengths(self, axis: int = 1, name: str | None = None) -> Any:
-        """The length of each row along `axis`: a vector for axis 1, a ragged tensor with `axis - 1` levels for a larger axis."""
+        """The length of each row along `axis`: a vector for axis 1, ragged with `axis - 1` levels for a larger axis."""
         if axis == 0:
             return self.nrows()
         if axis == 1:
@@ -622,7 +622,7 @@ class RaggedTensor:
     # -- conversion --------------------------------------------------------------------------------------------------
 
     def to_tensor(self, default_value: Any = None, name: str | None = None, shape: Any = None) -> Tensor:
-        """Converts to a dense tensor. Rows are padded with `default_value` (0 or ""), and truncated or padded to `shape` if given."""
+        """Converts to a dense tensor. Rows are padded with `default_value` (0 or ""). A given `shape` truncates or extends the result."""
         with name_scope(name, "RaggedToTensor", [*self._parts(), default_value]):
             kind = self.dtype.base_dtype
             if default_value is None:

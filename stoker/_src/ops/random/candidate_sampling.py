@@ -124,10 +124,10 @@ def fixed_unigram_kernel(
 
 
 def _vocabulary_weights(path: str) -> list[float]:
-    """The last column of a vocabulary file whose columns are separated by commas.
+    """The last column of a comma-separated vocabulary file.
 
     Raises:
-        InvalidArgumentError: a line that does not end in a number.
+        InvalidArgumentError: a line does not end in a number.
     """
     weights = []
     with gfile.GFile(path) as file:
@@ -251,14 +251,14 @@ def uniform_candidate_sampler(
     seed: int | None = None,
     name: str | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Draws `num_sampled` classes, all equally likely; with the counts to expect of the true and of the drawn ones.
+    """Draws `num_sampled` classes with equal probability. Also returns the expected counts of the true and the drawn classes.
 
     Args:
         true_classes: the target classes, int64 [batch, num_true].
-        num_true: target classes of each example.
-        num_sampled: classes to draw.
+        num_true: the number of target classes of each example.
+        num_sampled: the number of classes to draw.
         unique: whether a class may be drawn only once.
-        range_max: how many classes there are.
+        range_max: the number of classes.
         seed: the op's seed.
         name: the op's name.
     """
@@ -312,11 +312,11 @@ def fixed_unigram_candidate_sampler(
     """Draws classes in proportion to weights, given in a file or a list.
 
     Args:
-        true_classes, num_true, num_sampled, unique, range_max, seed, name: as the uniform sampler's.
-        vocab_file: a file whose lines' last column (after commas) is the weight of a class.
-        distortion: the power weights are raised to; 1 leaves them, 0 makes all classes equally likely.
-        num_reserved_ids: classes before the first one with a weight, never drawn.
-        num_shards, shard: into how many samplers the classes are divided, and which of them this is.
+        true_classes, num_true, num_sampled, unique, range_max, seed, name: see the uniform sampler.
+        vocab_file: a comma-separated file with one line for each class, whose last column is the weight.
+        distortion: the exponent applied to the weights. 1 leaves them unchanged, 0 makes all classes equally likely.
+        num_reserved_ids: the number of classes before the first one with a weight. They are never drawn.
+        num_shards, shard: the number of samplers that share the classes, and the index of this one.
         unigrams: the weights, instead of a file.
     """
     return _sampled(

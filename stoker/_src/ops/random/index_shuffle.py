@@ -25,19 +25,19 @@ RANDOM_INDEX_SHUFFLE = define(
     Tseed=_INDICES,
 ).not_differentiable()
 
-# The sequence z2 of the Simon family of ciphers (Beaulieu et al., 2013): one bit for each round key that is derived.
+# The sequence z2 of the Simon family of ciphers (Beaulieu et al., 2013), with one bit for each derived round key.
 _Z2 = "10101111011100000011010010011000101000010001111110010110110011"
 _SMALLEST_BLOCK = 16
 
 
 def _turned(x: int, by: int, width: int) -> int:
-    """`x`, of `width` bits, rotated to the left."""
+    """Rotates the `width`-bit number `x` to the left."""
     by %= width
     return ((x << by) | (x >> (width - by))) & ((1 << width) - 1)
 
 
 def _round_keys(seed: list[int], rounds: int, width: int) -> list[int]:
-    """The three words of the key, and those that Simon's schedule for three words derives from them."""
+    """The three words of the key, followed by the words of Simon's key schedule for three words."""
     mask = (1 << width) - 1
     keys = [word & mask for word in seed]
     for i in range(3, rounds):
@@ -48,7 +48,7 @@ def _round_keys(seed: list[int], rounds: int, width: int) -> list[int]:
 
 
 def _shuffled(index: int, seed: list[int], most: int, rounds: int) -> int:
-    """Where `index` goes among 0 ... `most`: enciphered until it falls among them again."""
+    """The position of `index` in a permutation of 0 ... `most`: encrypts it repeatedly until the result is in that range."""
     if most == 0:
         return 0
     width = max(_SMALLEST_BLOCK, (most - 1).bit_length() + (most - 1).bit_length() % 2) // 2
@@ -116,18 +116,18 @@ def random_index_shuffle_shape(index: Shape, seed: Shape, max_index: Shape) -> S
 
 @export("random.experimental.index_shuffle")
 def index_shuffle(index: Any, seed: Any, max_index: Any) -> Tensor:
-    """Where `index` goes in a permutation of 0 ... `max_index` that `seed` chooses.
+    """The position of `index` in a pseudorandom permutation of 0 ... `max_index`, which is determined by `seed`.
 
     Args:
         index: A scalar or vector of integers.
-        seed: Two integers for all, or [n, 2].
+        seed: Two integers for all indices, or [n, 2] for one seed each.
         max_index: The largest index, a scalar or vector.
 
     Returns:
-        The new indices: those of all indices, under one seed, are all indices again.
+        The new indices. For one seed, different indices have different new indices.
     """
     words = convert_to_tensor(seed)
-    # Two words are what a seed has elsewhere; the third that the cipher takes is fixed.
+    # A seed has two words elsewhere. The third word that the cipher needs is fixed.
     rank = words.static_shape.rank
     if rank is None:
         raise ValueError("`seed` must have a known rank.")

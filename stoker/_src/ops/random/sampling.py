@@ -33,12 +33,12 @@ COUNTS = (*HALF_TO_DOUBLE, *INDEX)
 
 
 def placed(array_: np.ndarray, dtype: DType, like: torch.Tensor) -> torch.Tensor:
-    """NumPy's numbers as a tensor of `dtype`, where `like` is."""
+    """Converts an array to a tensor of `dtype` on the device of `like`."""
     return from_numpy(array_).to(dtype=torch_dtype(dtype), device=like.device)
 
 
 def plain(parameters: torch.Tensor) -> np.ndarray:
-    """Parameters as NumPy computes with them: float16 stays, bfloat16 widens."""
+    """Converts parameters to an array. float16 is kept; bfloat16 is widened to float32."""
     return to_numpy(parameters.float() if parameters.dtype == torch.bfloat16 else parameters)
 
 
@@ -92,7 +92,7 @@ def random_shuffle_kernel(value: Any, *, seed: int, seed2: int, ctx: Any) -> Any
 
 
 def in_order(value: Any, order: np.ndarray) -> Any:
-    """The rows of `value` in `order`, in memory of their own."""
+    """A copy of the rows of `value` in `order`."""
     if isinstance(value, np.ndarray):
         return value[order] if value.ndim else value.copy()
     return value[torch.from_numpy(order).to(value.device)] if value.ndim else value.clone()
@@ -124,7 +124,7 @@ RANDOM_GAMMA.shape(_joined_shape, as_shapes=["shape"])
 
 @RANDOM_GAMMA.grad
 def random_gamma_grad(op: Operation, g: Tensor) -> Any:
-    """Through the numbers themselves (Figurnov, Mohamed and Mnih, "Implicit reparameterization gradients", 2018)."""
+    """Differentiates through the samples (Figurnov, Mohamed and Mnih, "Implicit reparameterization gradients", 2018)."""
     shape, alpha = op.inputs
     sample = op.outputs[0]
     ones = shaping.ones([ranges.size(shape)], dtypes.int32)
@@ -211,7 +211,7 @@ def parameterized_truncated_normal_kernel(
         raise InvalidArgumentError(None, None, "Input shape should have at least one dimension, got shape []")
     batches, samples = shape[0], numbers.prod(shape[1:])
     if all(parameter.ndim == 0 for parameter in (means, stdevs, minvals, maxvals)):
-        # Numbers that are all alike are drawn a hundred at a time, whatever their shape.
+        # With one parameter set for all numbers, they are drawn in batches of 100, regardless of the shape.
         batches, samples = -(-count // 100), 100
     for label, parameter in (("means", means), ("stdevs", stdevs), ("minvals", minvals), ("maxvals", maxvals)):
         if parameter.ndim > 1 or parameter.numel() not in (1, batches):
@@ -225,10 +225,10 @@ def parameterized_truncated_normal_kernel(
 
 
 def bounded_parameter(parameter: torch.Tensor, dtype: DType) -> np.ndarray:
-    """A parameter of a bounded normal.
+    """Converts a parameter of a bounded normal to an array.
 
     Raises:
-        NotFoundError: bfloat16, which the op names among its dtypes and TensorFlow has no kernel for.
+        NotFoundError: the dtype is bfloat16, which the op allows but for which TensorFlow has no kernel.
     """
     if dtype is dtypes.bfloat16:
         raise NotFoundError(None, None, "There is no kernel for bounded normals of bfloat16.")
@@ -265,7 +265,7 @@ def class_dtype(dtype: Any) -> DType:
     """The dtype of drawn classes.
 
     Raises:
-        ValueError: neither int32 nor int64.
+        ValueError: `dtype` is neither int32 nor int64.
     """
     kind = dtypes.int64 if dtype is None else as_dtype(dtype)
     if kind not in INDEX:
@@ -296,7 +296,7 @@ def random_gamma(
 
 
 def gamma_parameters(alpha: Any, beta: Any, dtype: Any) -> tuple[Tensor, Tensor]:
-    """Both as tensors, alpha broadcast with beta."""
+    """Converts both parameters to tensors and broadcasts alpha with beta."""
     dtype = None if dtype is None else as_dtype(dtype)
     alpha = convert_to_tensor(alpha, dtype, "alpha")
     beta = convert_to_tensor(1 if beta is None else beta, dtype or alpha.dtype.base_dtype, "beta")
@@ -307,12 +307,12 @@ def gamma_parameters(alpha: Any, beta: Any, dtype: Any) -> tuple[Tensor, Tensor]
 
 
 def _clash(one: Shape, other: Shape) -> bool:
-    """Whether two shapes do not broadcast."""
+    """Whether two shapes cannot be broadcast."""
     return any(a != b and 1 not in (a, b) for a, b in zip(reversed(list(one)), reversed(list(other))))
 
 
 def scaled_gamma(drawn: Tensor, beta: Tensor) -> Tensor:
-    """Numbers of rate 1 divided by the rate, and kept above zero, so that their logarithm is finite."""
+    """Divides numbers of rate 1 by the rate. The result is kept above zero, so that its logarithm is finite."""
     smallest = np.finfo(drawn.dtype.as_numpy_dtype).tiny
     return arithmetic.maximum(smallest, arithmetic.realdiv(drawn, beta))
 
@@ -349,7 +349,7 @@ RANDOM_CROP = define(
 
 @RANDOM_CROP.kernel
 def random_crop_kernel(image: torch.Tensor, size: list[int], *, seed: int, seed2: int, ctx: Any) -> torch.Tensor:
-    """The op of GraphDefs before version 8. The column is drawn first, and only where there is a choice."""
+    """The op in GraphDefs before version 8. It draws the column first, and draws only if there is more than one choice."""
     if len(size) != 2 or min(size) < 0:
         raise InvalidArgumentError(None, None, f"size must have two elements that are not negative, got {size}")
     words = iter(bits(generator(ctx, seed, seed2).reserve(1), 4).tolist())
@@ -375,11 +375,11 @@ def random_crop_shape(image: Shape, size: Any) -> Shape:
 
 @export("image.random_crop", v1="random_crop")
 def random_crop(value: Any, size: Any, seed: int | None = None, name: str | None = None) -> Tensor:
-    """A slice of shape `size` from a random place of `value`.
+    """A slice of shape `size` at a random position in `value`.
 
     Raises:
-        ValueError: `value` is known to be smaller than `size`.
-        InvalidArgumentError: when run, if it turns out to be.
+        ValueError: `value` is statically known to be smaller than `size`.
+        InvalidArgumentError: (at run time) `value` is smaller than `size`.
     """
     with name_scope(name, "random_crop", [value, size]) as scope:
         value = convert_to_tensor(value, name="value")

@@ -17,7 +17,7 @@ from stoker._src.graph.tensor import Tensor
 from stoker._src.ops.support.movement import allocatable
 from stoker._src.ops.support.values import torch_dtype
 
-_LONGEST = 2**30  # the direction numbers tell no more points apart
+_LONGEST = 2**30  # the direction numbers distinguish only this many points
 
 SOBOL_SAMPLE = define(
     "SobolSample(dim: scalar host int32, num_results: scalar host int32, skip: scalar host int32) -> (samples: dtype)",
@@ -38,7 +38,7 @@ def sobol_sample_kernel(dim: int, num_results: int, skip: int, *, dtype: DType) 
             raise InvalidArgumentError(None, None, f"{message}, got dim {dim}, num_results {num_results}, skip {skip}")
     allocatable([num_results, dim], 8)
     engine = torch.quasirandom.SobolEngine(dim)
-    engine.fast_forward(skip + 1)  # the first point of all, the origin, is left out
+    engine.fast_forward(skip + 1)  # skips the first point, the origin
     return engine.draw(num_results, dtype=torch_dtype(dtype))
 
 

@@ -37,7 +37,7 @@ _POSITION = "key: vector=1 host uint64, counter: vector host uint64, alg: scalar
 
 @export("random.Algorithm", "random.experimental.Algorithm")
 class Algorithm(enum.Enum):
-    """Random bit generators. Only Philox is supported; AUTO_SELECT stands for it."""
+    """Random bit generators. Only Philox is supported, and AUTO_SELECT means Philox."""
 
     PHILOX = 1
     THREEFRY = 2
@@ -88,7 +88,7 @@ def get_key_counter_alg_shape(seed: Shape) -> tuple[Shape, Shape, Shape]:
 
 
 def _filled(name: str, fill: Callable[..., torch.Tensor], kinds: Any, seeds: Any) -> tuple[OpDefinition, OpDefinition]:
-    """The op that takes a seed, and its V2 form that takes a key and a counter."""
+    """Defines the op that takes a seed, and its V2 form that takes a key and a counter."""
     by_seed = define(
         f"{name}(shape: host T, seed: vector=2 host Tseed) -> (output: dtype)", dtype=kinds, T=_SIZES, Tseed=seeds
     ).not_differentiable()
@@ -142,17 +142,17 @@ UNIFORM_INT_V2.shape(lambda shape, *_: shape, as_shapes=["shape"])
 
 
 def uniform_ints(stream: Stream, shape: list[int], low: int, high: int, dtype: DType) -> torch.Tensor:
-    """Integers of [low, high).
+    """Uniform integers in [low, high).
 
     Raises:
-        InvalidArgumentError: an empty range.
+        InvalidArgumentError: the range is empty.
     """
     if low >= high:
         raise InvalidArgumentError(None, None, f"Need minval < maxval, got {low} >= {high}")
     count = checked_count(shape)
     if dtype in INDEX:
         return fills.uniform_int(stream, count, low, high, torch_dtype(dtype)).reshape(shape)
-    # Unsigned numbers are what is left of a full-range one, counted from the lower bound.
+    # Unsigned numbers are the lower bound plus the remainder of a full-range number.
     words = fills.uniform_full_int(stream, count, torch_dtype(dtype)).numpy()
     span = words.dtype.type(high - low)
     return from_numpy(words % span + words.dtype.type(low)).reshape(shape)
@@ -204,11 +204,11 @@ def stateless_shuffle_kernel(value: Any, key: list[int], counter: list[int], alg
     return in_order(value, choices.permutation(stream, value.shape[0] if value.ndim else 1))
 
 
-# ---- by parameters ----------------------------------------------------------------------------------------------
+# ---- distributions with parameters ------------------------------------------------------------------------------
 
 
 def samples_of(shape: list[int], parameters: Any) -> int:
-    """How many numbers of each parameter make a tensor of `shape`, which must end in the parameters' shape."""
+    """The number of samples for each parameter in a tensor of `shape`, which must end in the parameters' shape."""
     inner = list(parameters)
     total = checked_count(shape)
     if not total:
@@ -325,20 +325,20 @@ def stateless_bounded_kernel(
     batches, samples = parameters[0].numel(), samples_of(shape, parameters[0].shape)
     rows = [sampling.bounded_parameter(parameter, dtype) for parameter in parameters]
     drawn = bounded_normal.bounded_normal(stateless.stream_of_seed(seed), batches, samples, *rows)
-    # Parameters are batches, and lie along the output's last dimensions.
+    # Parameter sets are batches, but are the last dimensions of the output.
     return placed(np.ascontiguousarray(drawn.T), dtype, means).reshape(shape)
 
 
 def _below(z: Tensor) -> Tensor:
-    """The share of a standard normal distribution below z."""
+    """The standard normal distribution function."""
     half = constants.number(0.5, z)
     return arithmetic.multiply(half, special.ERFC(arithmetic.multiply(constants.number(-numbers.sqrt(0.5), z), z)))
 
 
 @STATELESS_BOUNDED.grad
 def stateless_bounded_grad(op: Operation, g: Tensor) -> Any:
-    """As the drawn share u = F(x) of the distribution stays: with z = (x - mean) / stddev and the bounds a, b like it,
-    dz = (1 - u) exp((z² - a²) / 2) da + u exp((z² - b²) / 2) db. Mean and stddev move x = mean + stddev z, bounds apart.
+    """The sample's quantile u = F(x) is held fixed. With z = (x - mean) / stddev, and the bounds a, b standardized like it,
+    dz = (1 - u) exp((z² - a²) / 2) da + u exp((z² - b²) / 2) db. Mean and stddev also act directly on x = mean + stddev z.
     """
     means, stddevs, low, high = op.inputs[2:]
     x = op.outputs[0]
@@ -373,8 +373,8 @@ def algorithm_number(alg: Any) -> int:
     """The number of an algorithm given as an `Algorithm`, a name or a number.
 
     Raises:
-        ValueError: there is no algorithm of that name.
-        TypeError: it is none of these.
+        ValueError: there is no algorithm with that name.
+        TypeError: `alg` has another type.
     """
     if isinstance(alg, Algorithm):
         return alg.value
@@ -391,10 +391,10 @@ def algorithm_number(alg: Any) -> int:
 
 
 def _position(seed: Any, alg: Any) -> tuple[Tensor, Tensor, Any]:
-    """Key, counter and algorithm of a seed.
+    """The key, counter and algorithm for a seed.
 
     Raises:
-        UnimplementedError: ThreeFry, whose numbers TensorFlow has under XLA only.
+        UnimplementedError: the algorithm is ThreeFry, which TensorFlow supports only under XLA.
     """
     number = algorithm_number(alg)
     if number == Algorithm.THREEFRY.value:
@@ -413,10 +413,10 @@ def stateless_uniform(
     name: str | None = None,
     alg: Any = "auto_select",
 ) -> Tensor:
-    """Numbers spread evenly over [minval, maxval); over all integers of the dtype when both are None.
+    """Uniform random numbers in [minval, maxval), or over all integers of the dtype if both bounds are None.
 
     Raises:
-        ValueError: a dtype that is neither, or only one bound for integers.
+        ValueError: the dtype is not supported, or only one bound is given for integers.
     """
     kind = as_dtype(dtype)
     if kind not in (*FLOATS, *_FULL_INTS):

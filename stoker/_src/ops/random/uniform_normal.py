@@ -29,7 +29,7 @@ from stoker._src.ops.support.values import torch_dtype
 
 
 class _Eager:
-    """The op seeds that follow from eager mode's own, which `tf.random.set_seed` gives to the executor."""
+    """The sequence of op seeds in eager mode. `tf.random.set_seed` starts it."""
 
     sequence: EagerSeeds | None = None
 
@@ -55,7 +55,7 @@ def get_seed(op_seed: int | None) -> tuple[int | None, int | None]:
 
 
 def op_seed_attrs(seed: int | None) -> dict[str, Any]:
-    """The seed attributes of a stateful random op made now."""
+    """The seed attributes for a stateful random op created now."""
     first, second = get_seed(seed)
     return {"seed": first or 0, "seed2": second or 0}
 
@@ -71,11 +71,11 @@ def generator(ctx: Any, seed: int, seed2: int) -> PhiloxState:
 
 
 def checked_count(shape: list[int]) -> int:
-    """How many elements a tensor of that shape has.
+    """The number of elements of a tensor of that shape.
 
     Raises:
-        InvalidArgumentError: a negative size.
-        ResourceExhaustedError: more elements than fit into memory.
+        InvalidArgumentError: a size is negative.
+        ResourceExhaustedError: the elements do not fit into memory.
     """
     return numbers.prod(allocatable(shape, 4))
 
@@ -132,7 +132,7 @@ def random_uniform_int_shape(shape: Shape, minval: Shape, maxval: Shape) -> Shap
 
 
 def shape_tensor(shape: Any) -> Tensor:
-    """A shape as a tensor: numbers of int32, what brings a dtype of its own as it is."""
+    """Converts a shape to a tensor: int32 for plain numbers; tensors and arrays keep their dtype."""
     plain = isinstance(shape, (list, tuple)) and not any(is_tensor(each) for each in shape)
     hint = dtypes.int32 if plain else None
     return convert_to_tensor(shape, dtype_hint=hint, name="shape")
@@ -141,7 +141,7 @@ def shape_tensor(shape: Any) -> Tensor:
 def _scaled_draw(
     definition: OpDefinition, default: str, shape: Any, mean: Any, stddev: Any, dtype: Any, seed: Any, name: str | None
 ) -> Tensor:
-    """Standard numbers stretched to a deviation and moved to a mean, in the ops and under the names TensorFlow gives them."""
+    """Draws standard numbers, then scales and shifts them, with the same ops and names as TensorFlow."""
     with name_scope(name, default, [shape, mean, stddev]) as scope:
         sizes, kind = shape_tensor(shape), as_dtype(dtype)
         centre, width = convert_to_tensor(mean, kind, "mean"), convert_to_tensor(stddev, kind, "stddev")
@@ -184,10 +184,10 @@ def random_uniform(
     seed: int | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """Numbers spread evenly over [minval, maxval).
+    """Draws uniform random numbers in [minval, maxval).
 
     Raises:
-        ValueError: an integer dtype without `maxval`, or a dtype that is neither floating point nor integer.
+        ValueError: an integer dtype is given without `maxval`, or the dtype is neither floating point nor integer.
     """
     kind = as_dtype(dtype)
     if kind not in (*FLOATS, *INDEX):

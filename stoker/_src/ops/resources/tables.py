@@ -383,7 +383,7 @@ def _named(anonymous: bool) -> None:
 # ---- vocabularies with buckets for the rest ---------------------------------------------------------------------
 
 HasherSpec = namedtuple("HasherSpec", ["hasher", "key"])
-HasherSpec.__doc__ = "How keys that are in no vocabulary are numbered: a hash function's name and its key."
+HasherSpec.__doc__ = "The hash function for out-of-vocabulary keys: its name and its key."
 FastHashSpec = HasherSpec("fasthash", None)
 export_constant(__name__, "HasherSpec", v1="contrib.lookup.HasherSpec")
 export_constant(__name__, "FastHashSpec", v1="contrib.lookup.FastHashSpec")

@@ -18,7 +18,7 @@ from stoker._src.graph.definition import INT32, define
 from stoker._src.graph.tensor import Tensor
 from stoker._src.ops.support.movement import allocatable
 
-_FULL = 32768.0  # what a sample of 1.0 is as a 16-bit integer, if it fitted
+_FULL = 32768.0  # the 16-bit value of a sample of 1.0, which is just out of range
 
 
 def _invalid(message: str) -> InvalidArgumentError:
@@ -35,7 +35,7 @@ DECODE_WAV = define(
 
 
 class _Bytes:
-    """Reads the parts of a file one after the other."""
+    """Reads consecutive parts of a file."""
 
     def __init__(self, data: bytes) -> None:
         self.data, self.at = data, 0
@@ -113,7 +113,7 @@ def decode_wav_kernel(contents: np.ndarray, *, desired_channels: int, desired_sa
     count, channels = audio.shape
     if desired_channels > 0 and desired_channels != channels:
         allocatable([count, desired_channels], 4)
-        # More channels than there are repeat the first one.
+        # Channels beyond those in the file repeat the first one.
         more = np.repeat(audio[:, :1], max(desired_channels - channels, 0), axis=1)
         audio = np.concatenate([audio[:, :desired_channels], more], axis=1)
     if desired_samples >= 0 and desired_samples != count:
@@ -143,7 +143,7 @@ def encode_wav_kernel(audio: torch.Tensor, sample_rate: int) -> np.ndarray:
     if sample_rate <= 0:
         raise _invalid(f"sample_rate must be in (0, 2^32), got: {sample_rate}")
     scaled = torch.clamp(audio.cpu() * _FULL, -_FULL, _FULL - 1).nan_to_num()
-    # Halves go away from zero, unlike in torch.round.
+    # Rounds halves away from zero, unlike torch.round.
     data = torch.clamp(torch.trunc(scaled + torch.copysign(torch.tensor(0.5), scaled)), -_FULL, _FULL - 1)
     data = data.to(torch.int16).numpy().astype("<i2").tobytes()
     header = struct.pack(
@@ -235,7 +235,7 @@ MFCC = define(
     filterbank_channel_count=INT32(40),
     dct_coefficient_count=INT32(13),
 )
-_LEAST = 1e-12  # what the logarithm sees at least
+_LEAST = 1e-12  # the lower limit for the argument of the logarithm
 
 
 def _mel(frequency: Any) -> Any:
@@ -244,14 +244,14 @@ def _mel(frequency: Any) -> Any:
 
 @functools.lru_cache(8)
 def _mel_bands(bins: int, rate: int, channels: int, low: float, high: float) -> torch.Tensor:
-    """Weights [bins, channels] of triangular bands that overlap by half, equally wide in mel."""
-    width = 0.5 * rate / (bins - 1)  # of a bin, in Hz
+    """Weights [bins, channels] of triangular bands with equal widths on the mel scale. Neighbours overlap by half."""
+    width = 0.5 * rate / (bins - 1)  # the width of a bin in Hz
     start, end = int(1.5 + low / width), int(high / width)
     edges = _mel(low) + (_mel(high) - _mel(low)) / (channels + 1) * np.arange(channels + 2)
     weights = np.zeros((bins, channels))
     for index in range(start, end + 1):
         place = float(_mel(index * width))
-        # Between edge `band` and the next: falling in the band that peaks at the first, rising in the other.
+        # Between two edges, one band falls from its peak at the first edge, and the next band rises.
         band = int(np.searchsorted(edges[1:], place, side="left"))
         if band > channels:
             continue
@@ -288,7 +288,7 @@ def mfcc_kernel(
             f"Mfcc initialization failed for channel count {bins}, sample rate {sample_rate} and filterbank_channel_count {bands}"
         )
     if not upper_frequency_limit / (0.5 * sample_rate / (bins - 1)) < bins:
-        # The spectrogram does not reach the upper limit: TensorFlow says so in its log and gives zeros.
+        # The spectrogram does not reach the upper limit. TensorFlow logs this and returns zeros.
         return spectrogram.new_zeros([*spectrogram.shape[:2], dct_coefficient_count])
     allocatable([bins, bands], 8)
     weights = _mel_bands(bins, sample_rate, bands, lower_frequency_limit, upper_frequency_limit)

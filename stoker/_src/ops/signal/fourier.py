@@ -59,7 +59,7 @@ IFFTS = {rank: _complex_op(rank, True) for rank in (1, 2, 3)}
 
 
 def _count(x: Tensor, rank: int, kind: DType) -> Tensor:
-    """The number of elements a transform runs over, as a number of type `kind`."""
+    """The number of elements that a transform covers, as a number of type `kind`."""
     sizes = x.static_shape
     if sizes.rank is not None and sizes[len(sizes) - rank :].known:
         return convert_to_tensor(sizes[len(sizes) - rank :].size, kind)
@@ -71,7 +71,7 @@ def _product(sizes: Tensor) -> Tensor:
 
 
 def _complex_gradients(rank: int) -> None:
-    """The adjoint of a transform is the other one, up to the number of elements."""
+    """The adjoint of a transform is its inverse, up to a factor of the number of elements."""
 
     def forward(op: Operation, g: Tensor) -> Tensor:
         return arithmetic.multiply(IFFTS[rank](g), _count(g, rank, g.dtype.base_dtype))
@@ -86,7 +86,7 @@ def _complex_gradients(rank: int) -> None:
 for _rank in (1, 2, 3):
     _complex_gradients(_rank)
 
-for _rank in (1, 2, 3):  # names of TensorFlow 0.12
+for _rank in (1, 2, 3):  # names from TensorFlow 0.12
     for _table, _prefix in ((FFTS, "BatchFFT"), (IFFTS, "BatchIFFT")):
         _batch = define(f"{_prefix}{_SUFFIX[_rank]}(input: complex64) -> (output: complex64)")
         _batch.same_as(_table[_rank])
@@ -121,7 +121,7 @@ def _rfft_shape(rank: int, inverse: bool) -> Callable[..., Shape]:
         if fft_length is None:
             last: list[Any] = [None] * rank
         else:
-            last = [None if n < 0 else int(n) for n in fft_length]  # the kernel refuses negative ones
+            last = [None if n < 0 else int(n) for n in fft_length]  # the kernel rejects negative ones
             if not inverse:
                 last[-1] = last[-1] // 2 + 1 if last[-1] else last[-1]
         return Shape((*input.dims[: len(input) - rank], *last))
@@ -182,7 +182,7 @@ IRFFTS = {rank: _inverse_real_op(rank) for rank in (1, 2, 3)}
 
 def _real_gradients(rank: int) -> None:
     def forward(op: Operation, g: Tensor) -> Any:
-        """Half a spectrum taken for a whole one with zeros: the real part of its transform back, cut to the input."""
+        """Pads the half spectrum with zeros, transforms it back, and takes the real part, cut to the input's size."""
         x, lengths = op.inputs
         kind = g.dtype.base_dtype
         sizes = shaping.shape(x)
@@ -191,7 +191,7 @@ def _real_gradients(rank: int) -> None:
         return _fit_to(unary_functions.real(back), sizes), None
 
     def backward(op: Operation, g: Tensor) -> Any:
-        """Inner frequencies stand for two, so they count twice; first and (for even lengths) last count once."""
+        """Inner frequencies represent two, so they count twice. The first and (for even lengths) the last count once."""
         z, lengths = op.inputs
         kind = z.dtype.base_dtype
         n = lengths[-1]
@@ -216,7 +216,7 @@ def _total(lengths: Tensor, kind: DType) -> Tensor:
 
 
 def _fit(x: Tensor, lengths: Tensor) -> Tensor:
-    """x with its last dimension filled up with zeros to the last of `lengths`."""
+    """Pads the last dimension of x with zeros to the last of `lengths`."""
     sizes = shaping.SHAPE_OP(x)
     missing = arithmetic.subtract(lengths[-1], sizes[-1])
     last = shaping.reshape(joining.PACK([convert_to_tensor(0), missing]), [1, 2])
@@ -224,7 +224,7 @@ def _fit(x: Tensor, lengths: Tensor) -> Tensor:
 
 
 def _unpadded(x: Tensor, but: int) -> Any:
-    """The paddings of all dimensions of x `but` the last ones: none."""
+    """Zero paddings for all dimensions of x except the last `but` ones."""
     rank = x.static_shape.rank
     return (
         shaping.zeros([ranges.rank(x) - but, 2], dtypes.int32) if rank is None else np.zeros((rank - but, 2), np.int32)
@@ -232,16 +232,16 @@ def _unpadded(x: Tensor, but: int) -> Any:
 
 
 def _fit_to(x: Tensor, sizes: Tensor) -> Tensor:
-    """x cut, or filled up with zeros, at the end of its dimensions to `sizes`."""
+    """Truncates x, or pads it with zeros, at the end of its dimensions to `sizes`."""
     missing = arithmetic.maximum(arithmetic.subtract(sizes, shaping.SHAPE_OP(x)), 0)
     padded = pads.pad(x, joining.PACK([shaping.zeros_like(missing), missing], axis=1))
     return slicing.slice(padded, shaping.zeros_like(sizes), sizes)
 
 
-for _rank in (1, 2):  # TensorFlow registers none for three dimensions
+for _rank in (1, 2):  # TensorFlow registers no gradients for three dimensions
     _real_gradients(_rank)
 
-# ---- the functions ----------------------------------------------------------------------------------------------
+# ---- functions --------------------------------------------------------------------------------------------------
 
 
 def _complex_function(rank: int, inverse: bool) -> Any:
@@ -262,7 +262,7 @@ ifft, ifft2d, ifft3d = (_complex_function(rank, True) for rank in (1, 2, 3))
 
 
 def _sizes_of(x: Tensor, rank: int, inverse: bool) -> Any:
-    """fft_length where it is not given: the input's own sizes (twice the last one less one, for the inverse)."""
+    """The default of fft_length: the input's sizes; for the inverse, the last one is 2 * (size - 1)."""
     shape = x.static_shape
     if shape.rank is not None and shape[len(shape) - rank :].known:
         sizes = [int(n) for n in shape[len(shape) - rank :]]
@@ -303,7 +303,7 @@ def _real_function(rank: int, inverse: bool) -> Any:
             else:
                 lengths = convert_to_tensor(fft_length, dtypes.int32)
                 if (known := constant_value(lengths)) is not None and known.ndim == 1:
-                    TensorShape([None if n == -1 else int(n) for n in known])  # refuses the others below 0
+                    TensorShape([None if n == -1 else int(n) for n in known])  # raises for sizes below -1
                 x = _grown(x, lengths, rank, inverse)
             if inverse:
                 return definition(x, lengths, Treal=dtypes.float64 if wide else dtypes.float32, name=scope)
@@ -313,7 +313,7 @@ def _real_function(rank: int, inverse: bool) -> Any:
 
 
 def _grown(x: Tensor, lengths: Tensor, rank: int, inverse: bool) -> Tensor:
-    """x filled up with zeros where it is smaller than the transform reads."""
+    """Pads x with zeros where it is smaller than the transform requires."""
     if inverse:
         wanted = joining.concat([lengths[:-1], arithmetic.FLOOR_DIV(lengths[-1:], 2) + 1], 0)
     else:

@@ -62,7 +62,7 @@ def _transform(name: str, function: Any, *, real_in: bool = False, real_out: boo
         if not axes:
             return input.to(kind)
         allocatable([*input.shape, *fft_length], 16) if max(fft_length) > max(input.shape, default=0) else None
-        if not input.numel():  # which torch refuses, of no rows of some length too
+        if not input.numel():  # torch rejects empty inputs
             return input.new_zeros(sizes_after(input.shape, fft_length, axes), dtype=kind)
         return function(input, fft_length, axes).to(kind)
 
@@ -133,7 +133,7 @@ def _function(name: str, definition: OpDefinition, text: str) -> Any:
         return definition(x, fft_length, axes, name=name, **kinds)
 
     transform.__name__ = transform.__qualname__ = name
-    transform.__doc__ = f"{text} over `axes` (all by default), each cut or filled up with zeros to `fft_length`."
+    transform.__doc__ = f"{text} over `axes` (all by default). Each is truncated or zero-padded to `fft_length`."
     return export(f"signal.{name}")(transform)
 
 

@@ -21,7 +21,7 @@ from stoker._src.ops.signal.windows import hann_window, vorbis_window
 
 
 def _last(x: Tensor) -> Any:
-    """The size of the last dimension: a number where it is known."""
+    """The size of the last dimension: a number if it is static, else a tensor."""
     size = x.static_shape[-1] if x.static_shape.rank else None
     return shaping.SHAPE_OP(x)[-1] if size is None else size
 
@@ -33,15 +33,15 @@ def _scalar(value: Any, name: str) -> Tensor:
 
 
 def _known(scalar: Tensor) -> Any:
-    """A plain number where it is known, else the tensor."""
+    """A plain number if the value is static, else the tensor."""
     known = constant_value(scalar)
     return scalar if known is None else int(known)
 
 
 def _whole(value: Any, name: str) -> Any:
-    """A length as a plain number where it is known, else a scalar tensor.
+    """A length as a plain number if it is static, else as a scalar tensor.
 
-    Sizes are int32, and are divided by lengths: those of another dtype fail as that division does.
+    Sizes are int32 and are divided by lengths. A length of another dtype fails with the error of that division.
     """
     tensor = _scalar(value, name)
     return _known(
@@ -50,16 +50,16 @@ def _whole(value: Any, name: str) -> Any:
 
 
 def _fft_length(value: Any) -> Any:
-    """The length of a transform: a number of any dtype."""
+    """The length of a transform, which may have any numeric dtype."""
     return _known(casting.cast(_scalar(value, "fft_length"), dtypes.int32))
 
 
 def _axis_of(x: Tensor, axis: Any) -> Any:
-    """The place of an axis: a number where it is known, else a scalar tensor, counted from the front.
+    """The index of an axis from the front: a number if it is static, else a scalar tensor.
 
     Raises:
-        TypeError: it is not an integer.
-        ValueError: it is not a scalar, or is out of range.
+        TypeError: `axis` is not an integer.
+        ValueError: `axis` is not a scalar, or is out of range.
     """
     tensor = _scalar(axis, "axis")
     if not tensor.dtype.is_integer:
@@ -123,7 +123,7 @@ def frame(
             count = max(0, count) if isinstance(count, int) else arithmetic.maximum(count, 0)
         starts = shaping.reshape(arithmetic.multiply(ranges.range(0, count), step), [-1, 1])
         places = arithmetic.add(starts, shaping.reshape(ranges.range(0, width), [1, -1]))
-        x = shaping.reshape(x, shaping.shape(x))  # whose gradient is dense
+        x = shaping.reshape(x, shaping.shape(x))  # the reshape makes the gradient dense
         return gathering.GATHER_V2(x, places, axis)
 
 
@@ -225,7 +225,7 @@ def _tiled_sum(rows: Tensor, times: Any) -> Tensor:
 
 
 def _window_length(value: Any) -> Any:
-    """The length of frames that nothing is divided by: known numbers need only be what a window takes."""
+    """A frame length that is not used in a division. A static value may have any integer dtype."""
     tensor = _scalar(value, "frame_length")
     if constant_value(tensor) is None:
         return _whole(tensor, "frame_length")
@@ -286,7 +286,7 @@ def _check_dct(type: int, n: Any, axis: Any, norm: Any) -> None:
 
 
 def _sized(x: Tensor, n: Any) -> Tensor:
-    """x cut, or filled up with zeros, to `n` elements."""
+    """Truncates x, or pads it with zeros, to `n` elements."""
     if n is None:
         return x
     have = _last(x)
@@ -488,7 +488,7 @@ def _shifted(x: Any, axes: Any, back: bool, name: str | None, default: str) -> T
 
 
 def _within(x: Tensor, axis: Any) -> bool:
-    """Whether `axis` is a number, and one of x as far as that is known."""
+    """Whether `axis` is a number that is valid for x, as far as the rank is known."""
     rank = x.static_shape.rank
     return isinstance(axis, (int, np.integer)) and (rank is None or -rank <= int(axis) < rank)
 

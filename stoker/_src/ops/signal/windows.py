@@ -37,7 +37,7 @@ def _raised_cosine(
         whole = casting.cast(turns, dtypes.int32)
         even = arithmetic.subtract(1, arithmetic.floormod(length, 2))
         span = casting.cast(arithmetic.subtract(arithmetic.add(length, arithmetic.multiply(whole, even)), 1), kind)
-        # A window of length 1 is 1; the division by zero is avoided, the value chosen at the end.
+        # A window of length 1 is 1. This avoids the division by zero; the value is selected at the end.
         span = arithmetic.maximum(span, constants.number(1, span))
         count = casting.cast(ranges.range(0, length), kind)
         angle = arithmetic.realdiv(arithmetic.multiply(count, constants.number(2 * numbers.pi, count)), span)
@@ -97,7 +97,7 @@ def kaiser_window(window_length: Any, beta: Any = 12.0, dtype: Any = dtypes.floa
             constants.number(1, place), unary_functions.square(arithmetic.DIV_NO_NAN(place, half))
         )
         root = arithmetic.multiply(shape, unary_functions.sqrt(arithmetic.maximum(inner, constants.number(0, inner))))
-        # Both Bessel functions scaled, so that a large beta does not overflow.
+        # Both Bessel functions are scaled, so that a large beta does not overflow.
         ratio = arithmetic.realdiv(special.bessel_i0e(root), special.bessel_i0e(shape))
         return arithmetic.multiply(unary_functions.exp(arithmetic.subtract(root, shape)), ratio)
 
@@ -117,7 +117,7 @@ def kaiser_bessel_derived_window(
 
 
 def _mel(frequency: Tensor) -> Tensor:
-    """Hertz as mel: 1127 ln(1 + f / 700)."""
+    """Converts Hertz to mel: 1127 ln(1 + f / 700)."""
     one = constants.number(1, frequency)
     scaled = arithmetic.add(one, arithmetic.realdiv(frequency, constants.number(700.0, frequency)))
     return arithmetic.multiply(constants.number(1127.0, frequency), unary_functions.log(scaled))
@@ -138,7 +138,7 @@ def linear_to_mel_weight_matrix(
     Raises:
         ValueError: the edges or sizes are invalid.
     """
-    # Plain comparisons: what Python cannot compare, and tensors that have no value yet, are TypeErrors.
+    # These are Python comparisons, so incomparable values and tensors without a static value raise TypeError.
     if num_mel_bins <= 0:
         raise ValueError(f"num_mel_bins must be positive. Got: {num_mel_bins}")
     if lower_edge_hertz < 0.0:
@@ -162,7 +162,7 @@ def linear_to_mel_weight_matrix(
         kind = as_dtype(dtype)
         whole = casting.cast(convert_to_tensor(sample_rate, name="sample_rate"), kind)
         nyquist = arithmetic.realdiv(whole, constants.number(2.0, whole))
-        # The first bin, at zero frequency, belongs to no band.
+        # The first bin, at frequency zero, belongs to no band.
         linear = sequences.linspace(constants.number(0.0, whole), nyquist, num_spectrogram_bins)[1:]
         bins = shaping.expand_dims(_mel(linear), 1)
         start, end = (_mel(convert_to_tensor(each, kind)) for each in (lower_edge_hertz, upper_edge_hertz))

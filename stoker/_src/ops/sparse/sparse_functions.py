@@ -66,7 +66,7 @@ def _older(name: str, value: Any, older_name: str, older: Any) -> Any:
     return value
 
 
-# ---- making and undoing -----------------------------------------------------------------------------------------
+# ---- creation and conversion ------------------------------------------------------------------------------------
 
 
 @export("sparse.from_dense")
@@ -327,7 +327,7 @@ def reset_shape(sp_input: Any, new_shape: Any = None) -> SparseTensor:
         return SparseTensor(shaping.identity(sparse.indices), shaping.identity(sparse.values), shaping.identity(wanted))
 
 
-# ---- parts ------------------------------------------------------------------------------------------------------
+# ---- joining, splitting and selecting ---------------------------------------------------------------------------
 
 
 @export(v1=("sparse_concat", "sparse.concat"))
@@ -637,7 +637,7 @@ def map_values(op: Any, *args: Any, **kwargs: Any) -> SparseTensor:
     )
 
 
-# ---- operators: a sparse tensor with a dense one ----------------------------------------------------------------
+# ---- operators on a sparse and a dense tensor -------------------------------------------------------------------
 
 
 def _operator(definition: Any, name: str) -> Any:

@@ -505,7 +505,7 @@ def _united(
     *,
     bounded: bool,
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """The coordinates of both operands, the rows of the distinct ones in order, and for each coordinate its rank in that order."""
+    """The coordinates of both operands, the rows of the distinct ones in order, and the rank of each coordinate in that order."""
     check_parts(a_indices, a_values, sizes)
     check_parts(b_indices, b_values, sizes)
     if bounded:

@@ -31,7 +31,7 @@ _REDUCED = "input_indices: any/matrix int64, input_values: any/vector T, input_s
 def _reduced(
     indices: torch.Tensor, values: torch.Tensor, shape: torch.Tensor, axes: Any, keep_dims: bool, how: str
 ) -> Any:
-    """Returns the distinct coordinates in the kept dimensions, their values, those dimensions, and the input and output sizes."""
+    """The distinct coordinates in the kept dimensions, their values, those dimensions, and the input and output sizes."""
     sizes = sizes_of(shape)
     rank = len(sizes)
     chosen = axes if type(axes) is list else [axes]

@@ -129,7 +129,7 @@ def sparse_tensor_dense_add_grad(op: Operation, g: Tensor) -> Any:
     return None, gathering.GATHER_ND(g, op.inputs[0]), None, g
 
 
-# ---- element by element with a dense tensor ---------------------------------------------------------------------
+# ---- element-wise ops with a dense tensor -----------------------------------------------------------------------
 
 
 def _dense_counterparts(sp_indices: torch.Tensor, sp_shape: torch.Tensor, dense: torch.Tensor) -> torch.Tensor:

@@ -44,7 +44,7 @@ def print_kernel(input: Any, data: list[Any], *, message: str, first_n: int, sum
 
 
 def _write(stream: Any, text: bytes) -> None:
-    """Writes to standard output or error. Invalid UTF-8 is written as raw bytes if the stream has a byte buffer, else escaped."""
+    """Writes to standard output or error. Invalid UTF-8 is written as raw bytes if the stream has a buffer, else escaped."""
     try:
         stream.write(text.decode())
     except UnicodeDecodeError:
@@ -80,7 +80,7 @@ def print_v1(
         data: tensors to print.
         message: a prefix for the text.
         first_n: print only the first `first_n` times.
-        summarize: how many elements of each tensor to print: 3 by default, -1 for all.
+        summarize: the number of elements of each tensor to print: 3 by default, -1 for all.
         name: the op's name.
     """
     return PRINT(input_, [convert_to_tensor(item) for item in data], message=message, first_n=first_n, summarize=summarize, name=name)  # fmt: skip

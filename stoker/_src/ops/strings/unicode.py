@@ -235,7 +235,7 @@ def unicode_transcode(
     replace_control_characters: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """Converts each string to another encoding. `errors` says whether invalid bytes are replaced, dropped or refused."""
+    """Converts each string to another encoding. `errors` determines whether invalid bytes are replaced, dropped or rejected."""
     return UNICODE_TRANSCODE(
         input,
         input_encoding=input_encoding,

@@ -433,7 +433,7 @@ def _moments(m: Tensors, v: Tensors, beta1: float, beta2: float, grad: Tensors) 
 
 
 def _corrected(lr: Any, beta1_power: Any, beta2_power: Any, like: Tensors) -> Any:
-    """lr * sqrt(1 - beta2^t) / (1 - beta1^t), with IEEE results (infinity or NaN) where a power is 1 or more."""
+    """lr * sqrt(1 - beta2^t) / (1 - beta1^t), following IEEE arithmetic if a power is 1 or more."""
     if like[0].dtype in _FUSED:
         root = math.sqrt(1 - beta2_power) if beta2_power <= 1 else math.nan
         return lr * root * math.inf if beta1_power == 1 else lr * root / (1 - beta1_power)
@@ -465,7 +465,7 @@ def ADAM(
 
     With Nesterov momentum, m is replaced by beta1 * m + (1 - beta1) * g in the last formula.
     """
-    # For betas below one half, TensorFlow's formula for the averages loses digits and torch's does not, so results would differ.
+    # For betas below one half, TensorFlow's formula for the averages loses digits and torch's does not.
     fused = not use_nesterov and _fusable(var, grad) and 0.5 < beta1 < 1 and 0.5 <= beta2 < 1
     if fused and isinstance(beta1_power, torch.Tensor) and beta1_power.dtype is torch.float32:
         rate: Any = lr * (1 - beta2_power) ** 0.5 / (1 - beta1_power)

@@ -221,7 +221,7 @@ def _losses(problem: Problem, loss: Loss, predictions: np.ndarray) -> tuple[np.n
 def drawn(random: np.random.RandomState, gaps: np.ndarray) -> np.ndarray:
     """The examples of an adaptive pass: half of the draws are uniform, half are proportional to the share in the duality gap.
 
-    The examples that were not drawn follow. Otherwise a pass could leave everything unchanged without having reached the optimum,
+    The examples that were not drawn follow. Otherwise a pass could change nothing without having reached the optimum,
     and all later passes would repeat the same draws.
 
     An example's primal plus dual loss differs from its duality gap by x . w * dual. These terms sum to l2 |w|^2 over all

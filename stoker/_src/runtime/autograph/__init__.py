@@ -1,1 +1,1 @@
-"""Python control flow on tensors: functions rewritten so that `if`, `while`, `for` and their like become graph ops."""
+"""Python control flow on tensors: rewrites functions so that `if`, `while`, `for` and other statements become graph ops."""

@@ -1,7 +1,7 @@
-"""From a function to its converted form: its source is found, rewritten and compiled under the user's file and lines.
+"""Converts a function: finds its source, rewrites it, and compiles it under the user's file name and line numbers.
 
-What is converted once is kept for the code object. Only functions of the user are converted: not this package, the standard
-library or what is installed beside it, nor functions without source.
+Results are cached by code object. Only the user's functions are converted: not this package, the standard library or
+installed packages, and not functions without source.
 """
 
 from __future__ import annotations
@@ -51,13 +51,13 @@ def _operators(options: Options) -> Operators:
 
 
 def log(level: int, message: str) -> None:
-    """A line of the log, where the user asked for this much."""
+    """Logs a line if the user's verbosity is at least `level`."""
     if verbosity >= level:
         print(message) if also_to_stdout else tf_logging.info(message)
 
 
 def converted(function: Any, options: Options = DEFAULT) -> Any:
-    """`function` with its control flow on tensors; itself where there is nothing to convert."""
+    """Returns `function` with its control flow converted, or `function` itself if there is nothing to convert."""
     if isinstance(function, FunctionType):
         return _converted_function(function, options)
     if isinstance(function, MethodType):
@@ -100,7 +100,7 @@ def _is_users(code: CodeType) -> bool:
 
 
 def with_code(function: FunctionType, code: CodeType, options: Options) -> FunctionType:
-    """`function` with other code: the same globals, defaults and closure."""
+    """Returns `function` with other code, and the same globals, defaults and closure."""
     cells = dict(zip(function.__code__.co_freevars, function.__closure__ or ()))
     cells[OPERATORS] = CellType(_operators(options))
     closure = tuple(cells[name] for name in code.co_freevars)
@@ -116,10 +116,10 @@ def with_code(function: FunctionType, code: CodeType, options: Options) -> Funct
 
 
 def source_tree(function: FunctionType) -> tuple[Any, str]:
-    """The syntax tree of a function (a copy, without its decorators), and the class that it stands in ("").
+    """Returns a copy of a function's syntax tree without decorators, and the name of its class ("" if there is none).
 
     Raises:
-        NotConvertible: the source tells no single function.
+        NotConvertible: the source does not identify a single function.
         OSError: there is no source.
     """
     code = function.__code__
@@ -145,14 +145,14 @@ def source_tree(function: FunctionType) -> tuple[Any, str]:
 
 
 def _quietly(function: Any, *args: Any, **kwargs: Any) -> Any:
-    """The compiler has warned of the program when it was imported."""
+    """Suppresses compiler warnings, because the compiler already issued them when the program was imported."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return function(*args, **kwargs)
 
 
 def _by_line(tree: ast.Module) -> Definitions:
-    """The functions of a file by the line that their code starts at, with the names of the classes around them."""
+    """Returns the functions of a file by their first line, with the names of the enclosing classes."""
     found: Definitions = {}
     stack: list[tuple[ast.AST, str]] = [(tree, "")]
     while stack:
@@ -167,7 +167,7 @@ def _by_line(tree: ast.Module) -> Definitions:
 
 
 def _is_definition(node: Any, code: CodeType) -> bool:
-    """Whether a function of the source may be the one that `code` is of: name and parameters are its own."""
+    """Whether a function in the source may be the one that `code` belongs to: the name and the parameters agree."""
     name = node.name if isinstance(node, ast.FunctionDef) else "<lambda>"
     count = code.co_argcount + code.co_kwonlyargcount
     args = [arg.arg for arg in [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]]
@@ -175,7 +175,7 @@ def _is_definition(node: Any, code: CodeType) -> bool:
 
 
 def _spans(node: Any, code: CodeType) -> bool:
-    """Whether all of `code` lies between the ends of `node`: tells apart the lambdas of one line."""
+    """Whether all of `code` lies within `node`. This distinguishes several lambdas on one line."""
     start, end = (node.body.lineno, node.body.col_offset), (node.body.end_lineno, node.body.end_col_offset)
     places = [
         (line, column, last_line, last_column)
@@ -194,7 +194,7 @@ def rewritten_tree(function: FunctionType, options: Options) -> tuple[Any, str]:
 
 
 def converted_code(function: FunctionType, options: Options) -> CodeType | None:
-    """The code of the converted function; None where there is no source.
+    """Returns the code of the converted function; None if there is no source.
 
     Raises:
         NotConvertible: the function cannot be converted.
@@ -204,14 +204,14 @@ def converted_code(function: FunctionType, options: Options) -> CodeType | None:
         node, owner = rewritten_tree(function, options)
     except OSError:
         return None
-    # The function is compiled inside of another one, whose arguments stand for the variables it takes from around it, and in a
-    # class of the same name, which decides what `self.__private` means.
+    # The function is compiled inside a factory whose parameters are the function's free variables, and inside a class of
+    # the same name as its own, so that `self.__private` is mangled correctly.
     _forget_defaults(node.args)
     inner: list[ast.stmt] = [ast.Expr(node) if isinstance(node, ast.Lambda) else node]
     if owner:
         inner = [ast.ClassDef(name=owner, bases=[], keywords=[], body=inner, decorator_list=[])]
     own = owner or code.co_name
-    if own.isidentifier() and own not in code.co_freevars:  # inside, the name means what it means outside
+    if own.isidentifier() and own not in code.co_freevars:  # the name must refer to the same variable inside as outside
         inner.insert(0, ast.Global([own]))
     around = [ast.arg(name) for name in (*code.co_freevars, OPERATORS) if name != "__class__" or not owner]
     args = ast.arguments(posonlyargs=[], args=around, kwonlyargs=[], kw_defaults=[], defaults=[])
@@ -233,7 +233,7 @@ def converted_code(function: FunctionType, options: Options) -> CodeType | None:
 
 
 def _forget_defaults(args: ast.arguments) -> None:
-    """What a function has of its definition (defaults, annotations) it has already."""
+    """Removes defaults and annotations, because the converted function takes them from the original."""
     args.defaults = [ast.Constant(None) for _ in args.defaults]
     args.kw_defaults = [None if default is None else ast.Constant(None) for default in args.kw_defaults]
     for arg in [*args.posonlyargs, *args.args, *args.kwonlyargs, args.vararg, args.kwarg]:
@@ -242,18 +242,18 @@ def _forget_defaults(args: ast.arguments) -> None:
 
 
 def _inside(code: CodeType) -> list[CodeType]:
-    """The code objects inside of one, outermost first."""
+    """Returns the code objects nested in another one, outermost first."""
     level = [each for each in code.co_consts if isinstance(each, CodeType)]
     return level + [deeper for each in level for deeper in _inside(each)]
 
 
 def _named(code: CodeType, function: CodeType, prefix: str = "") -> CodeType:
-    """The code under the names of the user's function, as tracebacks and reprs show them.
+    """Renames the code after the user's function, as tracebacks and reprs show it.
 
     Args:
-        code: of the function, or something inside of it.
-        function: the user's code that it is, or is a part of.
-        prefix: what the qualified names of code inside of the function start with; "" for the function itself.
+        code: the code of the function, or code nested in it.
+        function: the user's code that it corresponds to or is a part of.
+        prefix: the prefix of qualified names of code inside the function; "" for the function itself.
     """
     part = bool(prefix) and (code.co_name in rewrite.PIECES or code.co_name.startswith("<"))
     user = code if prefix and not part else function

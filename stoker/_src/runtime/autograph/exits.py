@@ -1,4 +1,4 @@
-"""`return`, `break` and `continue` as assignments to flags, so that only structured statements are left.
+"""Replaces `return`, `break` and `continue` by assignments to flags, so that only structured statements remain.
 
     while x > 0:                       break_ = False
         if x == 3:                     while not break_ and x > 0:
@@ -7,7 +7,7 @@
                                            else:
                                                x -= 1
 
-What follows a statement that may leave goes into the branch that does not leave, or behind `if not <flag>`.
+Statements after one that may exit move into the branch that does not exit, or behind `if not <flag>`.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from stoker._src.runtime.autograph import names
 Block = list[ast.stmt]
 Node = TypeVar("Node", bound=ast.AST)
 
-RETURN_VALUE = "retval_"  # TensorFlow's name: it appears in messages
+RETURN_VALUE = "retval_"  # TensorFlow's name, which appears in messages
 
 
 def is_loop_directive(statement: ast.stmt) -> bool:
-    """Whether it is `tf.autograph.experimental.set_loop_options(...)`, however it was imported."""
+    """Whether the statement is `tf.autograph.experimental.set_loop_options(...)`, however it was imported."""
     if not isinstance(statement, ast.Expr) or not isinstance(statement.value, ast.Call):
         return False
     function = statement.value.func
@@ -34,7 +34,7 @@ def is_loop_directive(statement: ast.stmt) -> bool:
 
 
 def without_exits(body: Block, new_name: Callable[[str], str]) -> Block:
-    """The body of a function with its exits as flags. `new_name` makes a free name from a wish."""
+    """Returns the body of a function with its exits replaced by flags. `new_name` makes an unused name from a preferred one."""
     exits = _Exits(new_name)
     if not _escapes(body[:-1]) and (isinstance(body[-1], ast.Return) or not _escapes(body[-1:])):
         return exits.block(body, keep_return=True)
@@ -47,7 +47,7 @@ def without_exits(body: Block, new_name: Callable[[str], str]) -> Block:
 
 
 class _Exits:
-    """The flags in force where the walk stands."""
+    """The flags in effect at the current position of the walk."""
 
     def __init__(self, new_name: Callable[[str], str]) -> None:
         self.new_name = new_name
@@ -94,7 +94,7 @@ class _Exits:
         for name in ("body", "orelse", "finalbody"):
             if isinstance(node, (ast.If, ast.With, ast.Try, ast.TryStar)) and getattr(node, name, None):
                 inner = getattr(node, name)
-                # The `else` of a `try` runs when its body came to its end, and not when it left.
+                # The `else` of a `try` runs only if its body completed without an exit.
                 leaving = _escapes(node.body) if name == "orelse" and not isinstance(node, ast.If) else set()
                 guard = self._none_set(leaving) if leaving else None
                 inner = self.block(inner)
@@ -136,7 +136,7 @@ class _Exits:
         return [*before, node, *otherwise]
 
     def _test_as_statement(self, node: ast.While, leaving: set[str]) -> Block:
-        """A test that assigns (`:=`) is done before the loop and at the end of its body, so that the last one counts too."""
+        """Moves a test that assigns (`:=`) before the loop and to the end of its body, so that its last assignment also takes effect."""
         flag = self.new_name("going_on")
         first, again = (
             at(ast.Assign([ast.Name(flag, ast.Store())], test), node.test)
@@ -152,7 +152,7 @@ class _Exits:
 
 
 def _escapes(body: Block) -> set[str]:
-    """The kinds of exits by which these statements may leave."""
+    """Returns the kinds of exits that these statements may take."""
     found: set[str] = set()
     for node in body:
         if isinstance(node, (ast.Return, ast.Break, ast.Continue)):
@@ -171,7 +171,7 @@ def _escapes(body: Block) -> set[str]:
 
 
 def _leaves(body: Block) -> bool:
-    """Whether these statements never come to their end. (A `with` may swallow what made its body leave.)"""
+    """Whether these statements never complete normally. (A `with` may suppress the exception that ended its body.)"""
     return any(
         _leaves(node.body) and _leaves(node.orelse)
         if isinstance(node, ast.If)
@@ -185,7 +185,7 @@ def _set(name: str, value: bool, place: ast.stmt) -> ast.stmt:
 
 
 def at(node: Node, place: ast.AST) -> Node:
-    """`node` at the first line of `place`; where that was made here and has none, of what is around it."""
+    """Gives `node` the first line of `place`. If `place` was generated and has no line, `node` gets the line of its parent later."""
     if not hasattr(place, "lineno"):
         return node
     node.lineno = node.end_lineno = place.lineno  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""Loops of converted functions in the graph: the variables that an iteration changes are the loop's variables."""
+"""Traces loops of converted functions into the graph. The variables that an iteration changes become the loop's variables."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def loop_options(
     maximum_iterations: Any = None,
     shape_invariants: Any = None,
 ) -> dict[str, Any]:
-    """The arguments of `set_loop_options` that were given."""
+    """Returns the arguments of `set_loop_options` that were given."""
     given = {
         "parallel_iterations": parallel_iterations,
         "swap_memory": swap_memory,
@@ -40,7 +40,7 @@ def loop_options(
 
 
 class _Widen(Exception):
-    """A shape turned out less specific than it was before the loop: it is traced again with the wider one."""
+    """A shape became less specific than before the loop, so the loop is traced again with the wider shape."""
 
 
 class _Loop:
@@ -48,9 +48,9 @@ class _Loop:
 
     Args:
         state: the variables that an iteration changes.
-        step: runs the body for the values of the loop's own leading variables.
-        own: the loop's own leading variables (a counter), which the program does not see.
-        options: what `set_loop_options` asked for.
+        step: runs the body, given the values of the loop's own leading variables.
+        own: the loop's own leading variables (a counter), which are invisible to the program.
+        options: the arguments of `set_loop_options`.
     """
 
     def __init__(self, state: State, step: Callable[..., list[Any]], own: list[Any], options: dict[str, Any]) -> None:
@@ -60,18 +60,18 @@ class _Loop:
         self._options = dict(options)
         invariants = self._options.pop("shape_invariants", ())
         self.initial = state.get()
-        self.missing: list[str] = []  # variables that only an iteration defines
+        self.missing: list[str] = []  # variables that are defined only inside the loop
         if any(value is UNDEFINED or value is None for value in self.initial):
             self._define()
         self._taking_part = [value is not UNDEFINED and value is not None for value in self.initial]
         asked = [(value, shape) for value, shape in invariants]
-        # TensorFlow finds the variable that an invariant is for by the identity of its value.
+        # TensorFlow identifies the variable of an invariant by the identity of its value.
         self._asked = [next((shape for value, shape in asked if value is each), None) for each in self.initial]
         self.initial = [as_tensors(value) for value in self.initial]
         self._shapes = [self._first_shapes(i) for i in range(len(self.initial))]
 
     def _first_shapes(self, i: int) -> Any:
-        """The shapes that variable `i` keeps, for each of its tensors."""
+        """Returns the invariant shapes of variable `i`, one per tensor."""
         value, asked = self.initial[i], self._asked[i]
         if not self._taking_part[i] or asked is None or not isinstance(value, Tensor):
             shapes = nest.map_structure(_shape_of, value)
@@ -85,10 +85,10 @@ class _Loop:
         return TensorShape(shape)
 
     def _define(self) -> None:
-        """Variables without a value before the loop get one of the kind that an iteration gives them.
+        """Gives variables that are undefined before the loop an initial value of the type that an iteration assigns.
 
         Raises:
-            ValueError: an iteration needs them before it defines them.
+            ValueError: an iteration reads them before it assigns them.
         """
         names = self._state.names
         missing = [value is UNDEFINED or value is None for value in self.initial]
@@ -117,7 +117,7 @@ class _Loop:
                 self.missing.append(names[i])
 
     def run(self, test: Callable[..., Any]) -> None:
-        """Traces the loop and leaves the variables with their values after it."""
+        """Traces the loop and sets the variables to their values after it."""
         before = self._state.get()
         try:
             results = self._traced(test)
@@ -164,7 +164,7 @@ class _Loop:
         return [*following, *self._parts(ends)]
 
     def _check(self, i: int, name: str, start: Any, end: Any) -> None:
-        """Raises where a variable is another kind of thing after an iteration; widens its shape where it must."""
+        """Raises an error if an iteration changes a variable's type. Widens its shape if necessary."""
         if end is UNDEFINED:
             raise ValueError(f"'{name}' is undefined at the end of the iteration.")
         if end is None:
@@ -210,7 +210,7 @@ def _wider(a: Shape, b: Shape) -> Shape:
 
 
 def _must_run(loop: _Loop, first: Tensor) -> None:
-    """Variables that only the body defines are there if it ran."""
+    """Asserts that the loop runs at least once if variables are defined only in its body."""
     needed = [name for name in loop.missing if not name.startswith(RETURN_VALUE)]
     if needed:
         assertions.assert_op(first, [f"loop must iterate at least once to initialize {', '.join(needed)}"])
@@ -220,7 +220,7 @@ def _must_run(loop: _Loop, first: Tensor) -> None:
 
 
 def while_loop(first: Any, test: Callable[[], Any], body: Callable[[], None], state: State, options: Any) -> None:
-    """`while test(): body()`; `first` is what the test gave before the first iteration."""
+    """Implements `while test(): body()`. `first` is the result of the test before the first iteration."""
 
     def step() -> list[Any]:
         body()
@@ -232,7 +232,7 @@ def while_loop(first: Any, test: Callable[[], Any], body: Callable[[], None], st
 
 
 def for_loop(iterated: Any, body: Callable[[Any], None], going_on: Any, state: State, options: Any) -> None:
-    """`for item in iterated: body(item)`, while `going_on()` (which may be None) is true."""
+    """Implements `for item in iterated: body(item)`, which continues while `going_on()` is true (`going_on` may be None)."""
     if isinstance(iterated, Tensor) and not getattr(iterated, "is_eager", False) and iterated.op.type == "Range":
         counter, limit, delta = iterated.op.inputs
         _counted(counter, limit, delta, lambda i: i, body, going_on, state, options)

@@ -1,7 +1,7 @@
-"""Which names a piece of a function binds and reads, and which of them somebody reads later.
+"""Finds the names that a part of a function binds and reads, and which of them are read later.
 
-Everything here looks at one function's own scope: bodies of functions, lambdas and classes inside of it count as readers of
-what they take from it, comprehensions as part of it.
+The analysis covers one function's own scope. Nested functions, lambdas and classes count as readers of their free variables;
+comprehensions count as part of the scope.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 
 
 def own_nodes(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
-    """The nodes that belong to this scope; functions and classes inside of it are given but not entered."""
+    """Yields the nodes that belong to this scope. Nested functions and classes are included but not entered."""
     for node in nodes:
         yield node
         yield from own_nodes(_own_children(node))
@@ -29,7 +29,7 @@ def _own_children(node: ast.AST) -> Iterable[ast.AST]:
 
 
 def outer_expressions(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> list[ast.expr]:
-    """What a definition evaluates where it stands."""
+    """Returns the expressions that a definition evaluates in the enclosing scope."""
     if isinstance(node, ast.ClassDef):
         return [*node.decorator_list, *node.bases, *(keyword.value for keyword in node.keywords)]
     return [*node.decorator_list, *_defaults(node.args)]
@@ -52,7 +52,7 @@ def is_generator(node: ast.FunctionDef) -> bool:
 
 
 def bound(nodes: Iterable[ast.AST]) -> Names:
-    """The names of this scope that the nodes bind or delete, anywhere inside."""
+    """Returns the names of this scope that the nodes bind or delete, at any depth."""
     found: set[str] = set()
     for node in nodes:
         if isinstance(node, Comprehension):
@@ -72,7 +72,7 @@ def _targets(node: Comprehension) -> set[str]:
 
 
 def _bound_here(node: ast.AST) -> set[str]:
-    """What one node, without its children, binds."""
+    """Returns the names that one node binds, without its children."""
     if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
         return {node.id}
     if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
@@ -87,7 +87,7 @@ def _bound_here(node: ast.AST) -> set[str]:
 
 
 def _surely_bound(node: ast.AST) -> Names:
-    """The names that a node binds whenever it is evaluated: `:=` behind `and` and its like may not come to it."""
+    """Returns the names that a node binds whenever it is evaluated. A `:=` after `and`, for example, may not be evaluated."""
     if isinstance(node, Comprehension):
         return NOTHING
     if isinstance(node, ast.BoolOp):
@@ -102,7 +102,7 @@ def _surely_bound(node: ast.AST) -> Names:
 
 
 def read(nodes: Iterable[ast.AST | None]) -> Names:
-    """The names of this scope that the nodes need: read, deleted, updated, or taken by functions made inside."""
+    """Returns the names of this scope that the nodes need: read, deleted, updated, or captured by nested functions."""
     found: set[str] = set()
     for node in nodes:
         if node is None:
@@ -123,9 +123,9 @@ def read(nodes: Iterable[ast.AST | None]) -> Names:
 
 
 def places(nodes: Iterable[ast.AST]) -> dict[str, ast.Attribute | ast.Subscript]:
-    """The attributes and items (`a.b`, `a["k"]`, `a[i]`) that the nodes assign, by their text.
+    """Returns the attributes and items (`a.b`, `a["k"]`, `a[i]`) that the nodes assign, by their source text.
 
-    Those of objects that the nodes themselves make are left out: nobody else knows them yet.
+    Attributes and items of objects that the nodes themselves create are excluded, because no other code refers to them yet.
     """
     nodes = list(nodes)
     changed = bound(nodes)
@@ -142,7 +142,7 @@ def places(nodes: Iterable[ast.AST]) -> dict[str, ast.Attribute | ast.Subscript]
 
 
 def _is_simple(node: ast.expr) -> bool:
-    """Whether reading it twice gives the same thing: names, their attributes and items at plain keys."""
+    """Whether reading the expression twice gives the same object: names, their attributes, and items with plain keys."""
     if isinstance(node, ast.Attribute):
         return _is_simple(node.value)
     if isinstance(node, ast.Subscript):
@@ -151,7 +151,7 @@ def _is_simple(node: ast.expr) -> bool:
 
 
 def captured(scope: Scope) -> Names:
-    """The names that a function, lambda or class takes from around it."""
+    """Returns the free variables of a function, lambda or class."""
     body = [scope.body] if isinstance(scope, ast.Lambda) else scope.body
     own: set[str] = set() if isinstance(scope, ast.ClassDef) else set(parameters(scope.args))
     outer: set[str] = set()
@@ -162,13 +162,13 @@ def captured(scope: Scope) -> Names:
 
 
 def changed(nodes: Iterable[ast.AST], writers: dict[str, Names]) -> Names:
-    """The names that the nodes bind, themselves or by a function of this scope that they may call."""
+    """Returns the names that the nodes bind, directly or through a function of this scope that they may call."""
     nodes = list(nodes)
     return bound(nodes).union(*(writers[name] for name in read(nodes) if name in writers))
 
 
 def writers(body: list[ast.stmt]) -> dict[str, Names]:
-    """For each function made in this scope the variables of the scope that it (or one that it calls) assigns."""
+    """Returns, for each function defined in this scope, the variables of the scope that it assigns, directly or through calls."""
     made = [node for node in own_nodes(body) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
     found: dict[str, Names] = {}
     for _ in range(len(made) + 1):
@@ -186,21 +186,21 @@ def writers(body: list[ast.stmt]) -> dict[str, Names]:
 
 
 class Liveness:
-    """Which names are needed after each compound statement of a function, and at the start of each loop.
+    """Finds the names that are live after each compound statement of a function, and at the start of each loop.
 
-    Statements are structured (`exits.py` has replaced `return`, `break` and `continue`), so one walk backwards is enough, and
-    two over the body of a loop. A name is also needed where a function that takes it is.
+    Statements are structured (`exits.py` has replaced `return`, `break` and `continue`), so one backward walk is enough, and
+    two over the body of a loop. A name is also live where a function that captures it is live.
 
     Attributes:
-        after: names needed when the statement is done, by statement.
-        around: for loops, names needed when an iteration starts or the test runs.
+        after: names that are live after a statement, by statement.
+        around: for loops, names that are live when an iteration starts or the test runs.
     """
 
     def __init__(self, body: list[ast.stmt], at_exit: Names) -> None:
         self.after: dict[ast.stmt, Names] = {}
         self.around: dict[ast.stmt, Names] = {}
         self._takers = _takers(body)
-        self._always: Names = NOTHING  # what exception handlers around need
+        self._always: Names = NOTHING  # names that enclosing exception handlers need
         self._block(body, at_exit)
 
     def _block(self, body: list[ast.stmt], live: Names) -> Names:
@@ -255,7 +255,7 @@ class Liveness:
 
 
 def _takers(body: list[ast.stmt]) -> dict[str, Names]:
-    """For each name that may hold a function made here, what that function takes from around it."""
+    """Returns, for each name that may hold a function defined here, the names that the function captures."""
     found: dict[str, Names] = {}
     for node in own_nodes(body):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
@@ -269,7 +269,7 @@ def _takers(body: list[ast.stmt]) -> dict[str, Names]:
 
 
 def _kept_lambdas(value: ast.expr) -> list[ast.Lambda]:
-    """The lambdas that a value is or holds. (What a call is given, it has used.)"""
+    """Returns the lambdas that a value is or contains. (A lambda passed to a call is assumed to be used only by that call.)"""
     if isinstance(value, ast.Lambda):
         return [value]
     if isinstance(value, ast.Call):

@@ -1,6 +1,6 @@
-"""What the statements and expressions of converted functions call.
+"""The operators that converted statements and expressions call.
 
-Each does what Python does, unless a tensor decides while a graph is built: then both branches, or the body of the loop, are
+Each behaves like Python unless a tensor is the condition while a graph is built. Both branches, or the body of the loop, are then
 traced into the graph.
 """
 
@@ -32,18 +32,18 @@ class _Branches:
     """Two branches traced into one `cond`.
 
     Args:
-        main, other: the branches; each runs and returns the values of the variables at its end.
-        names: of the variables.
+        main, other: the branches; each runs and returns the final values of the variables.
+        names: the names of the variables.
     """
 
     def __init__(self, main: Callable[[], list[Any]], other: Callable[[], list[Any]], names: list[str]) -> None:
         self._main, self._other = main, other
         self._names = names
         self._ends: list[list[Any]] = []
-        self._unlooked: dict[int, Any] = {}  # values to return that one branch lacks, as the other one has them
+        self._unlooked: dict[int, Any] = {}  # return values that one branch lacks, taken from the other
 
     def values(self, condition: Tensor) -> list[Any]:
-        """The variables after the branch that `condition` chooses."""
+        """Returns the variables after the branch that `condition` selects."""
         while True:
             self._ends = []
             try:
@@ -58,7 +58,7 @@ class _Branches:
     def _after(name: str, main: Any, other: Any, result: Any) -> Any:
         if main is UNDEFINED:
             return main
-        # Flags that agree stay Python's, so that what they guard stays Python too.
+        # Flags that are equal in both branches stay Python values, so that the code they guard also runs in Python.
         return main if name.startswith(_FLAGS) and isinstance(main, bool) and main is other else result
 
     def _traced(self, branch: Callable[[], list[Any]]) -> list[Any]:
@@ -73,7 +73,7 @@ class _Branches:
     def _compare(self, main: list[Any], other: list[Any]) -> None:
         for i, name in enumerate(self._names):
             if name.startswith(RETURN_VALUE) and (main[i] is UNDEFINED) != (other[i] is UNDEFINED):
-                # One branch returns, the other goes on: whoever looks at the value looks at the flag first.
+                # Only one branch returns. The value is read only after the flag is checked, so the other branch may return a dummy.
                 self._unlooked[i] = other[i] if main[i] is UNDEFINED else main[i]
         if any(main[i] is UNDEFINED or other[i] is UNDEFINED for i in self._unlooked):
             raise _OnceMore
@@ -82,11 +82,11 @@ class _Branches:
 
 
 class _OnceMore(Exception):
-    """The branches are traced again: one must make up values that only the other has."""
+    """Traces the branches again, because one must create dummies for values that only the other has."""
 
 
 def _check_branches(name: str, main: Any, other: Any) -> None:
-    """Raises where a variable is not the same kind of thing after both branches."""
+    """Raises an error if a variable has different types after the two branches."""
     for value, otherwise, label in ((main, other, "main"), (other, main, "else")):
         if value is UNDEFINED and otherwise is not UNDEFINED:
             raise ValueError(f"'{name}' must also be initialized in the {label} branch")
@@ -112,10 +112,10 @@ def _check_branches(name: str, main: Any, other: Any) -> None:
 
 
 class Operators:
-    """The operators as converted code sees them, with what was asked for when it was converted.
+    """The operators that converted code uses, with the options of the conversion.
 
     Args:
-        convert: makes the converted form of a function.
+        convert: converts a function.
     """
 
     Attribute = state.Attribute
@@ -127,13 +127,13 @@ class Operators:
     def if_(
         self, condition: Any, main: Callable[[], None], other: Callable[[], None], symbols: Any, passing: Any
     ) -> None:
-        """`if condition: main() else: other()`.
+        """Implements `if condition: main() else: other()`.
 
         Args:
-            condition: what decides.
+            condition: the condition.
             main, other: the branches.
-            symbols: the variables that they change and somebody reads later.
-            passing: those that they change for themselves.
+            symbols: the variables that the branches change and that are read later.
+            passing: the variables that the branches change but that are not read later.
         """
         if not in_graph(condition):
             main() if condition else other()
@@ -160,7 +160,7 @@ class Operators:
         shared.set(after)
 
     def choose(self, condition: Any, main: Callable[[], Any], other: Callable[[], Any], text: str) -> Any:
-        """`main() if condition else other()`."""
+        """Implements `main() if condition else other()`."""
         if not in_graph(condition):
             return main() if condition else other()
         decided = as_condition(condition, "condition of if statement")
@@ -234,14 +234,14 @@ class Operators:
         return comparison.not_equal(a, b) if in_graph(a) or in_graph(b) else a != b
 
     def assert_(self, condition: Any, message: Callable[[], Any] | None) -> None:
-        if in_graph(condition) and getattr(context.target(), "automatic", False):  # else nobody would run it
+        if in_graph(condition) and getattr(context.target(), "automatic", False):  # otherwise the op would never run
             said = "Assertion error" if message is None else message()
             assertions.assert_op(as_condition(condition, "condition of assert statement"), [said])
         elif not condition:
             raise AssertionError if message is None else AssertionError(message())
 
     def call(self, function: Any) -> Any:
-        """What to call where the program calls `function`."""
+        """Returns the function to call instead of `function`."""
         found = stand_in(function)
         return self._convert(function) if found is None else found
 

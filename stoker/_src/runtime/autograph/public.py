@@ -18,12 +18,12 @@ from stoker._src.runtime.autograph.rewrite import NotConvertible, Options
 
 @export("autograph.experimental.Feature")
 class Feature(enum.Enum):
-    """Parts of the conversion that can be asked for.
+    """Optional parts of the conversion.
 
-    NAME_SCOPES puts the ops of each converted function into a name scope of its name; EQUALITY_OPERATORS makes `==` and `!=`
-    compare the values of tensors also where they do not do so by themselves (1.x). The others name what is always done:
-    assertions, Python's own functions, control dependencies; or, LISTS, what is never done: lists stay Python's, and a loop in
-    the graph collects in a `tf.TensorArray`.
+    NAME_SCOPES puts the ops of each converted function into a name scope with the function's name. EQUALITY_OPERATORS makes `==`
+    and `!=` compare the values of tensors even where they do not do so by default (1.x). Most others are always on:
+    assertions, built-in functions, control dependencies. LISTS is never on: lists stay Python lists, and a loop in
+    the graph collects values in a `tf.TensorArray`.
     """
 
     ALL = "ALL"
@@ -36,7 +36,7 @@ class Feature(enum.Enum):
 
 
 def options_for(features: Any, recursive: bool = True) -> Options:
-    """The options that a Feature, several, or None ask for.
+    """Returns the options for one Feature, several, or None.
 
     Raises:
         TypeError: they are not Features.
@@ -53,7 +53,7 @@ def options_for(features: Any, recursive: bool = True) -> Options:
 
 
 class ConversionError(Exception):
-    """`to_graph` or `to_code` was given something that cannot be converted."""
+    """`to_graph` or `to_code` got an object that cannot be converted."""
 
 
 def _plain(entity: Any) -> FunctionType:
@@ -92,15 +92,15 @@ def _to_code(entity: Any, options: Options) -> str:
 
 @export(v2="autograph.to_graph")
 def to_graph(entity: Any, recursive: bool = True, experimental_optional_features: Any = None) -> Any:
-    """The function with its control flow on tensors, as `tf.function` traces it.
+    """Returns the function with its control flow converted, as `tf.function` traces it.
 
     Args:
         entity: a Python function or method.
-        recursive: convert the functions that it calls too.
-        experimental_optional_features: a Feature or several.
+        recursive: whether to convert the functions that it calls too.
+        experimental_optional_features: one Feature or several.
 
     Raises:
-        ConversionError: there is no source, or it is no Python function.
+        ConversionError: there is no source, or `entity` is not a Python function.
     """
     return _to_graph(entity, options_for(experimental_optional_features, recursive))
 
@@ -113,17 +113,17 @@ def to_graph_v1(
     arg_types: Any = None,
     experimental_optional_features: Any = None,
 ) -> Any:
-    """As in 2.x. `arg_values` and `arg_types` have no meaning any more, here as in TensorFlow."""
+    """Like the 2.x function. `arg_values` and `arg_types` are ignored, as in TensorFlow."""
     del arg_values, arg_types
     return _to_graph(entity, options_for(experimental_optional_features, recursive))
 
 
 @export(v2="autograph.to_code")
 def to_code(entity: Any, recursive: bool = True, experimental_optional_features: Any = None) -> str:
-    """The source that a function is converted to, to look at: `ag__` are the operators.
+    """Returns the source that a function is converted to, for inspection. `ag__` holds the operators.
 
     Raises:
-        ConversionError: there is no source, or it is no Python function.
+        ConversionError: there is no source, or `entity` is not a Python function.
     """
     return _to_code(entity, options_for(experimental_optional_features, recursive))
 
@@ -137,7 +137,7 @@ def to_code_v1(
     indentation: str = "  ",
     experimental_optional_features: Any = None,
 ) -> str:
-    """As in 2.x, indented by `indentation`. `arg_values` and `arg_types` have no meaning any more, here as in TensorFlow."""
+    """Like the 2.x function, indented by `indentation`. `arg_values` and `arg_types` are ignored, as in TensorFlow."""
     del arg_values, arg_types
     lines = _to_code(entity, options_for(experimental_optional_features, recursive)).split("\n")
     return "\n".join(indentation * ((len(line) - len(line.lstrip())) // 4) + line.lstrip() for line in lines)
@@ -151,11 +151,11 @@ def trace(*args: Any) -> None:
 
 @export("autograph.set_verbosity")
 def set_verbosity(level: int, alsologtostdout: bool = False) -> None:
-    """How much to log about conversion: 0 nothing but failures, 1 and more each function. AUTOGRAPH_VERBOSITY sets it too.
+    """Sets how much conversion logs: 0 only failures, 1 or more each function. AUTOGRAPH_VERBOSITY sets it too.
 
     Args:
-        level: the amount.
-        alsologtostdout: print instead of using the log.
+        level: the verbosity.
+        alsologtostdout: whether to print instead of using the log.
     """
     convert.verbosity = level
     convert.also_to_stdout = alsologtostdout
@@ -167,7 +167,7 @@ if os.environ.get("AUTOGRAPH_VERBOSITY", "").isdecimal():
 
 @export("autograph.experimental.do_not_convert")
 def do_not_convert(func: Callable[..., Any] | None = None) -> Any:
-    """A function that `tf.function` leaves as it is, and what it calls too. Use it as a decorator."""
+    """Decorator that keeps `tf.function` from converting a function and the functions it calls."""
     if func is None:
         return do_not_convert
 
@@ -186,12 +186,12 @@ def set_loop_options(
     maximum_iterations: Any = None,
     shape_invariants: Any = None,
 ) -> None:
-    """Options of the loop in which this is the first statement, in a function that is converted; elsewhere without effect.
+    """Sets options of a loop, as the first statement of its body in a converted function. It has no effect elsewhere.
 
     Args:
         parallel_iterations: recorded in the graph; iterations run one after the other.
-        swap_memory: no effect; values that the gradient needs stay where they are.
+        swap_memory: no effect; values that the gradient needs are not moved.
         maximum_iterations: a limit on the number of iterations.
-        shape_invariants: pairs (variable, TensorShape) for variables whose shape changes from iteration to iteration.
+        shape_invariants: pairs (variable, TensorShape) for variables whose shape changes between iterations.
     """
     del parallel_iterations, swap_memory, maximum_iterations, shape_invariants

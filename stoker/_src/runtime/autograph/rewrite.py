@@ -1,4 +1,4 @@
-"""A function's syntax tree with its control flow as calls of `operators.py`.
+"""Rewrites a function's syntax tree: control flow becomes calls of `operators.py`.
 
     if x > 0:                def ag__main():
         y = x                    nonlocal y
@@ -8,9 +8,9 @@
                                  y = -x
                              ag__.if_(x > 0, ag__main, ag__else, ("y",), ())
 
-Pieces of the body become functions without arguments that share the variables of the function they came from: run as they are,
-they do exactly what the statement did. The operators find the variables in the pieces' closures. New nodes stand at the
-user's lines.
+Parts of the body become functions without arguments ("pieces") that share the variables of the original function. Called in plain
+Python, they do exactly what the statement did. The operators find the variables in the pieces' closures. Generated nodes have the
+user's line numbers.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ from stoker._src.runtime.autograph import exits, names
 from stoker._src.runtime.autograph.exits import at
 
 OPERATORS = "ag__"
-PIECES = ("ag__main", "ag__else", "ag__test", "ag__body")  # functions made of parts of the user's
+PIECES = ("ag__main", "ag__else", "ag__test", "ag__body")  # functions made from parts of the user's function
 _NO_ARGUMENTS = ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[])
 
 
 class NotConvertible(Exception):
-    """Why a function stays as it is."""
+    """The reason why a function is not converted."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """How to convert.
+    """The options of a conversion.
 
     Attributes:
-        recursive: functions that a function calls are converted too.
-        scoped: the ops of each function go into a name scope of its name.
-        equality: `==` and `!=` compare the values of tensors, whatever they do elsewhere.
+        recursive: whether called functions are converted too.
+        scoped: whether the ops of each function go into a name scope with its name.
+        equality: whether `==` and `!=` always compare the values of tensors.
     """
 
     recursive: bool = True
@@ -48,18 +48,18 @@ class Options:
 
 
 def rewritten(node: ast.FunctionDef | ast.Lambda, owner: str, options: Options) -> Any:
-    """The tree of a function with its control flow as calls. The tree given is used up.
+    """Returns the tree of a function with its control flow converted to calls. The given tree is modified.
 
     Args:
         node: the function, without its decorators.
-        owner: the class that it stands in, or "".
-        options: how.
+        owner: the name of its class, or "".
+        options: the options of the conversion.
     """
     return ast.fix_missing_locations(_Rewriter(owner, options).visit(node))
 
 
 class _Scope:
-    """What is known of the function around the statements being visited."""
+    """Information about the function around the statements being visited."""
 
     def __init__(self, node: ast.FunctionDef) -> None:
         own = list(names.own_nodes(node.body))
@@ -67,13 +67,13 @@ class _Scope:
         self.shared = {name for each in own if isinstance(each, ast.Nonlocal) for name in each.names}
         self.globals = {name for each in own if isinstance(each, ast.Global) for name in each.names}
         self.used = names.bound(node.body) | names.read(node.body) | set(names.parameters(node.args))
-        # A function may assign what it shares with functions further out: that is no variable of this one.
+        # Nested functions may also assign variables of functions further out. Only names that this function binds or shares count.
         own = names.bound(node.body) | set(names.parameters(node.args)) | self.shared
         self.writers = {name: assigned & own for name, assigned in names.writers(node.body).items()}
         self.new: set[str] = set()
 
     def new_name(self, wish: str) -> str:
-        """A name that the function does not use: `wish`, perhaps with a number."""
+        """Returns a name that the function does not use: `wish`, with a number if necessary."""
         name, number = wish, 1
         while name in self.used or name in self.new:
             name, number = f"{wish}{number}", number + 1
@@ -111,7 +111,7 @@ class _Rewriter(ast.NodeTransformer):
         return node
 
     def _declarations(self, local: list[str], node: ast.FunctionDef) -> list[ast.stmt]:
-        """Keeps every variable of the function one of its own, wherever its assignments have gone."""
+        """Keeps every variable local to the function, even if all of its assignments have moved into pieces."""
         assert self._scope is not None
         made: list[ast.stmt] = _outer_names(ast.Global, self._scope.globals)
         made += _outer_names(ast.Nonlocal, self._scope.shared)
@@ -131,7 +131,7 @@ class _Rewriter(ast.NodeTransformer):
         return args
 
     def visit_ClassDef(self, node: ast.ClassDef) -> Any:
-        return node  # its methods are converted when they are called
+        return node  # methods are converted when they are called
 
     def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> Any:
         return node
@@ -197,7 +197,7 @@ class _Rewriter(ast.NodeTransformer):
         return names.changed(parts, self._scope.writers)
 
     def _symbols(self, variables: Iterable[str], parts: list[Any]) -> ast.expr:
-        """What the operator hands from piece to piece: names of variables, and places in objects."""
+        """Returns the symbols that the operator passes between pieces: names of variables, and attributes and items of objects."""
         made: list[ast.expr] = [ast.Constant(name) for name in sorted(variables)]
         for text, place in sorted(names.places(parts).items()):
             container = _thunk(ast.parse(ast.unparse(place.value), mode="eval").body)
@@ -211,10 +211,10 @@ class _Rewriter(ast.NodeTransformer):
         return ast.Tuple(made, ast.Load())
 
     def _options(self, node: ast.While | ast.For) -> ast.expr:
-        """`set_loop_options`, evaluated before the loop.
+        """Returns the `set_loop_options` call, which is evaluated before the loop.
 
         Raises:
-            NotConvertible: it stands anywhere but at the start of the loop.
+            NotConvertible: the call is not at the start of the loop.
         """
         first, rest = node.body[0], node.body[1:]
         if any(exits.is_loop_directive(each) for each in names.own_nodes(rest) if isinstance(each, ast.stmt)):
@@ -228,7 +228,7 @@ class _Rewriter(ast.NodeTransformer):
         return _thunk(call)
 
     def _piece(self, name: str, body: list[ast.stmt], place: ast.stmt, argument: str | None = None) -> ast.stmt:
-        """A function of these statements, which binds the variables of the function around it."""
+        """Returns a function of these statements that binds the variables of the enclosing function."""
         assert self._scope is not None
         bound = self._changed(body)
         inside: list[ast.stmt] = _outer_names(ast.Global, bound & self._scope.globals)
@@ -262,7 +262,7 @@ class _Rewriter(ast.NodeTransformer):
         return at(self._operator("choose", test, _thunk(body), _thunk(otherwise), text), node)
 
     def visit_Compare(self, node: ast.Compare) -> Any:
-        """`a < b < c` as `a < b and b < c`, where b is evaluated once."""
+        """Rewrites `a < b < c` as `a < b and b < c`, with b evaluated once."""
         if self._given.equality and isinstance(node.ops[0], (ast.Eq, ast.NotEq)) and len(node.ops) == 1:
             operator = "equal" if isinstance(node.ops[0], ast.Eq) else "not_equal"
             return at(self._operator(operator, self.visit(node.left), self.visit(node.comparators[0])), node)
@@ -284,7 +284,7 @@ class _Rewriter(ast.NodeTransformer):
     def visit_Call(self, node: ast.Call) -> Any:
         self.generic_visit(node)
         if isinstance(node.func, ast.Name) and node.func.id == "super" and not node.args and self._scope is not None:
-            # In a piece there is no first argument for it to find.
+            # A piece has no first argument, so `super()` needs explicit arguments.
             node.args = [_name("__class__"), _name(self._scope.first_parameter or "self")]
             return node
         if self._given.recursive:
@@ -296,7 +296,7 @@ class _Rewriter(ast.NodeTransformer):
 
 
 def _binds(node: ast.expr) -> bool:
-    """Whether an expression assigns (`:=`): then it cannot become a function of its own."""
+    """Whether an expression assigns (`:=`). It cannot become a separate function then."""
     return any(isinstance(each, ast.NamedExpr) for each in names.own_nodes([node]))
 
 

@@ -1,4 +1,4 @@
-"""What converted functions call in place of Python's functions that know no tensors."""
+"""Replacements for Python built-ins that do not accept tensors, for use in converted functions."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from stoker._src.runtime.autograph.values import in_graph, length
 
 
 def stand_in(function: Any) -> Any:
-    """What to call instead of `function`; None where nothing is known."""
+    """Returns the replacement for `function`; None if there is none."""
     try:
         return _BUILTINS.get(function)
-    except TypeError:  # not hashable, so none of them
+    except TypeError:  # an unhashable object has no replacement
         return None
 
 

@@ -1,6 +1,6 @@
-"""The variables that a converted statement hands from piece to piece.
+"""The variables that a converted statement passes between pieces.
 
-A piece is a function that shares its variables with the function it was cut from, so a variable is a cell of its closure; an
+A piece is a function that shares variables with the function it was cut from. A variable is therefore a cell of its closure, and an
 unbound variable is an empty cell.
 """
 
@@ -12,7 +12,7 @@ from typing import Any
 
 
 class Undefined:
-    """The value of a variable that has none."""
+    """The value of an unbound variable."""
 
     def __repr__(self) -> str:
         return "<undefined>"
@@ -22,7 +22,7 @@ UNDEFINED = Undefined()
 
 
 class Variable:
-    """A local variable, through its cell."""
+    """A local variable, accessed through its cell."""
 
     def __init__(self, name: str, cell: CellType) -> None:
         self.name = name
@@ -42,7 +42,7 @@ class Variable:
 
 
 class GlobalVariable:
-    """A variable of the module."""
+    """A global variable of the module."""
 
     def __init__(self, name: str, module: dict[str, Any]) -> None:
         self.name = name
@@ -101,7 +101,7 @@ class Item:
 
 
 class State:
-    """The variables of a statement, all together."""
+    """All variables of a statement."""
 
     def __init__(self, symbols: Iterable[Any], *pieces: Any) -> None:
         cells: dict[str, CellType] = {}

@@ -1,4 +1,4 @@
-"""Errors of converted functions in the user's words: which of the user's lines led there."""
+"""Adds the user's source lines to errors of converted functions."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import Any
 from stoker._src.base.errors import OpError
 from stoker._src.graph.source_lines import is_ours
 
-CONVERTED: set[CodeType] = set()  # code that conversion made
-PIECES: dict[CodeType, str] = {}  # those that are parts of a function of the user, and its name
+CONVERTED: set[CodeType] = set()  # generated code objects
+PIECES: dict[CodeType, str] = {}  # generated parts of a user's function -> the function's name
 _UNBOUND = re.compile(r"cannot access (?:free|local) variable '(\w+)'")
 
 
 class _KeyErrorInWords(KeyError):
-    """A KeyError whose message is shown as it is."""
+    """A KeyError that shows its message without quotes."""
 
     def __str__(self) -> str:
         return str(self.args[0])
@@ -27,7 +27,7 @@ _KeyErrorInWords.__name__ = _KeyErrorInWords.__qualname__ = "KeyError"
 
 
 def unbound(error: Exception) -> Exception:
-    """A NameError for a variable without a value as the UnboundLocalError of the function the variable is in."""
+    """Converts a NameError for an unbound variable to the UnboundLocalError of the user's function."""
     found = _UNBOUND.match(str(error)) if isinstance(error, NameError) else None
     if found is None:
         return error
@@ -36,12 +36,12 @@ def unbound(error: Exception) -> Exception:
 
 
 def in_user_code(error: Exception) -> Exception:
-    """The error with the user's lines in its message: itself where that can be done, else one of the same class.
+    """Returns the error with the user's lines in its message: the same object if possible, else one of the same class.
 
-    Errors that do not show their first argument (their class makes its message itself) stay as they are.
+    Errors whose class builds its own message from other data are returned unchanged.
     """
     error = unbound(error)
-    plain = getattr(error, "_autograph_message", None)  # an inner function may have told its part already
+    plain = getattr(error, "_autograph_message", None)  # an inner function may have added its lines already
     if plain is None:
         plain = f"{type(error).__name__}: {error}"
     told = f"in user code:\n\n{_user_lines(error)}\n{_indented(plain)}\n"
@@ -66,7 +66,7 @@ def _user_lines(error: Exception) -> str:
     told = []
     for position, (code, line) in enumerate(frames):
         if position + 1 < len(frames) and frames[position + 1][0] in PIECES:
-            continue  # the piece says where in the function
+            continue  # the next frame, a piece, has the exact line
         mark = "  *" if code in CONVERTED else ""
         told.append(f'    File "{code.co_filename}", line {line}, in {PIECES.get(code, code.co_name)}{mark}\n')
         text = linecache.getline(code.co_filename, line).strip()

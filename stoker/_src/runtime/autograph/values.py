@@ -1,4 +1,4 @@
-"""Values of a program as tensors of the graph that is being built."""
+"""Converts values of a program to tensors of the graph that is being built."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from stoker._src.runtime.autograph.state import UNDEFINED
 
 
 def in_graph(value: Any) -> bool:
-    """Whether `value` becomes known only when the graph that is being built runs."""
+    """Whether `value` is known only when the graph under construction runs."""
     return isinstance(value, (Tensor, variables.Variable, RaggedTensor)) and not context.executing_eagerly()
 
 
 def as_condition(value: Any, what: str) -> Tensor:
-    """A tensor that decides.
+    """Returns the condition as a tensor.
 
     Raises:
         ValueError: it is not a bool scalar.
@@ -38,7 +38,7 @@ def as_condition(value: Any, what: str) -> Tensor:
 
 
 def as_tensors(value: Any) -> Any:
-    """A variable's value as it goes through the graph: a structure of tensors. None and UNDEFINED stay."""
+    """Converts a variable's value to a structure of tensors for the graph. None and UNDEFINED stay unchanged."""
     if value is UNDEFINED or value is None:
         return value
     return nest.map_structure(
@@ -47,7 +47,7 @@ def as_tensors(value: Any) -> Any:
 
 
 def made_up(value: Any) -> Any:
-    """A structure of tensors like `value`, without any of its values: sizes that are not known are zero."""
+    """Returns dummy tensors with the structure of `value`. Unknown dimensions become zero."""
 
     def empty(leaf: Any) -> Any:
         if isinstance(leaf, tensor_array.TensorArray):
@@ -66,10 +66,10 @@ def made_up(value: Any) -> Any:
 
 
 def length(value: Any) -> Tensor:
-    """The number of rows.
+    """Returns the number of rows.
 
     Raises:
-        ValueError: it is a scalar.
+        ValueError: `value` is a scalar.
     """
     if isinstance(value, RaggedTensor):
         return value.nrows(dtypes.int32)

@@ -1,1 +1,1 @@
-"""Eager mode: ops that run at once, and the gradient tape."""
+"""Eager mode: ops that run immediately, and the gradient tape."""

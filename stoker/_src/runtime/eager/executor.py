@@ -1,4 +1,4 @@
-"""Eager mode: an op runs the moment it is called, with the same kernels, and a tape may watch."""
+"""Eager mode: ops run when they are called, with the same kernels as in graphs, and tapes may record them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _CPU = f"{PREFIX}CPU:0"
 
 
 class EagerTensor(Tensor):
-    """A tensor with a value. `numpy()` and `torch()` give it without copying where the layout allows."""
+    """A tensor with a value. `numpy()` and `torch()` return it without a copy if the layout allows."""
 
     is_eager = True
 
@@ -92,7 +92,7 @@ class EagerTensor(Tensor):
             raise ValueError(f"Tensor's shape {self.shape} is not compatible with supplied shape {shape}")
 
     def numpy(self) -> Any:
-        """The value as an array (a NumPy scalar or bytes for a single element); changing it changes no tensor."""
+        """Returns the value as an array (a NumPy scalar or bytes for a single element). Modifying the array does not change any tensor."""
         if not self._is_array:
             raise InvalidArgumentError(
                 None, None, f"Cannot convert a Tensor of dtype {self.dtype.name} to a NumPy array."
@@ -102,14 +102,14 @@ class EagerTensor(Tensor):
 
     @property
     def _is_array(self) -> bool:
-        """Whether it holds numbers or strings; handles of variables, tables and lists hold an object."""
+        """Whether it holds numbers or strings. Handles of variables, tables and lists hold an object instead."""
         return isinstance(self._value, (torch.Tensor, np.ndarray))
 
     def torch(self) -> torch.Tensor:
-        """The value as a torch tensor, which shares memory with this one.
+        """Returns the value as a torch tensor that shares memory with this one.
 
         Raises:
-            TypeError: strings and resources have no torch form.
+            TypeError: the tensor holds strings or a resource.
         """
         if not isinstance(self._value, torch.Tensor):
             raise TypeError(f"A tensor of dtype {self.dtype.name} has no torch form.")
@@ -171,7 +171,7 @@ class EagerTensor(Tensor):
     def __iter__(self) -> Iterator[Any]:
         if not self.ndim:
             raise TypeError("Cannot iterate over a scalar tensor.")
-        if tapes.active:  # elements are computed from this tensor
+        if tapes.active:  # a tape must record how the elements are computed from this tensor
             return (self[i] for i in range(len(self)))
         return (
             EagerTensor(
@@ -207,7 +207,7 @@ def _rebuild(array: Any, dtype: DType) -> EagerTensor:
 
 
 class EagerOperation:
-    """What a gradient function sees of an op that has run: its type, inputs, outputs and attributes."""
+    """A gradient function's view of an op that has run: its type, inputs, outputs and attributes."""
 
     __slots__ = ("attrs", "definition", "inputs", "name", "outputs")
 
@@ -244,7 +244,7 @@ def function_targets(record: EagerOperation) -> list[Any]:
 
 
 class EagerExecutor:
-    """The target of ops in eager mode, on a worker of its own. It takes no lock around its variables."""
+    """Executes ops in eager mode, on its own worker. It does not lock its variables."""
 
     building_function = False
     tensor_type = EagerTensor
@@ -260,7 +260,7 @@ class EagerExecutor:
 
     @contextmanager
     def name_scope(self, name: str | None) -> Iterator[str]:
-        """Scopes name variables; eager ops have no names."""
+        """Opens a name scope. Scopes affect the names of variables; eager ops have no names."""
         outer = getattr(self._local, "scope", "")
         self._local.scope = "" if not name else str(name) if str(name).endswith("/") else f"{outer}{name}/"
         try:
@@ -269,25 +269,25 @@ class EagerExecutor:
             self._local.scope = outer
 
     def get_name_scope(self) -> str:
-        """The scope that is open in this thread, without a slash at its end."""
+        """Returns the scope that is open in this thread, without a trailing slash."""
         return getattr(self._local, "scope", "").rstrip("/")
 
     def device(self, device: Any) -> Any:
-        canonical_name(device)  # refuses what is no device
+        canonical_name(device)  # raises an error for an invalid device
         return nullcontext()
 
     def add_constant(self, array: Any, dtype: DType, name: str | None) -> EagerTensor:
         return EagerTensor(from_numpy(np.array(array) if dtype is not dtypes.string else array), dtype)
 
     def share(self, value: torch.Tensor, dtype: DType) -> EagerTensor:
-        """A tensor that has the memory of a torch tensor."""
+        """Returns a tensor that shares the memory of a torch tensor."""
         return EagerTensor(value, dtype)
 
     def capture_eager(self, tensor: EagerTensor) -> EagerTensor:
         return tensor
 
     def add(self, definition: OpDefinition, inputs: list[Any], attrs: dict[str, Any], name: str) -> EagerOperation:
-        """Runs the op. Inputs and attributes are converted and complete."""
+        """Runs the op. Inputs must be converted and attributes complete."""
         record = EagerOperation(definition, inputs, attrs, [], name)
         if definition.planning.calls and any(tape.is_tracked(tensor) for tape in tapes.active for tensor in inputs):
             record.outputs = call_op(definition, inputs, attrs, name)
@@ -329,7 +329,7 @@ class EagerExecutor:
         flat = definition.flatten_results(results)
         outputs = [EagerTensor(value, dtype) for value, dtype in zip(flat, definition.output_dtypes(attrs))]
         if definition.traits & Trait.READS:
-            # Whoever holds the result must not see later writes to the variable.
+            # Later writes to the variable must not change the returned value.
             for tensor in outputs:
                 tensor._value = copied(tensor._value)
         record.outputs = outputs
@@ -341,13 +341,13 @@ class EagerExecutor:
         return record
 
     def start_seed(self, seed: int) -> None:
-        """Eager ops, and functions that are traced from here on, get their seeds from this one; random numbers start anew."""
+        """Sets the seed for eager ops and for functions that are traced later, and restarts the random numbers."""
         self.seed = seed
         self._states.clear()
         self.worker.forget_states()
 
     def _functions(self, record: EagerOperation) -> tuple[dict[str, Any], list[Step]]:
-        """The compiled functions that an op calls; compiled once for the variables it is given."""
+        """Returns the compiled functions that an op calls. They are compiled once for the variables they are given."""
         passed = record.inputs[-len(record.attrs["T" if "T" in record.attrs else "Tin"]) :] if record.inputs else []
         known = {i: t._value for i, t in enumerate(passed) if t.dtype is dtypes.resource}
         first = function_refs(record)[0].target
@@ -362,7 +362,7 @@ class EagerExecutor:
             count = len(record.definition.output_dtypes(record.attrs))
             self.worker.look_for_devices()
             compiled = self.worker.compiler(record, values, [True] * count)  # type: ignore[arg-type]
-            assert first is not None  # compiling has refused a function that is not there
+            assert first is not None  # compilation has already rejected an undefined function
             found = first.steps[key] = (compiled, known)
             if placement_log.enabled:
                 placement = self.worker.placement
@@ -372,7 +372,7 @@ class EagerExecutor:
         return dict(keywords), steps
 
     def _context(self, definition: OpDefinition, attrs: dict[str, Any], name: str) -> NodeContext:
-        """The state of a stateful op: shared by calls with equal attributes, as TensorFlow's kernel cache does."""
+        """Returns the state of a stateful op. Calls with equal attributes share it, as in TensorFlow's kernel cache."""
         key = (definition.name, tuple(sorted((k, repr(v)) for k, v in attrs.items())))
         found = self._states.get(key)
         if found is None:

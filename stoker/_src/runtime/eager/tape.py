@@ -1,4 +1,4 @@
-"""`tf.GradientTape`: records ops as they are made, and walks the record backwards with the ops' gradient functions."""
+"""`tf.GradientTape`: records ops as they run, and walks the record backwards with the ops' gradient functions."""
 
 from __future__ import annotations
 
@@ -36,29 +36,29 @@ _HANDLES = (dtypes.resource, dtypes.variant)
 
 @export("GradientTape")
 class GradientTape:
-    """Records what is computed from watched tensors inside of `with tape:`, for `gradient` to differentiate.
+    """Records computations on watched tensors inside `with tape:`, so that `gradient` can differentiate them.
 
-    Trainable variables are watched when they are read; other tensors by `watch`.
+    Trainable variables are watched when they are read; other tensors must be passed to `watch`.
 
     Args:
-        persistent: `gradient` may be called more than once.
-        watch_accessed_variables: watch trainable variables by themselves.
+        persistent: whether `gradient` may be called more than once.
+        watch_accessed_variables: whether to watch trainable variables automatically.
     """
 
     def __init__(self, persistent: bool = False, watch_accessed_variables: bool = True) -> None:
         self._persistent = persistent
         self._watch_accessed_variables = watch_accessed_variables
         self._recording = False
-        self._used = True  # nothing to differentiate: opening the tape starts a record
+        self._used = True  # there is no record until the tape is opened
         self._clear()
 
     def _clear(self) -> None:
         self._records: list[Any] = []
-        self._tracked: dict[int, Any] = {}  # id -> tensor: watched, or computed from one that is
+        self._tracked: dict[int, Any] = {}  # id -> tensor: watched, or computed from a watched tensor
         self._variables: dict[int, Any] = {}
 
     def _spend(self) -> None:
-        """Lets go of the record after the one use it is for; which variables it watched can still be asked."""
+        """Releases the record after its single use. The watched variables remain available."""
         self._used, watched = True, self._variables
         self._clear()
         self._variables = watched
@@ -95,7 +95,7 @@ class GradientTape:
         self._recording = False
 
     def record(self, op: Any) -> None:
-        """Called for every op made while the tape is open."""
+        """Records an op. It is called for every op that runs while the tape is open."""
         tracked = self._tracked
         wanted = False
         for tensor in op._inputs:
@@ -127,10 +127,10 @@ class GradientTape:
         )
 
     def watch(self, tensor: Any) -> None:
-        """Records what is computed from `tensor` (or each tensor or variable of a structure).
+        """Watches `tensor`, or each tensor and variable of a structure.
 
         Raises:
-            ValueError: something that is neither, or the tape was not opened.
+            ValueError: an element is neither a tensor nor a variable, or the tape was never opened.
         """
         if self._used:
             raise ValueError("Tape is not recording.")
@@ -146,7 +146,7 @@ class GradientTape:
 
     @contextmanager
     def stop_recording(self) -> Iterator[None]:
-        """What is done inside is not recorded.
+        """Suspends recording inside the context.
 
         Raises:
             RuntimeError: the tape is not open.
@@ -170,7 +170,7 @@ class GradientTape:
         self._push()
 
     def watched_variables(self) -> tuple[Any, ...]:
-        """The variables watched, in the order of their first use."""
+        """Returns the watched variables, in the order of their first use."""
         return tuple(self._variables.values())
 
     # -- gradients -----------------------------------------------------------------------------------------------
@@ -182,17 +182,17 @@ class GradientTape:
         output_gradients: Any = None,
         unconnected_gradients: Any = UnconnectedGradients.NONE,
     ) -> Any:
-        """The derivative of the sum of `target` with respect to each of `sources`, in their structure.
+        """Returns the derivative of the sum of `target` with respect to each of `sources`, in their structure.
 
         Args:
             target: a tensor or structure of tensors.
-            sources: a tensor, variable or structure of them.
-            output_gradients: gradients of `target` to start from, one for each tensor of it.
-            unconnected_gradients: what to return for a source that the target does not depend on: None or zeros.
+            sources: a tensor, a variable, or a structure of them.
+            output_gradients: initial gradients for `target`, one per tensor.
+            unconnected_gradients: whether to return None or zeros for a source that the target does not depend on.
 
         Raises:
-            RuntimeError: a tape that is not persistent was used before.
-            LookupError: an op on the way has no gradient.
+            RuntimeError: the tape is not persistent and has been used.
+            LookupError: an op between them has no gradient.
         """
         self._check_unused()
         if unconnected_gradients not in ("none", "zero"):
@@ -245,9 +245,9 @@ class GradientTape:
         return [_sum(terms, id(source), keep=True) if id(source) in self._tracked else None for source in sources]
 
     def _recorded(self, source: Any) -> Any:
-        """The tensor that was recorded for a source.
+        """Returns the tensor that was recorded for a source.
 
-        In a branch or loop body a variable has another handle than in the function around it, where it was recorded.
+        In a branch or loop body, a variable's handle differs from the one in the enclosing function, where it was recorded.
         """
         variable = getattr(source, "variable", None)
         if variable is None or id(source) in self._tracked or not context.target().building_function:
@@ -274,13 +274,13 @@ class GradientTape:
         parallel_iterations: int | None = None,
         experimental_use_pfor: bool = True,
     ) -> Any:
-        """The derivative of every element of `target` with respect to each of `sources`: shape `target.shape + source.shape`.
+        """Returns the derivative of every element of `target` with respect to each of `sources`, of shape `target.shape + source.shape`.
 
         Args:
             target: a tensor.
-            sources: a tensor, variable or structure of them.
-            unconnected_gradients: what to return for a source that the target does not depend on: None or zeros.
-            parallel_iterations, experimental_use_pfor: accepted; elements are differentiated one after the other.
+            sources: a tensor, a variable, or a structure of them.
+            unconnected_gradients: whether to return None or zeros for a source that the target does not depend on.
+            parallel_iterations, experimental_use_pfor: accepted but unused; elements are differentiated one after the other.
         """
         del parallel_iterations, experimental_use_pfor
         with self._keeping():
@@ -313,10 +313,10 @@ class GradientTape:
         parallel_iterations: int | None = None,
         experimental_use_pfor: bool = True,
     ) -> Any:
-        """For each row b the derivative of `target[b]` with respect to `source[b]`, rows being independent of each other.
+        """Returns, for each row b, the derivative of `target[b]` with respect to `source[b]`. Rows must be independent of each other.
 
         Raises:
-            ValueError: the numbers of rows differ, or something has less than two dimensions.
+            ValueError: the numbers of rows differ, or a tensor has fewer than two dimensions.
         """
         del parallel_iterations, experimental_use_pfor
         for tensor in (target, source):
@@ -357,7 +357,7 @@ class GradientTape:
 
     @contextmanager
     def _keeping(self) -> Iterator[None]:
-        """Several gradients count as one use of the tape, and are not recorded by it."""
+        """Makes several gradients count as one use of the tape, and keeps the tape from recording them."""
         self._check_unused()
         was, self._persistent = self._persistent, True
         if self._recording and not was:
@@ -371,12 +371,12 @@ class GradientTape:
 
 
 def _unit(i: Any, size: Any, like: Any) -> Any:
-    """The unit vector i of length `size`."""
+    """Returns the i-th unit vector of length `size`."""
     return casting.cast(comparison.equal(ranges.range(size), i), like.dtype.base_dtype)
 
 
 def _stacked_rows(row: Any, size: Any, sources: list[Any]) -> list[Any]:
-    """`row(i)` for each i below `size`, stacked; None for a source whose rows are None."""
+    """Stacks `row(i)` for each i below `size`; None for a source whose rows are None."""
     example = _probe(row)
     connected = [i for i, g in enumerate(example) if g is not None]
     arrays = [tensor_array.TensorArray(example[i].dtype, size=size, element_shape=sources[i].shape) for i in connected]
@@ -395,12 +395,12 @@ def _stacked_rows(row: Any, size: Any, sources: list[Any]) -> list[Any]:
 
 
 def _probe(row: Any) -> list[Any]:
-    """One row, to see which sources are connected."""
+    """Computes one row, to see which sources are connected."""
     return row(convert_to_tensor(0))
 
 
 def _source(x: Any) -> Any:
-    """The tensor that stands for a source: a variable's handle, as the current graph sees it."""
+    """Returns the tensor for a source. For a variable this is its handle in the current graph."""
     if isinstance(x, variables.Variable):
         handle = x._gradient_source()
         target = context.target()
@@ -425,7 +425,7 @@ def _sum(terms: dict[int, list[Any]], key: int, *, keep: bool) -> Any:
 
 
 def record_gradient(record: Any, incoming: list[Any]) -> list[Any]:
-    """The gradients of an op's inputs from those of its outputs.
+    """Computes the gradients of an op's inputs from the gradients of its outputs.
 
     Raises:
         LookupError: the op has no gradient.
@@ -452,7 +452,7 @@ def record_gradient(record: Any, incoming: list[Any]) -> list[Any]:
 
 
 def differentiate(f: Any, args: Any, kwargs: Any, used: list[Any], starts: list[Any]) -> list[Any]:
-    """The gradients of `f(*args)` with respect to its arguments and the variables it uses."""
+    """Returns the gradients of `f(*args)` with respect to its arguments and the variables it uses."""
     with GradientTape() as tape:
         flat = [shaping.identity(convert_to_tensor(leaf)) for leaf in nest.flatten(args)]
         tape.watch(flat)

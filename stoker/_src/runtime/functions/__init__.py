@@ -1,1 +1,1 @@
-"""Functions: bodies of ops compiled to steps, and `tf.function`."""
+"""Functions: the bodies that ops call, compiled to steps, and `tf.function`."""

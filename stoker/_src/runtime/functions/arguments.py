@@ -1,4 +1,4 @@
-"""The arguments of a `tf.function`: bound to its parameters, split into tensors and what is part of the trace."""
+"""The arguments of a `tf.function`: bound to its parameters, and split into tensors and constants of the trace."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ class Given:
     """The arguments of one call, or of one trace.
 
     Attributes:
-        args, kwargs: in the form that the function is called with.
-        leaves: what they are made of, one after the other.
-        specs: for each leaf that is a tensor what it must be, None for others.
-        kind: all but the shapes, hashable: calls of different kinds never share a trace.
-        shapes: of the tensors, in order.
+        args, kwargs: the arguments as they are passed to the function.
+        leaves: the flattened arguments.
+        specs: the TensorSpec of each leaf that is a tensor, None for other leaves.
+        kind: a hashable key of everything except the shapes. Calls of different kinds never share a trace.
+        shapes: the shapes of the tensors, in order.
     """
 
     def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self.args, self.kwargs = args, kwargs
         self.leaves: list[Any] = []
-        self._specs: list[Any] = []  # TensorSpecs, tensors that stand for theirs, or None
+        self._specs: list[Any] = []  # TensorSpecs, tensors that are converted to TensorSpecs on demand, or None
         shapes: list[Shape] = []
         kinds: list[Any] = []
         for item in nest.flatten((args, kwargs)):
@@ -68,18 +68,18 @@ class Given:
         return [_spec(each) if isinstance(each, Tensor) else each for each in self._specs]
 
     def with_specs(self, specs: Iterable[TensorSpec]) -> None:
-        """Other specs for the tensors, in order."""
+        """Replaces the specs of the tensors, in order."""
         new = iter(specs)
         self._specs = [None if each is None else next(new, each) for each in self._specs]
         self.shapes = tuple(each.static_shape for each in self._specs if each is not None)
 
     def with_shapes(self, shapes: list[Shape]) -> None:
-        """Other shapes for the tensors, in order."""
+        """Replaces the shapes of the tensors, in order."""
         known = (spec for spec in self.specs if spec is not None)
         self.with_specs(TensorSpec(shape, spec.dtype, spec.name) for shape, spec in zip(shapes, known))
 
     def described(self, names: list[str]) -> tuple[Any, Any]:
-        """The arguments with specs in the place of tensors, called by `names` (one for each leaf)."""
+        """Returns the arguments with a spec in place of each tensor, named by `names` (one name per leaf)."""
         described = []
         every, position = self.specs, 0
         for item in nest.flatten((self.args, self.kwargs)):
@@ -93,12 +93,12 @@ class Given:
         return nest.pack_sequence_as((self.args, self.kwargs), described)
 
     def packed(self, leaves: list[Any]) -> tuple[Any, Any]:
-        """Other leaves in the structure of the arguments."""
+        """Packs other leaves into the structure of the arguments."""
         return nest.pack_sequence_as((self.args, self.kwargs), leaves, expand_composites=True)
 
 
 def is_value(leaf: Any) -> bool:
-    """Whether an argument is a tensor to the function; other things are part of the function itself."""
+    """Whether an argument is passed to the function as a tensor. Other arguments are constants of the trace."""
     return isinstance(leaf, (Tensor, np.ndarray, np.generic, TensorSpec)) or type(leaf).__module__.startswith("torch")
 
 
@@ -111,7 +111,7 @@ def _spec(leaf: Any) -> TensorSpec | None:
 
 
 def _parts(item: Any) -> tuple[list[Any], list[Any], Any]:
-    """The leaves of one argument, their specs, and what is made of them: None for an argument that is one thing."""
+    """Returns the leaves of one argument, their specs, and the spec of the whole composite (None if the argument is a single leaf)."""
     parts = nest.flatten(item, expand_composites=True)
     if len(parts) == 1 and parts[0] is item:
         return parts, [_spec(item)], None
@@ -120,7 +120,7 @@ def _parts(item: Any) -> tuple[list[Any], list[Any], Any]:
 
 
 def type_text(value: Any) -> str:
-    """The type of an argument or a result as messages show it."""
+    """Returns the type of an argument or a result in the form that messages show."""
     if isinstance(value, (Tensor, TensorSpec)):
         return repr(TensorSpec(value.static_shape, value.dtype))
     if isinstance(value, TypeSpec):
@@ -134,20 +134,20 @@ def type_text(value: Any) -> str:
 
 
 class Identity:
-    """An object as part of a key: equal to itself alone, as long as it lives. It is not kept alive."""
+    """Identifies an object in a key by identity. It holds a weak reference where possible; a collected object equals no other."""
 
     __slots__ = ("_hash", "_ref")
 
     def __init__(self, target: Any) -> None:
         self._hash = self._hashed(target)
-        try:  # a bound method is made anew each time it is looked up: what counts is its object
+        try:  # each lookup creates a new bound method, so its object is referenced instead
             method = isinstance(target, MethodType)
             self._ref: Callable[[], Any] = weakref.WeakMethod(target) if method else weakref.ref(target)
         except TypeError:
             self._ref = lambda: target
 
     def get(self) -> Any:
-        """The object; None when it is gone."""
+        """Returns the object; None if it has been collected."""
         return self._ref()
 
     @staticmethod
@@ -162,7 +162,7 @@ class Identity:
 
 
 class _Equal(Identity):
-    """As `Identity`, but equal to all that the object is equal to."""
+    """Like `Identity`, but compares by the object's own equality."""
 
     __slots__ = ()
     __hash__ = Identity.__hash__
@@ -191,16 +191,16 @@ def _literal(leaf: Any) -> Any:
 
 
 class Parameters:
-    """The parameters of a function, and the input signature that it promises to be called with.
+    """The parameters of a function, and its input signature if it has one.
 
     Raises:
-        TypeError: the input signature is none, or does not fit the function.
+        TypeError: the input signature is invalid or does not fit the function.
     """
 
     def __init__(self, function: Callable[..., Any], input_signature: Any) -> None:
         try:
             self.signature = inspect.signature(function)
-        except ValueError:  # some functions of C do not tell theirs
+        except ValueError:  # some C functions have no signature
             self.signature = inspect.signature(lambda *args, **kwargs: None)
         self.specs = None
         if input_signature is None:
@@ -225,10 +225,10 @@ class Parameters:
                 )
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Given:
-        """The arguments by position where the function has a place for them, with its defaults.
+        """Returns the arguments with defaults filled in, by position where the function allows it.
 
         Raises:
-            TypeError: they do not fit the function or its input signature.
+            TypeError: the arguments do not fit the function or its input signature.
         """
         try:
             bound = self.signature.bind(*args, **kwargs)
@@ -250,7 +250,7 @@ class Parameters:
         )
 
     def _fitted(self, bound: inspect.BoundArguments) -> Given:
-        """Arguments as the input signature has them; those that it says nothing of must be the defaults."""
+        """Converts arguments to the input signature. Arguments that it does not cover must equal their defaults."""
         specs = self.specs or ()
         if len(bound.args) < len(specs):
             raise _Misfit(f"missing a required argument: {len(specs)} are needed, {len(bound.args)} given")
@@ -279,11 +279,11 @@ class Parameters:
 
 
 class _Misfit(Exception):
-    """What is wrong with an argument."""
+    """Describes what is wrong with an argument."""
 
 
 def _as_specified(spec: Any, value: Any) -> Any:
-    """An argument as its place in the input signature takes it: plain values become tensors."""
+    """Converts an argument to its spec in the input signature. Plain values become tensors."""
     if isinstance(spec, TensorSpec) and nest.is_nested(value):
         value = _cast(spec, value)
     try:
@@ -314,7 +314,7 @@ def _cast(spec: Any, leaf: Any) -> Any:
 
 
 def argument_names(parameters: Parameters, args: Any, kwargs: Any) -> list[str]:
-    """A name for each of the arguments: that of its parameter, with a number for `*args`."""
+    """Returns a name for each argument: the name of its parameter, with a number for `*args`."""
     every = parameters.signature.parameters.values()
     names = [parameter.name for parameter in every if parameter.kind in _BY_POSITION][: len(args)]
     several = next((parameter.name for parameter in every if parameter.kind is parameter.VAR_POSITIONAL), "args")
@@ -322,7 +322,7 @@ def argument_names(parameters: Parameters, args: Any, kwargs: Any) -> list[str]:
 
 
 def leaf_names(parameters: Parameters, given: Given) -> list[str]:
-    """For each leaf of the arguments the name of the argument it belongs to."""
+    """Returns, for each leaf of the arguments, the name of the argument it belongs to."""
     arguments = [*given.args, *(given.kwargs[key] for key in sorted(given.kwargs))]
     named = zip(argument_names(parameters, given.args, given.kwargs), arguments)
     return [name for name, argument in named for _ in nest.flatten(argument, expand_composites=True)]

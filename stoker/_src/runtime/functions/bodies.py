@@ -1,10 +1,10 @@
-"""Functions that ops call (If, While, PartitionedCall, ...): their bodies compiled to steps of their own.
+"""Compiles the functions that ops call (If, While, PartitionedCall, ...) to separate steps.
 
-A body is compiled for the places that call it. Inputs that are constants there (variables, captured constants) are bound, so
-that what depends on them alone is folded, and the aliasing of variables is known inside of the body; outputs that nobody
-wants are not computed. Places of one plan of which the same is known share what was compiled.
+A body is compiled for each call site. Inputs that are constants there (variables, captured constants) are bound. Ops that depend
+only on them are folded, and the aliasing of variables is known inside the body. Outputs that are not needed are not
+computed. Call sites of one plan with the same known inputs share the compiled step.
 
-A function that an op keeps (`OpDefinition.keeping`: what datasets call) is compiled for the worker, and called without a run.
+A function that an op keeps (`OpDefinition.keeping`, for example one that a dataset calls) is compiled for the worker, and called outside of runs.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ from stoker._src.runtime.plan.planner import Planner, has_effect, passed_through
 
 
 class Compiled(NamedTuple):
-    """The functions of an op, compiled for one place that calls them."""
+    """The functions of an op, compiled for one call site."""
 
-    keywords: dict[str, Any]  # of the op's kernel
-    steps: list[Step]  # that they call
-    returned: list[Known]  # what is known of the op's outputs; empty where that is no more than the graph says
+    keywords: dict[str, Any]  # keyword arguments of the op's kernel
+    steps: list[Step]  # the compiled bodies
+    returned: list[Known]  # known shapes of the op's outputs; empty if the graph already has all of them
 
 
 def _returned(step: Step) -> list[Known]:
@@ -62,7 +62,7 @@ class FunctionCompiler:
         self._bodies: dict[Any, tuple[Step, Any]] | None = None
 
     def for_plan(self) -> FunctionCompiler:
-        """The compiler of one plan, in which places that call a function alike share its step."""
+        """Returns a compiler for one plan. Equivalent call sites of a function share its step."""
         compiler = copy.copy(self)
         compiler._bodies = {}
         return compiler
@@ -70,10 +70,10 @@ class FunctionCompiler:
     def __call__(
         self, op: Operation, passed: list[Value], wanted: list[bool], given: list[Known] | None = None
     ) -> Compiled:
-        """Compiles the functions of `op` for one place that calls them; `given` is what is known there of their inputs.
+        """Compiles the functions of `op` for one call site. `given` holds the known shapes of their inputs.
 
         Raises:
-            InvalidArgumentError: an attribute names a function that is not there, or takes or returns something else.
+            InvalidArgumentError: an attribute names an undefined function, or one with other inputs or outputs.
         """
         with Level():
             return self._compiled(op, passed, wanted, given)
@@ -106,7 +106,7 @@ class FunctionCompiler:
     def _loop(self, op: Operation, known: dict[int, Any], wanted: list[bool], given: list[Known] | None) -> Compiled:
         loop = _Loop(op, wanted)
         known = {i: constant for i, constant in known.items() if i in loop.invariant}
-        # A variable that nobody needs keeps its first value.
+        # A loop variable that is not needed keeps its initial value.
         outputs = [tensor if i in loop.needed else loop.body.inputs[i] for i, tensor in enumerate(loop.body.outputs)]
         if given is None:
             body = self._body(loop.body, outputs, known, None)
@@ -122,7 +122,7 @@ class FunctionCompiler:
         return Compiled({**keywords, "body": body.function}, [condition, body], given or [])
 
     def used_inputs(self, op: Operation, wanted: list[bool]) -> set[int]:
-        """The positions of the functions' inputs that matter for the outputs that are wanted."""
+        """Returns the positions of the functions' inputs that affect the wanted outputs."""
         if op.definition.planning.calls == "loop":
             return _Loop(op, wanted).needed
         used: set[int] = set()
@@ -161,7 +161,7 @@ class FunctionCompiler:
         dropped = [tensor for tensor, kept in zip(function.outputs, outputs) if kept is not tensor]
         step = self.compile(function, outputs, bound, _effects_behind(dropped, set(function.inputs)), known=given)
         if self._bodies is not None:
-            self._bodies[key] = step, (function, outputs, bound)  # kept, so that nothing else gets their ids
+            self._bodies[key] = step, (function, outputs, bound)  # kept alive, so that their ids are not reused
         return step
 
     def compile(
@@ -180,11 +180,11 @@ class FunctionCompiler:
         return emit(planner.build())
 
     def kept(self, function: Function) -> KeptFunction:
-        """A function that can be called when no run is going on."""
+        """Returns a function that can be called outside of a run."""
         return KeptFunction(self, function)
 
     def with_kept(self, op: Any, keywords: dict[str, Any]) -> dict[str, Any]:
-        """The kernel's keywords with every function as one that outlives the run."""
+        """Returns the kernel's keywords with every function replaced by one that outlives the run."""
 
         def kept(value: Any) -> Any:
             if isinstance(value, FunctionRef):
@@ -196,10 +196,10 @@ class FunctionCompiler:
 
 
 class KeptFunction:
-    """A function compiled for a worker, not for a run: it may be called later, from any thread, with what it captured.
+    """A function compiled for a worker rather than for a run. It may be called later, from any thread, with its captured values.
 
-    Its last inputs are what it captured. `bind` gives it that; captured resources (variables, tables) become known then, and the
-    body is compiled for them.
+    Its last inputs are the captured values, which `bind` supplies. Captured resources (variables, tables) are known from then on, and
+    the body is compiled for them.
     """
 
     def __init__(self, compiler: FunctionCompiler, function: Function) -> None:
@@ -209,10 +209,10 @@ class KeptFunction:
         self._compiled: tuple[dict[int, Any], Step] | None = None
 
     def bind(self, captured: Sequence[Any] = ()) -> BoundFunction:
-        """The function of its first inputs.
+        """Binds the captured values. Returns a function of the remaining inputs.
 
         Raises:
-            InvalidArgumentError: it takes less than it is given.
+            InvalidArgumentError: there are more captured values than inputs.
         """
         inputs = self.function.inputs
         first = len(inputs) - len(captured)
@@ -236,10 +236,10 @@ class KeptFunction:
 
 
 class BoundFunction:
-    """A kept function with what it captured: `call(*values)` returns its outputs.
+    """A kept function with its captured values: `call(*values)` returns its outputs.
 
-    Outputs share memory with nothing but the values and what was captured. The caller must not hold the lock on variables: a kernel
-    that calls is BLOCKING, or works in a thread of its own. A call from a thread that works for a run ends when that run is cancelled.
+    Outputs share memory only with the values and the captured values. The caller must not hold the lock on variables: a kernel
+    that calls one is BLOCKING or runs in a separate thread. A call from a thread that works for a run ends when that run is cancelled.
     """
 
     def __init__(
@@ -259,7 +259,7 @@ class BoundFunction:
         """Runs the body.
 
         Raises:
-            InvalidArgumentError: another number of values.
+            InvalidArgumentError: the number of values is wrong.
             tf.errors.OpError: an op of the body failed.
         """
         if len(values) != self.takes:
@@ -291,7 +291,7 @@ def _dims(shape: Shape | None) -> Any:
 
 
 def _identity(constant: Any) -> Any:
-    """What two constants share if bodies may be compiled for both at once: the object, or the value of a single number."""
+    """Returns a key that is equal for constants that can share a compiled body: by value for a single number, else by identity."""
     if isinstance(constant, torch.Tensor) and constant.numel() == 1 and constant.is_cpu:
         return str(constant.dtype), tuple(constant.shape), repr(constant.item())
     return id(constant)
@@ -302,7 +302,7 @@ def _is_resource(tensor: Tensor) -> bool:
 
 
 def _effects_behind(tensors: list[Tensor], inputs: set[Tensor]) -> list[Operation]:
-    """The ops that do something on the way to outputs nobody wants: a call runs them all the same."""
+    """Returns the ops with effects that produce unneeded outputs. A call runs them anyway."""
     if not tensors:
         return []
     needed, _ = prune(tensors, [], inputs)
@@ -310,7 +310,7 @@ def _effects_behind(tensors: list[Tensor], inputs: set[Tensor]) -> list[Operatio
 
 
 def _targets(function: Function) -> list[Operation]:
-    """All that runs whatever outputs are wanted."""
+    """Returns the ops that run regardless of which outputs are needed."""
     return [*function.control_outputs, *_effects_behind(function.outputs, set(function.inputs))]
 
 
@@ -321,7 +321,7 @@ def _function_of(op: Any, ref: FunctionRef) -> Function:
 
 
 class _Loop:
-    """Which variables of a While loop never change, and which ones anybody needs."""
+    """Finds the variables of a While loop that never change, and the ones that are needed."""
 
     def __init__(self, op: Operation, wanted: list[bool]) -> None:
         self.condition, self.body = _function_of(op, op.attrs["cond"]), _function_of(op, op.attrs["body"])
@@ -350,7 +350,7 @@ def _inputs_reached(function: Function, outputs: list[Tensor], targets: list[Ope
 
 
 def step_failure(error: BaseException, *candidates: Step) -> BaseException:
-    """The error to raise for what went wrong in one of the steps: with the node whose line failed, and what it was given."""
+    """Returns the error to raise for a failure in one of the steps. It names the node whose line failed and the inputs of that line."""
     steps = {each.filename: each for step in candidates for each in step.with_functions()}
     found = None
     trace = error.__traceback__

@@ -1,4 +1,4 @@
-"""Which functions a program calls, for those who ask: `tf.summary.trace_on`."""
+"""Records which functions a program calls, for `tf.summary.trace_on`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 
 class CallLog:
-    """The graphs of functions that were called while somebody listened, each once, in order."""
+    """The graphs of functions that are called while recording is on, each once, in order."""
 
     def __init__(self) -> None:
         self._graphs: dict[int, Any] | None = None
@@ -15,7 +15,7 @@ class CallLog:
         self._graphs = {}
 
     def stop(self) -> list[Any]:
-        """What was called since `start`."""
+        """Stops recording and returns the graphs of the functions called since `start`."""
         graphs, self._graphs = self._graphs, None
         return list((graphs or {}).values())
 

@@ -1,4 +1,4 @@
-"""Calling a function so that tapes can differentiate it: the forward call also returns what its gradient needs."""
+"""Calls functions so that tapes can differentiate them: the forward call also returns the values that its gradient needs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from stoker._src.ops.control_flow.gradients import is_trainable
 
 
 class CallRecord:
-    """What a tape keeps of a call: its inputs and outputs, and how to go back."""
+    """A tape's record of a call: its inputs, its outputs and its gradient function."""
 
     def __init__(self, inputs: list[Any], outputs: list[Any], backward: Any, name: str) -> None:
         self._inputs = inputs
@@ -27,7 +27,7 @@ class CallRecord:
 
 
 class DifferentiableFunction:
-    """A function and, made when first asked for, its gradient (again one of these: gradients of any order)."""
+    """A function and its gradient, which is built on first use. The gradient is differentiable again, for gradients of any order."""
 
     def __init__(self, function: Function) -> None:
         self.function = function
@@ -35,7 +35,7 @@ class DifferentiableFunction:
         self._backward: dict[tuple[int, ...], tuple[DifferentiableFunction, list[Tensor], list[Any]]] = {}
 
     def __call__(self, values: list[Any]) -> list[Any]:
-        """The outputs. Under a tape that tracks an input, the call is recorded."""
+        """Returns the outputs. If a tape tracks an input, the call is recorded."""
         values = [convert_to_tensor(value) for value in values]
         if not context.executing_eagerly() or not any(t.is_tracked(v) for t in tapes.active for v in values):
             return list(call(self.function, values))
@@ -48,7 +48,7 @@ class DifferentiableFunction:
         return outputs[: len(self.function.outputs)]
 
     def _with_intermediates(self) -> Function:
-        """The forward function that also returns what the gradient of its outputs needs."""
+        """Returns the forward function extended by the outputs that its gradient needs."""
         if self._forward is None:
             function = self.function
             starts = tuple(i for i, tensor in enumerate(function.outputs) if is_trainable(tensor))
@@ -58,7 +58,7 @@ class DifferentiableFunction:
         return self._forward
 
     def _gradient(self, starts: tuple[int, ...]) -> tuple[DifferentiableFunction, list[Tensor], list[Any]]:
-        """The gradient of the outputs `starts`: a function, the forward values it takes, the gradients in its body."""
+        """Returns the gradient of the outputs `starts`: a function, the forward values it takes, and the gradients in its body."""
         found = self._backward.get(starts)
         if found is None:
             source = self.function if self._forward is None else self._forward
@@ -80,7 +80,9 @@ class DifferentiableFunction:
         backward, captured, inside = self._gradient(starts)
         known = dict(zip([*forward.inputs, *forward.outputs], [*values, *outputs]))
         missing = [tensor for tensor in captured if tensor not in known]
-        if missing:  # a gradient of a gradient may need more than the forward call kept: it is computed again
+        if (
+            missing
+        ):  # a second-order gradient may need values that the forward call did not return, so they are recomputed
             again = DifferentiableFunction(forward.extended([], missing, "again"))(values)
             known.update(zip(missing, again[len(forward.outputs) :]))
         incoming = [convert_to_tensor(grads[i]) for i in starts]
@@ -91,7 +93,7 @@ class DifferentiableFunction:
 
 
 def call_op(definition: OpDefinition, inputs: list[Any], attrs: dict[str, Any], name: str) -> list[Any]:
-    """The outputs of an op that calls functions, run eagerly under a tape: as a function of that one op."""
+    """Runs an op that calls functions eagerly under a tape, by wrapping it in a function of that single op. Returns its outputs."""
     graph = FuncGraph(name)
     with graph.as_default():
         arguments = [graph.add_input(tensor.dtype, tensor.static_shape) for tensor in inputs]

@@ -1,4 +1,4 @@
-"""A traced function for one kind of arguments: what `tf.function` calls, and `get_concrete_function` returns."""
+"""A function traced for one kind of arguments. `tf.function` calls it, and `get_concrete_function` returns it."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from stoker._src.runtime.functions.calls import DifferentiableFunction
 
 @export("types.experimental.ConcreteFunction")
 class ConcreteFunction(Trackable):
-    """A traced function for one kind of arguments. Call it as the Python function, or with tensors alone.
+    """A function traced for one kind of arguments. It is called like the Python function, or with tensors only.
 
     Attributes:
         graph: the body.
-        captured_inputs: what it takes from around it: variables, and tensors of outer graphs.
+        captured_inputs: the captured values: variables, and tensors of outer graphs.
     """
 
     def __init__(
@@ -40,28 +40,28 @@ class ConcreteFunction(Trackable):
         parameters: Parameters | None = None,
         attributes: dict[str, Any] | None = None,
     ) -> None:
-        """A function of what was traced.
+        """Creates a function from a trace.
 
         Args:
-            name: of the Python function.
+            name: the name of the Python function.
             graph: the body.
-            traced: what it returns.
-            arguments: its inputs that stand for arguments.
-            structure: the arguments, (args, kwargs), as TensorSpecs and plain values.
-            controls: ops that run whatever is returned.
-            parameters: of the Python function; without them it is called with tensors alone.
-            attributes: of the FunctionDef.
+            traced: the results of the trace.
+            arguments: the inputs that correspond to arguments.
+            structure: the arguments (args, kwargs) as TensorSpecs and plain values.
+            controls: ops that always run, whatever is returned.
+            parameters: the parameters of the Python function. Without them it is called with tensors only.
+            attributes: the attributes of the FunctionDef.
         """
         self.graph = graph
         self._traced = traced
         self._arguments = arguments
         self._parameters = parameters
-        # Objects that the function was traced for are not kept alive by it.
+        # The trace must not keep the objects that it was made for alive.
         self._structure = nest.map_structure(_weakly, structure)
         outputs = [tensor for tensor in traced.tensors if tensor is not None]
         captures = graph.captures
         values = graph.captured_values
-        # What has a value is passed as it is, wherever the function is called.
+        # A captured value is passed directly, wherever the function is called.
         self.captured_inputs = [values.get(id(inner), passed) for passed, inner in captures]
         inputs = [*arguments, *[inner for _, inner in captures]]
         self._function = Function(unique_function_name(f"__inference_{name}"), graph, inputs, outputs, controls)
@@ -69,7 +69,7 @@ class ConcreteFunction(Trackable):
         self._call = DifferentiableFunction(self._function)
 
     def captures_values_only(self) -> bool:
-        """Whether it takes nothing from graphs around it: it may be called anywhere then."""
+        """Whether it captures no tensors of outer graphs. It can then be called anywhere."""
         return not self.graph.control_captures and all(
             getattr(captured, "is_eager", False) for captured in self.captured_inputs
         )
@@ -80,7 +80,7 @@ class ConcreteFunction(Trackable):
 
     @property
     def function_ref(self) -> Any:
-        """The function as an attribute of ops that call functions (`tf.raw_ops.If(..., then_branch=this)`)."""
+        """Returns the function as an attribute for ops that call functions (`tf.raw_ops.If(..., then_branch=this)`)."""
         return self._function.ref
 
     @property
@@ -93,12 +93,12 @@ class ConcreteFunction(Trackable):
 
     @property
     def structured_input_signature(self) -> Any:
-        """The arguments, (args, kwargs): TensorSpecs for tensors, everything else as it was given."""
+        """The arguments (args, kwargs): TensorSpecs for tensors, other values unchanged."""
         return nest.map_structure(lambda leaf: leaf.get() if isinstance(leaf, Identity) else leaf, self._structure)
 
     @property
     def structured_outputs(self) -> Any:
-        """The tensors of the body that are returned, in the structure that the Python function gave them."""
+        """The returned tensors of the body, in the structure that the Python function returned."""
         return self._traced.structure
 
     @property
@@ -126,11 +126,11 @@ class ConcreteFunction(Trackable):
     # -- calls ---------------------------------------------------------------------------------------------------
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Calls it as the Python function was called, or with its tensors alone: by position or by name.
+        """Calls the function like the Python function, or with its tensors only, by position or by name.
 
         Raises:
-            TypeError: the arguments fit neither way.
-            InvalidArgumentError: a tensor has another dtype.
+            TypeError: the arguments fit neither form.
+            InvalidArgumentError: a tensor has the wrong dtype.
         """
         try:
             return self.call_flat(self._structured(args, kwargs))
@@ -142,7 +142,7 @@ class ConcreteFunction(Trackable):
         return self.call_flat(values)
 
     def _structured(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
-        """The tensors among arguments given as to the Python function."""
+        """Returns the tensors among arguments that are passed as to the Python function."""
         if self._parameters is None:
             raise TypeError(f"{self.name} takes tensors only.")
         try:
@@ -184,7 +184,7 @@ class ConcreteFunction(Trackable):
         return values
 
     def call_flat(self, values: list[Any]) -> Any:
-        """The results for the tensors of the arguments, in order."""
+        """Returns the results for the flat list of argument tensors."""
         if CALLS.is_on:
             CALLS.note(self.graph)
         if len(values) != len(self._arguments):
@@ -211,7 +211,7 @@ class ConcreteFunction(Trackable):
     # -- as text -------------------------------------------------------------------------------------------------
 
     def _parts(self) -> list[tuple[str, str, Any]]:
-        """(name, kind of parameter, type) of each argument."""
+        """Returns (name, kind of parameter, type) of each argument."""
         args, kwargs = self.structured_input_signature
         if self._parameters is None:
             return [
@@ -225,7 +225,7 @@ class ConcreteFunction(Trackable):
         return list(zip(names, kinds, [*args, *(kwargs[key] for key in sorted(kwargs))]))
 
     def pretty_printed_signature(self, verbose: bool = True) -> str:
-        """The arguments, results and captures, one a line; in one line unless `verbose`."""
+        """Describes arguments, results and captures, one per line; in a single line unless `verbose`."""
         returned = type_text(self._traced.structure)
         if not verbose:
             return f"({', '.join(f'{name}: {type_text(kind)}' for name, _, kind in self._parts())}) -> {returned}"

@@ -1,4 +1,4 @@
-"""`tf.function`: a Python function traced into a body for each kind of arguments, then called as one op."""
+"""`tf.function`: traces a Python function once per kind of arguments, and then calls the trace as one op."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _run_eagerly = False
 
 @export("config.run_functions_eagerly", v1="config.experimental_run_functions_eagerly")
 def run_functions_eagerly(run_eagerly: bool) -> None:
-    """With True, calling a `tf.function` runs the Python function itself."""
+    """With True, calling a `tf.function` runs the Python function directly."""
     global _run_eagerly
     _run_eagerly = bool(run_eagerly)
 
@@ -47,12 +47,12 @@ class _Traces:
     def __init__(self) -> None:
         self.lock = threading.RLock()
         self.count = 0
-        self.created = False  # variables may be made the first time only
+        self.created = False  # variables may be created only during the first trace
         self._found: dict[Any, ConcreteFunction] = {}
         self._by_kind: dict[Any, list[tuple[tuple[Shape, ...], ConcreteFunction]]] = {}
 
     def find(self, kind: Any, shapes: tuple[Shape, ...]) -> ConcreteFunction | None:
-        """The trace for tensors of these shapes: the most specific one that takes them."""
+        """Returns the most specific trace that accepts tensors of these shapes."""
         found = self._found.get((kind, shapes))
         if found is None:
             fitting = [
@@ -69,7 +69,7 @@ class _Traces:
         self._by_kind.setdefault(kind, []).append((shapes, trace))
 
     def loosened(self, kind: Any, shapes: tuple[Shape, ...]) -> list[Shape]:
-        """The shapes with those sizes left open that differ between these and the traces there are."""
+        """Generalizes the shapes: dimensions that differ from those of existing traces become unknown."""
         loose = list(shapes)
         for known, _ in self._by_kind.get(kind, ()):
             loose = [_common(a, b) for a, b in zip(known, loose)]
@@ -80,19 +80,19 @@ class _Traces:
 
 
 def _open_sizes(shape: Shape) -> int:
-    """How little a shape says: more for an unknown rank than for any number of unknown sizes."""
+    """Measures how unspecific a shape is. An unknown rank counts more than any number of unknown dimensions."""
     return 1000 if shape.dims is None else sum(size is None for size in shape.dims)
 
 
 @dataclass(frozen=True)
 class _Options:
-    """What `tf.function` was told.
+    """The options of a `tf.function`.
 
     Attributes:
         input_signature: TensorSpecs of the arguments, or None.
-        reduce_retracing: leave sizes open that differ between calls.
-        autograph: how to convert Python control flow; None leaves it as it is.
-        attributes: of the FunctionDef.
+        reduce_retracing: whether dimensions that differ between calls become unknown.
+        autograph: how to convert Python control flow; None leaves it unchanged.
+        attributes: the attributes of the FunctionDef.
     """
 
     input_signature: Any
@@ -103,7 +103,7 @@ class _Options:
 
 @export(v2=("types.experimental.PolymorphicFunction", "types.experimental.GenericFunction"))
 class PolymorphicFunction(Trackable):
-    """What `tf.function` returns: traces on the first call with each kind of arguments, then reuses the trace."""
+    """The result of `tf.function`. It traces on the first call with each kind of arguments and then reuses the trace."""
 
     __name__: str
     __wrapped__: Callable[..., Any]
@@ -126,11 +126,11 @@ class PolymorphicFunction(Trackable):
         return self._parameters.specs
 
     def experimental_get_tracing_count(self) -> int:
-        """How often the Python function was traced."""
+        """Returns how often the Python function was traced."""
         return self._traces.count
 
     def pretty_printed_concrete_signatures(self, verbose: bool = True) -> str:
-        """The signatures of all traces."""
+        """Returns the signatures of all traces."""
         return "\n\n".join(trace.pretty_printed_signature(verbose) for trace in self._traces.all())
 
     def __get__(self, instance: Any, owner: Any) -> Any:
@@ -147,13 +147,13 @@ class PolymorphicFunction(Trackable):
         return bound
 
     def _traces_of(self, instance: Any) -> _Traces:
-        """The traces of the method of one object, which go when it goes."""
+        """Returns the traces of a method for one object. They are dropped when the object is collected."""
         key = id(instance)
         found = self._by_instance.get(key)
         if found is None or found[0]() is not instance:
             try:
                 ref = weakref.ref(instance, lambda _: self._by_instance.pop(key, None))
-            except TypeError:  # nobody would tell when it is gone
+            except TypeError:  # no weak reference is possible, so the end of its life cannot be observed
                 return _Traces()
             found = self._by_instance[key] = ref, _Traces()
         return found[1]
@@ -165,7 +165,7 @@ class PolymorphicFunction(Trackable):
         return self._concrete(given).call_flat(given.values)
 
     def get_concrete_function(self, *args: Any, **kwargs: Any) -> ConcreteFunction:
-        """The trace for these arguments, which may be TensorSpecs; for the input signature when there are none."""
+        """Returns the trace for these arguments, which may be TensorSpecs, or for the input signature if there are none."""
         if self._parameters.specs is not None and not args and not kwargs:
             args = self._parameters.specs
         return self._concrete(self._parameters.bind(args, kwargs))
@@ -173,8 +173,8 @@ class PolymorphicFunction(Trackable):
     def _concrete(self, given: Given) -> ConcreteFunction:
         traces = self._traces
         with traces.lock:
-            # A body traced inside of another graph may take tensors from it, and is then good there only.
-            # One that takes none is good in all that is built inside of the same outermost graph, or everywhere in eager mode.
+            # A body traced inside another graph may capture tensors from it, and is then valid only in that graph.
+            # Without captured tensors it is valid everywhere within the same outermost graph, or everywhere in eager mode.
             outermost = context.outermost_context()
             places: list[Any] = [None if outermost is None else Identity(outermost)]
             if not context.executing_eagerly():
@@ -191,7 +191,7 @@ class PolymorphicFunction(Trackable):
             return made
 
     def _trace_creating(self, given: Given) -> ConcreteFunction:
-        """Traces; variables may be made the first time only, and then the trace is made again without."""
+        """Traces the function. If the first trace creates variables, the function is traced a second time; later traces must not create any."""
         traces = self._traces
         made: list[Any] = []
 
@@ -246,7 +246,7 @@ class PolymorphicFunction(Trackable):
         )
 
     def _run(self, args: Any, kwargs: Any) -> Any:
-        """The Python function, converted where it can be; its errors then name the user's lines."""
+        """Runs the Python function, converted by autograph if possible. Errors then point to the user's lines."""
         function = self._python_function
         if self._options.autograph is not None:
             function = convert.converted(function, self._options.autograph)
@@ -261,10 +261,10 @@ class PolymorphicFunction(Trackable):
             raise told from error.__cause__
 
     def _checked(self, result: Any) -> Any:
-        """What a function returns, as tensors. Operations have run when it returns: None to the caller.
+        """Converts the results of a function to tensors. An operation has already run, so the caller gets None for it.
 
         Raises:
-            TypeError: it returns something that is no tensor.
+            TypeError: a result cannot be converted to a tensor.
         """
 
         def convert_leaf(leaf: Any) -> Any:
@@ -290,7 +290,7 @@ def _common(a: Shape, b: Shape) -> Shape:
     return Shape(x if x == y else None for x, y in zip(a.dims, b.dims))
 
 
-# What `experimental_attributes` may name, as TensorFlow has it.
+# The names that TensorFlow accepts in `experimental_attributes`.
 _ATTRIBUTES = frozenset(
     (
         "_implements",
@@ -318,24 +318,24 @@ def function(
     experimental_compile: bool | None = None,
     experimental_follow_type_hints: bool | None = None,
 ) -> Any:
-    """Makes `func` a function that is traced once for each kind of arguments and then runs as one op.
+    """Turns `func` into a function that is traced once per kind of arguments and then runs as one op.
 
-    Tensors (and arrays) among the arguments may have any value; other arguments are part of the trace. Python control flow
-    that depends on a tensor's value becomes control flow of the graph (`runtime/autograph`).
+    Tensors and arrays among the arguments may have any value; other arguments are constants of the trace. Python control flow
+    that depends on a tensor's value becomes control flow in the graph (`runtime/autograph`).
 
     Args:
-        func: the function; without it a decorator is returned.
-        input_signature: TensorSpecs of all arguments; then there is one trace.
-        autograph: convert Python control flow; with False, a tensor as a Python condition is an error.
-        jit_compile, experimental_compile: recorded in the FunctionDef; the body runs as it is.
-        reduce_retracing, experimental_relax_shapes: leave sizes open that have varied between calls.
-        experimental_autograph_options: a `tf.autograph.experimental.Feature` or several.
+        func: the function. If it is omitted, a decorator is returned.
+        input_signature: TensorSpecs of all arguments. The function then has a single trace.
+        autograph: whether to convert Python control flow. With False, a tensor as a Python condition is an error.
+        jit_compile, experimental_compile: recorded in the FunctionDef; they do not change how the body runs.
+        reduce_retracing, experimental_relax_shapes: dimensions that have varied between calls become unknown.
+        experimental_autograph_options: one or several `tf.autograph.experimental.Feature`.
         experimental_implements, experimental_attributes: attributes of the FunctionDef.
-        experimental_follow_type_hints: no effect, here as in TensorFlow.
+        experimental_follow_type_hints: no effect, as in TensorFlow.
 
     Raises:
-        TypeError: the input signature, or the arguments of a call, do not fit the function.
-        ValueError: an attribute that functions do not have.
+        TypeError: the input signature or the arguments of a call do not fit the function.
+        ValueError: an attribute is not valid for functions.
     """
     del experimental_follow_type_hints
     attributes = dict(experimental_attributes or {})

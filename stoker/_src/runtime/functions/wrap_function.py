@@ -1,4 +1,4 @@
-"""`tf.compat.v1.wrap_function`: a function in the style of 1.x as one that eager programs call, and parts of it by name."""
+"""`tf.compat.v1.wrap_function`: makes a 1.x-style function callable from eager programs, as a whole or in parts by name."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from stoker._src.runtime.functions.concrete_function import ConcreteFunction
 
 
 class WrappedFunction(ConcreteFunction):
-    """What `wrap_function` returns. As in a 1.x graph, only what the results need runs."""
+    """The result of `wrap_function`. As in a 1.x graph, only the ops that the results need are run."""
 
     def __init__(
         self,
@@ -31,14 +31,14 @@ class WrappedFunction(ConcreteFunction):
         controls: list[Operation],
     ) -> None:
         super().__init__(name, graph, traced, arguments, structure, controls)
-        self._made = made  # the function owns the variables that it made
+        self._made = made  # keeps the variables that the function created alive
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Calls with tensors by position.
+        """Calls the function with tensors by position.
 
         Raises:
-            NotImplementedError: arguments by name.
-            TypeError, ValueError: tensors that do not fit the signature.
+            NotImplementedError: arguments are passed by name.
+            TypeError, ValueError: the tensors do not fit the signature.
         """
         if kwargs:
             raise NotImplementedError(
@@ -50,16 +50,16 @@ class WrappedFunction(ConcreteFunction):
         return self.call_flat(values)
 
     def prune(self, feeds: Any, fetches: Any, name: str | None = None, input_signature: Any = None) -> WrappedFunction:
-        """A function of a part of the graph: from `feeds` to `fetches`.
+        """Returns a function for a part of the graph, from `feeds` to `fetches`.
 
         Args:
             feeds: tensors of `self.graph` (or their names) that become the arguments.
-            fetches: a structure of tensors and operations of it (or their names); operations run and give None.
-            name: of the new function.
+            fetches: a structure of its tensors and operations (or their names). Operations are run and return None.
+            name: the name of the returned function.
             input_signature: TensorSpecs of the arguments, for `structured_input_signature`.
 
         Raises:
-            KeyError, ValueError: what is not in the graph.
+            KeyError, ValueError: a feed or fetch is not in the graph.
         """
         graph: Any = self.graph
         arguments = [graph.as_graph_element(feed, True, False) for feed in nest.flatten(feeds, expand_composites=True)]
@@ -80,12 +80,12 @@ class WrappedFunction(ConcreteFunction):
 
 @export(v1="wrap_function")
 def wrap_function(fn: Callable[..., Any], signature: Any, name: str | None = None) -> WrappedFunction:
-    """Traces `fn` once, as code of 1.x: a graph of its own, whose variables are made once and belong to the result.
+    """Traces `fn` once, as 1.x code, in a separate graph. Its variables are created once and belong to the result.
 
     Args:
         fn: the function.
-        signature: its arguments: TensorSpecs become tensors, anything else is passed as it is.
-        name: of the function.
+        signature: the arguments. TensorSpecs become tensors; other values are passed unchanged.
+        name: the name of the function.
     """
     graph = FuncGraph("wrapped_function")
     made: list[Any] = []
@@ -100,7 +100,7 @@ def wrap_function(fn: Callable[..., Any], signature: Any, name: str | None = Non
     def creator(following: Any, **given: Any) -> Any:
         variable = following(**{**given, "use_resource": True})
         made.append(variable)
-        if not isinstance(graph.outer, Graph):  # outside of graphs variables are in no collection
+        if not isinstance(graph.outer, Graph):  # outside of graphs, variables are not added to collections
             for key in given.get("collections") or (GraphKeys.GLOBAL_VARIABLES,):
                 graph.add_to_collection(key, variable)
             if variable.trainable:

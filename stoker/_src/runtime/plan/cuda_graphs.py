@@ -169,7 +169,7 @@ def _divided(planner: Planner, on_host: set[int]) -> tuple[Any, Any]:
     The typical case is a counter: a training step on the GPU that increments the global step.
 
     Raises:
-            _NotRepeatableError: the two parts depend on each other.
+        _NotRepeatableError: the two parts depend on each other.
     """
     host, rest = [], []
     for instruction in planner.instructions:

@@ -101,7 +101,7 @@ def check_source(source: str, filename: str, known: set[str]) -> CodeType:
     """Compiles generated source after checking that it contains only what `_Writer` can write.
 
     Raises:
-            InternalError: the source contains something else, which means a bug in the planner.
+        InternalError: the source contains something else, which means a bug in the planner.
     """
     with _PARSING:
         tree = ast.parse(source, filename)

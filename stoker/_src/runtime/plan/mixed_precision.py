@@ -9,7 +9,7 @@ always sees the dtypes it declared. Each tensor is converted once, and a variabl
 
 1. An ALLOW op is converted.
 2. An INFER or CLEAR op is converted if one of its inputs is, and no input is the result of an op that stayed in float32. Constants,
-      variables, feeds and converted booleans may be rounded: they are cheap to convert and end up in the product anyway.
+   variables, feeds and converted booleans may be rounded: they are cheap to convert and end up in the product anyway.
 3. An INFER op whose result reaches no converted op, except through CLEAR ops, goes back to float32: converting it would only round.
 
 The dtype depends on where an op runs: bfloat16 on the CPU, float16 on a GPU.
@@ -93,10 +93,10 @@ def rewrite(
     Args:
         precision: the dtypes to convert to.
         ops: the ops of a plan.
-            needed: the ops that run; the others only determine the order.
-            fetches: the tensors whose values leave the plan.
-            feeds: the tensors whose values come from outside.
-            feeds_are_data: whether feeds may be rounded. This is False for a function's body, whose inputs are results of other ops.
+        needed: the ops that run; the others only determine the order.
+        fetches: the tensors whose values leave the plan.
+        feeds: the tensors whose values come from outside.
+        feeds_are_data: whether feeds may be rounded. This is False for a function's body, whose inputs are results of other ops.
     """
     chosen = _choose(precision, [op for op in ops if op in needed], feeds, feeds_are_data=feeds_are_data)
     if not chosen:

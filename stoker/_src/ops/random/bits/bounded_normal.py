@@ -1,4 +1,4 @@
-"""Normal numbers between two bounds, by whichever of three rejection methods suits the bounds (Robert, "Simulation of
+"""Normal numbers between two bounds. One of three rejection methods is chosen by the bounds (Robert, "Simulation of
 truncated normal variables", 1995).
 
 Consumption: batches, the first dimension of the output, follow one another in the stream. A batch draws whole
@@ -20,7 +20,7 @@ from stoker._src.ops.random.bits.fills import normal, uniform
 from stoker._src.ops.random.bits.float_math import exp_float, log_float
 from stoker._src.ops.random.bits.philox import Stream
 
-# Where a bound is this many deviations beyond the mean and the other on its far side, plain normals are seldom refused.
+# If one bound is this many deviations beyond the mean and the other is on the other side, few plain normals are rejected.
 _PLAIN_NORMALS_BEYOND = 1.3
 _BLOCKS_AT_ONCE = 256
 _MOST_BLOCKS = 2**16
@@ -29,7 +29,7 @@ _TORCH_DTYPES = {np.float16: torch.float16, np.float32: torch.float32, np.float6
 
 
 def bounded_reserve(batches: int, samples: int) -> int:
-    """Blocks that ParameterizedTruncatedNormal moves its generator by."""
+    """The number of blocks by which ParameterizedTruncatedNormal advances its generator."""
     return batches * 2000 * (samples + 3) // 4
 
 
@@ -42,19 +42,19 @@ def bounded_normal(
     lows: np.ndarray,
     highs: np.ndarray,
 ) -> np.ndarray:
-    """Numbers of shape [batches, samples], in the parameters' type (float16, float32 or float64).
+    """Draws numbers of shape [batches, samples], in the parameters' type (float16, float32 or float64).
 
     Args:
-        stream: where to draw from.
-        batches: how many parameter sets; each parameter has this many elements, or one that serves all.
-        samples: how many numbers for each.
-        means: of the normal before its tails are cut.
-        deviations: its standard deviations, positive.
-        lows: lower bounds; minus infinity where the upper is finite.
-        highs: upper bounds; infinity where the lower is finite.
+        stream: the stream to draw from.
+        batches: the number of parameter sets. Each parameter has this many elements, or one element for all sets.
+        samples: the number of samples for each set.
+        means: the means of the untruncated normal distributions.
+        deviations: their standard deviations, positive.
+        lows: lower bounds. Minus infinity is allowed if the upper bound is finite.
+        highs: upper bounds. Infinity is allowed if the lower bound is finite.
 
     Raises:
-        InvalidArgumentError: if a parameter set is not as described.
+        InvalidArgumentError: a parameter set violates these conditions.
     """
     dtype = means.dtype.type
     if dtype not in _TORCH_DTYPES:
@@ -80,9 +80,9 @@ def bounded_normal(
 
 
 class _Blocks:
-    """The stream's blocks one by one, as uniforms or as normals, with the C library's functions for their type.
+    """Reads the blocks of a stream one by one, as uniforms or normals, with the C library's functions for the dtype.
 
-    Blocks are made many at a time: what a block holds depends on its place in the stream only.
+    Blocks are generated many at a time, since the contents of a block depend only on its position in the stream.
     """
 
     def __init__(self, stream: Stream, dtype: type) -> None:
@@ -110,7 +110,7 @@ class _Blocks:
         return self._next(normal)
 
     def many_normals(self, count: int) -> np.ndarray:
-        """The next `count` blocks."""
+        """The next `count` blocks as normals."""
         numbers = normal(self._stream.skip(self._at), self._per_block * count, self._torch_dtype)
         self._at += count
         return numbers.numpy().reshape(count, self._per_block)
@@ -118,7 +118,7 @@ class _Blocks:
     def exp(self, x: np.floating) -> np.floating:
         if np.isnan(x):
             return x
-        if x < -80:  # smaller than any uniform that is not zero
+        if x < -80:  # smaller than any nonzero uniform
             return self.dtype(0)
         return self.dtype(math.exp(x) if self.dtype is np.float64 else exp_float(float(x)))
 
@@ -131,7 +131,7 @@ class _Blocks:
 def _all_alike(
     draw: _Blocks, batches: int, samples: int, mean: Any, deviation: Any, low: Any, high: Any
 ) -> np.ndarray | None:
-    """Plain normals of one parameter set, many blocks at a time; None where they are drawn by another method."""
+    """Draws plain normals for one parameter set, many blocks at a time. Returns None if another method is needed."""
     mean, deviation, low, high = map(draw.dtype, (mean, deviation, low, high))
     if not batches * samples or not _valid(deviation, low, high):
         return None
@@ -148,7 +148,7 @@ def _all_alike(
         if gaps.max() > _MOST_TRIES:
             raise _no_sample("rejection")
         empty = int(gaps[-1])
-        # A batch of one number has the first that its block offers, and drops the rest.
+        # A batch with one sample uses the first accepted number of its block and discards the rest.
         found = blocks[used, kept[used].argmax(1)] if samples == 1 and batches > 1 else blocks[kept]
         standard[len(standard) - missing :][: len(found)] = found[:missing]
         missing -= len(found)
@@ -164,7 +164,7 @@ def _valid(deviation: np.floating, low: np.floating, high: np.floating) -> bool:
 def _standard_bounds(
     mean: np.floating, deviation: np.floating, low: np.floating, high: np.floating
 ) -> tuple[np.floating, np.floating, np.floating]:
-    """The bounds in deviations from the mean, mirrored so that the nearer is the lower; and the deviation, negative then."""
+    """The bounds in deviations from the mean, and the deviation. It is negative if they are mirrored to put the nearer one first."""
     if low == -np.inf or high < mean:
         low, high, deviation = high, low, -deviation
     return (low - mean) / deviation, (high - mean) / deviation, deviation
@@ -191,10 +191,10 @@ def _numbers(
 
 
 def _tries(method: str) -> Iterator[list[None]]:
-    """Rounds until too many have gone by since the list that it gives was last cleared.
+    """Counts rejected rounds. The caller clears the yielded list when a sample is accepted.
 
     Raises:
-        InternalError: then; the parameters are such that no number is ever accepted.
+        InternalError: too many rounds were rejected in a row.
     """
     refused: list[None] = []
     while len(refused) <= _MOST_TRIES:
@@ -208,7 +208,7 @@ def _no_sample(method: str) -> InternalError:
 
 
 def _plain(draw: _Blocks, bottom: np.floating, top: np.floating) -> Iterator[np.floating]:
-    """Normals, refused outside the bounds."""
+    """Draws normals and rejects those outside the bounds."""
     for tries in _tries("rejection"):
         kept = [z for z in draw.normals() if bottom <= z <= top]
         if kept:
@@ -217,7 +217,7 @@ def _plain(draw: _Blocks, bottom: np.floating, top: np.floating) -> Iterator[np.
 
 
 def _between(draw: _Blocks, bottom: np.floating, top: np.floating) -> Iterator[np.floating]:
-    """Uniforms between the bounds, kept in proportion to the normal density; a second block judges the first."""
+    """Draws uniforms between the bounds, accepted in proportion to the normal density. A second block decides on the first."""
     t = draw.dtype
     nearest = t(0) if bottom < 0 else bottom * bottom
     for tries in _tries("uniform rejection"):
@@ -230,7 +230,7 @@ def _between(draw: _Blocks, bottom: np.floating, top: np.floating) -> Iterator[n
 
 
 def _tail(draw: _Blocks, bottom: np.floating, top: np.floating) -> Iterator[np.floating]:
-    """Exponentials from the lower bound on; a candidate and its judge are neighbours in a block."""
+    """Draws exponentials from the lower bound. A candidate and the number that decides on it are adjacent in a block."""
     t = draw.dtype
     rate = (bottom + np.sqrt(bottom * bottom + t(4))) / t(2)
     for tries in _tries("exponential distribution rejection"):

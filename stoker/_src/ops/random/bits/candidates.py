@@ -28,12 +28,12 @@ class Candidates(NamedTuple):
     """The three outputs of a candidate sampler op."""
 
     sampled_candidates: np.ndarray  # int64 [num_sampled]
-    true_expected_count: np.ndarray  # float32, shaped as the true classes
+    true_expected_count: np.ndarray  # float32, with the shape of the true classes
     sampled_expected_count: np.ndarray  # float32 [num_sampled]
 
 
 def candidate_reserve(num_sampled: int) -> int:
-    """Blocks that a candidate sampler op moves its generator by."""
+    """The number of blocks by which a candidate sampler op advances its generator."""
     return 512 * num_sampled
 
 
@@ -74,16 +74,16 @@ def log_uniform_candidates(
 
 
 class UnigramTable:
-    """The classes' weights as FixedUnigramCandidateSampler draws from them: Walker's alias table.
+    """Draws classes in proportion to their weights, with Walker's alias table, for FixedUnigramCandidateSampler.
 
-    Each place i keeps its own class with probability `_keep[i]` and otherwise stands for class `_other[i]`.
+    Entry i gives class i with probability `_keep[i]`, and otherwise class `_other[i]`.
 
     Args:
         unigrams: a weight for each class after the reserved ones (the last column of a vocabulary file, or the attr).
-        distortion: the power that weights are raised to.
-        num_reserved_ids: classes before the first, never drawn.
-        num_shards: how many samplers share the classes; each keeps every `num_shards`-th, numbered anew.
-        shard: which of them this is.
+        distortion: the exponent applied to the weights.
+        num_reserved_ids: the number of classes before the first one with a weight. They are never drawn.
+        num_shards: the number of samplers that share the classes. Each keeps every `num_shards`-th class and renumbers them.
+        shard: the index of this sampler.
     """
 
     def __init__(
@@ -97,11 +97,11 @@ class UnigramTable:
         if not 0 <= shard < num_shards:
             raise InvalidArgumentError(None, None, f"shard must be in [0, {num_shards}), got {shard}")
         reserved = len(range(shard, num_reserved_ids, num_shards))
-        # TensorFlow counts on from the reserved classes this shard kept, not from all of them.
+        # TensorFlow's offset counts only the reserved classes that this shard keeps, not all of them.
         kept = unigrams[(shard - reserved) % num_shards :: num_shards]
         powers = [0.0] * reserved + [_POW(float(np.float32(weight)), distortion) for weight in kept]
         self.weights = np.array(powers, np.float32)
-        # Added up one by one in float32, as the counts' denominators are.
+        # Summed sequentially in float32, like the denominators of the counts.
         self.total = np.add.accumulate(self.weights, dtype=np.float32)[-1] if self.weights.size else np.float32(0)
         if not self.total > 0:
             raise InvalidArgumentError(None, None, "FixedUnigramCandidateSampler: no class has a positive weight.")
@@ -114,17 +114,17 @@ class UnigramTable:
         other = list(range(size))
         low = [place for place in range(size) if keep[place] < 1.0]
         high = [place for place in range(size) if keep[place] >= 1.0]
-        while low and high:  # the last of each: the order decides which classes share a place
+        while low and high:  # takes the last of each list, because the order determines which classes share an entry
             small, large = low.pop(), high.pop()
             other[small] = large
             keep[large] -= 1.0 - keep[small]
             (low if keep[large] < 1.0 else high).append(large)
-        for place in low:  # what rounding left a little below one
+        for place in low:  # rounding errors left these slightly below one
             keep[place] = 1.0
         return keep, other
 
     def draw(self, stream: Stream, first: int, count: int) -> np.ndarray:
-        """Draws `first` to `first + count`: a word that decides between the two classes, then one for the place."""
+        """The draws from `first` to `first + count`. Each uses a word to choose between the two classes and one for the entry."""
         skipped, odd = divmod(first, 2)
         words = bits(stream.skip(skipped), 2 * (count + odd))[2 * odd :]
         decisions = uniform(stream.skip(skipped), 2 * (count + odd), torch.float32).numpy()[2 * odd :: 2]
@@ -135,12 +135,12 @@ class UnigramTable:
 def fixed_unigram_candidates(
     stream: Stream, true_classes: np.ndarray, num_sampled: int, unique: bool, range_max: int, table: UnigramTable
 ) -> Candidates:
-    """FixedUnigramCandidateSampler: classes in proportion to given weights; `table` is made once per op."""
+    """FixedUnigramCandidateSampler: draws classes in proportion to given weights. `table` is built once per op."""
     if table.weights.size != range_max:
         raise InvalidArgumentError(
             None, None, f"range is {range_max} must be equal to weights size  {table.weights.size}"
         )
-    if unique and np.count_nonzero(table.weights) < num_sampled:  # TensorFlow draws for ever
+    if unique and np.count_nonzero(table.weights) < num_sampled:  # TensorFlow loops forever here
         raise InvalidArgumentError(
             None, None, f"Fewer than {num_sampled} classes have a weight: there are no {num_sampled} unique candidates."
         )
@@ -155,14 +155,14 @@ def fixed_unigram_candidates(
 
 
 class LearnedUnigrams:
-    """How often each class was a true one, from 1: what the learning samplers draw by. May be used by several threads."""
+    """Counts how often each class was a true class, starting from 1, as weights for the learning samplers. Thread-safe."""
 
     def __init__(self, range_max: int) -> None:
         self._lock = threading.Lock()
         self._weights = np.ones(range_max, np.int64)
 
     def candidates(self, stream: Stream, true_classes: np.ndarray, num_sampled: int, unique: bool) -> Candidates:
-        """LearnedUnigramCandidateSampler: 32-bit numbers modulo the sum of the weights; then the true classes are counted."""
+        """LearnedUnigramCandidateSampler: 32-bit numbers modulo the sum of the weights. Afterwards counts the true classes."""
         with self._lock:
             weights, ends = self._weights, np.cumsum(self._weights)
 
@@ -189,10 +189,10 @@ def all_candidates(true_classes: np.ndarray, num_sampled: int) -> Candidates:
 
 
 def accidental_hits(true_classes: np.ndarray, sampled: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """ComputeAccidentalHits: where a sampled class is one of a row's true classes.
+    """ComputeAccidentalHits: finds sampled classes that are among a row's true classes.
 
     Returns:
-        Rows (int32), places among the sampled candidates (int64; the last, where a class was drawn more than once) and
+        Rows (int32), positions among the sampled candidates (int64; the last one if a class was drawn more than once), and
         the weights that remove such candidates from a softmax (float32, the lowest finite number).
     """
     place = {candidate: at for at, candidate in enumerate(sampled.tolist())}
@@ -238,7 +238,7 @@ def _check_range(true_classes: np.ndarray, range_max: int) -> None:
 
 
 def _distinct(draw: Callable[[int, int], Draws], wanted: int) -> tuple[list[int], int]:
-    """The first `wanted` different classes in the order drawn, and how many draws that took."""
+    """The first `wanted` distinct classes in the order drawn, and the number of draws they took."""
     chosen: dict[int, None] = {}
     tries = 0
     while len(chosen) < wanted:
@@ -252,7 +252,7 @@ def _distinct(draw: Callable[[int, int], Draws], wanted: int) -> tuple[list[int]
 
 
 def _expected_count(probability: np.ndarray, num_sampled: int, tries: int) -> np.ndarray:
-    """How often a class is expected in the sample; with rejected tries, how likely it is in it at all."""
+    """The expected count of a class in the sample or, if tries were rejected, the probability that the sample contains it."""
     if tries == num_sampled:
         return probability * np.float32(num_sampled)
     if native.compiled is not None:
@@ -264,10 +264,10 @@ def _expected_count(probability: np.ndarray, num_sampled: int, tries: int) -> np
 
 
 def _c_float_function(name: str, exact: Callable[..., float], arguments: int = 1) -> Callable[..., float]:
-    """The C library's float32 function, whose last bit TensorFlow's counts have; else the exact one, rounded."""
+    """The C library's float32 function, which TensorFlow's counts match to the last bit; if unavailable, `exact`, rounded."""
     try:
         function = getattr(ctypes.CDLL(None), name)
-    except (AttributeError, OSError, TypeError):  # a platform that does not show the C library to the process
+    except (AttributeError, OSError, TypeError):  # the platform does not expose the C library
         return lambda *x: float(np.float32(exact(*x)))
     function.restype = ctypes.c_float
     function.argtypes = [ctypes.c_float] * arguments

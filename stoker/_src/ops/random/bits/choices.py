@@ -1,6 +1,6 @@
 """Random permutations and draws from categories.
 
-Each function says how many blocks its stateful op reserves; the stream passed in is where that reservation starts.
+Each function documents how many blocks its stateful op reserves. The given stream is the start of that reservation.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from stoker._src.ops.random.bits import native
 from stoker._src.ops.random.bits.fills import unit_doubles
 from stoker._src.ops.random.bits.philox import RESERVED_PER_OUTPUT, Stream, bits, philox_blocks
 
-# Samples and classes in a thread's rows, together, for which starting a thread pays.
+# The number of samples and classes in a thread's rows, in total, from which another thread pays off.
 _WORK_PER_THREAD = 1 << 14
 
 
 def permutation_reserve(size: int) -> int:
-    """Blocks that RandomShuffle moves its generator by: enough for one word per swap. None for 0 or 1 elements."""
+    """The number of blocks by which RandomShuffle advances its generator: one word per swap, so 0 for at most one element."""
     return -(-max(size - 1, 0) // 4)
 
 
 def permutation(stream: Stream, size: int) -> np.ndarray:
-    """The order RandomShuffle puts `size` rows in: output row i is input row result[i].
+    """The order into which RandomShuffle puts `size` rows: output row i is input row result[i].
 
-    Fisher and Yates' shuffle from the front: element i changes places with i + (word i modulo what is left).
+    This is the Fisher-Yates shuffle from the front: element i is swapped with i + (word i modulo the number remaining).
     """
     order = np.arange(size, dtype=np.int64)
     if size < 2:
@@ -43,20 +43,20 @@ def permutation(stream: Stream, size: int) -> np.ndarray:
 
 
 def categorical_reserve(batch: int, samples: int) -> int:
-    """Blocks that Multinomial moves its generator by: samples are rounded up to a multiple of four, then doubled."""
+    """The number of blocks by which Multinomial advances its generator: samples, rounded up to a multiple of four, doubled."""
     return batch * (samples + -samples % 4) * 2 * RESERVED_PER_OUTPUT
 
 
 def categorical(stream: Stream, logits: np.ndarray, samples: int) -> np.ndarray:
     """`samples` classes for each row of `logits` ([batch, classes]): int64 of shape [batch, samples].
 
-    Sample (row, i) takes float64 number row * samples + i of the stream (two to a block) times the row's total and
-    finds it among the running sums of exp(logit - largest). Logits that are not finite have no weight; a row without
-    any finite logit gives the number of classes, as in TensorFlow. TensorFlow run with several threads restarts the
-    stream at rows that depend on their number once there is much to draw; these are the numbers of one thread.
+    Sample (row, i) takes float64 number row * samples + i of the stream (two to a block), multiplies it by the row's total, and
+    searches it in the cumulative sums of exp(logit - largest). Logits that are not finite have no weight. A row without
+    finite logits gives the number of classes, as in TensorFlow. For large outputs, TensorFlow with several threads restarts
+    the stream at rows that depend on the number of threads; this function gives the numbers of one thread.
 
     Raises:
-        InvalidArgumentError: if there are no classes.
+        InvalidArgumentError: there are no classes.
     """
     batch, classes = logits.shape
     if classes == 0 and batch * samples > 0:

@@ -20,12 +20,12 @@ from stoker._src.ops.random.bits.philox import RESERVED_PER_OUTPUT, Stream, bits
 
 _MANTISSA_BITS = {torch.float16: 10, torch.bfloat16: 7, torch.float32: 23}
 _FULL_INTS = {torch.int32: np.int32, torch.int64: np.int64, torch.uint32: np.uint32, torch.uint64: np.uint64}
-_LEAST_UNIFORM = 1.0e-7  # keeps the logarithm of Box and Muller's method finite
+_LEAST_UNIFORM = 1.0e-7  # keeps the logarithm in the Box-Muller transform finite
 _TWO_PI = 2.0 * math.pi
 
 
 def uniform(stream: Stream, count: int, dtype: torch.dtype) -> torch.Tensor:
-    """`count` numbers in [0, 1): a word's low bits (10, 7, 23; 52 of two words for float64) as a mantissa."""
+    """`count` numbers in [0, 1). The low bits of a word (10, 7 or 23; 52 bits of two words for float64) are the mantissa."""
     if dtype == torch.float64:
         return torch.from_numpy(_uniform_double(stream, count))
     return torch.from_numpy(_uniform_float(stream, count, _mantissa_bits(dtype))).to(dtype)
@@ -35,14 +35,14 @@ def uniform_int(stream: Stream, count: int, low: int, high: int, dtype: torch.dt
     """`count` integers in [low, high): `low` plus a word (int64: two words, low first) modulo `high - low`.
 
     Raises:
-        InvalidArgumentError: if `low >= high` and there is something to draw.
+        InvalidArgumentError: `low >= high` and `count` is positive.
     """
     if count == 0:
         return torch.empty(0, dtype=dtype)
     if low >= high:
         raise InvalidArgumentError(None, None, f"Need minval < maxval, got {low} >= {high}")
     words = bits(stream, count * _words_per_int(dtype)).view(_unsigned(dtype))
-    with np.errstate(over="ignore"):  # low + remainder wraps as two's complement does
+    with np.errstate(over="ignore"):  # low + remainder wraps around in two's complement
         words %= words.dtype.type(high - low)
         words += words.dtype.type(low & np.iinfo(words.dtype).max)
     return torch.from_numpy(words.view(_FULL_INTS[dtype]))
@@ -54,7 +54,7 @@ def uniform_full_int(stream: Stream, count: int, dtype: torch.dtype) -> torch.Te
 
 
 def normal(stream: Stream, count: int, dtype: torch.dtype) -> torch.Tensor:
-    """`count` standard normals by Box and Muller's method; 16-bit types are rounded from float32."""
+    """`count` standard normals by the Box-Muller transform. 16-bit types are rounded from float32."""
     if dtype == torch.float64:
         return torch.from_numpy(_normal_double(stream, count))
     _mantissa_bits(dtype)
@@ -62,9 +62,9 @@ def normal(stream: Stream, count: int, dtype: torch.dtype) -> torch.Tensor:
 
 
 def truncated_normal(stream: Stream, count: int, dtype: torch.dtype) -> torch.Tensor:
-    """`count` standard normals, those not inside (-2, 2) drawn again.
+    """`count` standard normals in (-2, 2). Others are rejected and drawn again.
 
-    Group g of four outputs (two of float64) starts at its own block, 64 blocks per output further than the last.
+    Each group of four outputs (two of float64) starts at its own block, 64 blocks per output after the previous group.
     """
     if dtype == torch.float64:
         return torch.from_numpy(_truncated(stream, count, np.float64))
@@ -126,7 +126,7 @@ def _box_muller_float(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray
 
 
 def box_muller_double(u: float, v: float) -> tuple[float, float]:
-    """Two standard normals. By `math`, which is the C library TensorFlow calls; NumPy's loops round differently."""
+    """Two standard normals. `math` uses the same C library as TensorFlow; NumPy's functions round differently."""
     radius = math.sqrt(-2.0 * math.log(max(u, _LEAST_UNIFORM)))
     angle = _TWO_PI * v
     return math.sin(angle) * radius, math.cos(angle) * radius
@@ -149,7 +149,7 @@ def _normal_double(stream: Stream, count: int) -> np.ndarray:
 
 
 def _normals_of(blocks: np.ndarray, dtype: type) -> np.ndarray:
-    """All the normals of some blocks, flat: four float32 or two float64 each."""
+    """All normals of some blocks, as a flat array: four float32 or two float64 per block."""
     if dtype is np.float32:
         sine, cosine = _box_muller_float(blocks[:, 0::2].copy(), blocks[:, 1::2].copy())
         return np.stack([sine, cosine], axis=-1).reshape(-1)

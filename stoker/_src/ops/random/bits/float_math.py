@@ -1,8 +1,8 @@
-"""Float32 logarithm, exponential, sine and cosine that give the bits of the C library TensorFlow is compared on.
+"""Float32 logarithm, exponential, sine and cosine with the exact bits of the C library that TensorFlow uses.
 
-TensorFlow calls logf, expf, sinf and cosf. NumPy's and torch's own float32 forms round differently, so these follow
+TensorFlow calls logf, expf, sinf and cosf. NumPy's and torch's float32 functions round differently, so these follow
 the tables and polynomials of Arm's optimized routines (MIT licence), which glibc has used since 2.28, in float64
-arithmetic. `native/float_math.h` is the compiled twin.
+arithmetic. `native/float_math.h` is the C version.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ _EXP_C2 = _HEX("0x1.62e42ff0c52d6p-1") / _EXP_STEPS
 
 
 def exp_float(x: float) -> float:
-    """Exponential of one float32 number in [-80, 80], rounded to float32: 2**(k/32) times a cubic polynomial."""
+    """The exponential of one float32 number in [-80, 80], rounded to float32: 2**(k/32) times a cubic polynomial."""
     z = _HEX("0x1.71547652b82fep+0") * _EXP_STEPS * x
     k = round(z)
     r = z - k

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 compiled = extension("stoker._src.ops.native.random_bits")
 
-# Below this many outputs per thread, starting one costs more than it saves.
+# With fewer outputs per thread, starting a thread costs more than it saves.
 _OUTPUTS_PER_THREAD = 1 << 17
 
 
@@ -28,9 +28,9 @@ def fill(
     outputs_per_group: int,
     blocks_per_group: int,
 ) -> None:
-    """Call a compiled fill on `out`, in pieces on several threads when it is large.
+    """Calls a compiled fill on `out`. A large fill is divided among several threads.
 
-    A group is the smallest run of outputs with blocks of its own; pieces end on group boundaries, so the numbers do
+    A group is the smallest run of outputs with its own blocks. Pieces end on group boundaries, so the numbers do
     not depend on the number of threads.
     """
 
@@ -42,7 +42,7 @@ def fill(
 
 
 def share(work: Callable[[int, int], None], size: int, granule: int = 1, per_thread: int = _OUTPUTS_PER_THREAD) -> None:
-    """Run `work(first, last)` over [0, size), split among torch's intra-op threads where that pays."""
+    """Calls `work(first, last)` over [0, size), divided among torch's intra-op threads if that pays off."""
     pieces = min(torch.get_num_threads(), size // per_thread)
     if pieces <= 1:
         work(0, size)
@@ -55,7 +55,7 @@ def share(work: Callable[[int, int], None], size: int, granule: int = 1, per_thr
         for piece in others:
             try:
                 started.append(pool.submit(work, *piece))
-            except RuntimeError:  # no thread can be had: the main one has ended, or memory is short
+            except RuntimeError:  # no thread can be started: the main thread has ended, or memory is short
                 work(*piece)
         work(*mine)
         for done in started:

@@ -17,40 +17,40 @@ _MASK_32 = 0xFFFFFFFF
 _MASK_64 = 0xFFFFFFFFFFFFFFFF
 _MASK_128 = (1 << 128) - 1
 
-# Every output is given this many blocks' worth of the counter, so that samplers which reject may draw again.
+# Every output reserves this many blocks of the counter, so that samplers with rejection can draw again.
 RESERVED_PER_OUTPUT = 256
 
 
 class Stream(NamedTuple):
-    """A position in one of Philox's 2**64 sequences: block n is a function of the key and of `counter + n` alone."""
+    """A position in one of Philox's 2**64 sequences. Block n depends only on the key and on `counter + n`."""
 
     key: int
     counter: int
 
     @classmethod
     def from_seeds(cls, seed: int, seed2: int) -> Stream:
-        """Where an op with these two seeds begins: `seed` is the key, `seed2` the counter's upper half."""
+        """The start of the stream of an op with these two seeds: `seed` is the key, `seed2` the upper half of the counter."""
         return cls(seed & _MASK_64, (seed2 & _MASK_64) << 64)
 
     @classmethod
     def from_key_counter(cls, key: int, counter_low: int, counter_high: int) -> Stream:
-        """From the 64-bit words that the `key` and `counter` inputs of stateless V2 ops hold."""
+        """The stream for the 64-bit words in the `key` and `counter` inputs of stateless V2 ops."""
         return cls(key & _MASK_64, (counter_low & _MASK_64) | ((counter_high & _MASK_64) << 64))
 
     def skip(self, blocks: int) -> Stream:
-        """The stream `blocks` blocks (of four 32-bit words) further on."""
+        """The stream advanced by `blocks` blocks of four 32-bit words."""
         return Stream(self.key, (self.counter + blocks) & _MASK_128)
 
     @property
     def words(self) -> tuple[int, int, int]:
-        """Key, lower and upper half of the counter, as the compiled functions take them."""
+        """The key and the lower and upper half of the counter, in the form that the compiled functions take."""
         return self.key, self.counter & _MASK_64, self.counter >> 64
 
 
 def philox_blocks(stream: Stream, count: int) -> np.ndarray:
-    """The next `count` blocks as uint32 of shape [count, 4], by NumPy."""
+    """The next `count` blocks as uint32 of shape [count, 4], computed with NumPy."""
     low_start, high_start = np.uint64(stream.counter & _MASK_64), np.uint64(stream.counter >> 64)
-    with np.errstate(over="ignore"):  # counters wrap
+    with np.errstate(over="ignore"):  # counters wrap around
         low = low_start + np.arange(count, dtype=np.uint64)
         high = high_start + (low < low_start).astype(np.uint64)
     mask, shift = np.uint64(_MASK_32), np.uint64(32)
@@ -73,10 +73,10 @@ def bits(stream: Stream, count: int) -> np.ndarray:
 
 
 class PhiloxState:
-    """What one stateful random op keeps: its place in the stream that (seed, seed2) chose.
+    """The state of one stateful random op: its position in the stream of (seed, seed2).
 
-    Each execution reserves a run of blocks and the next execution starts after it, whether or not all were used.
-    Both seeds zero means a stream chosen by the operating system. Safe to use from many threads.
+    Each execution reserves a run of blocks. The next execution starts after it, even if not all blocks were used.
+    If both seeds are zero, the operating system provides the seed. Thread-safe.
     """
 
     def __init__(self, seed: int, seed2: int) -> None:
@@ -86,12 +86,12 @@ class PhiloxState:
         self._lock = threading.Lock()
 
     def reserve(self, blocks: int) -> Stream:
-        """The stream to draw this execution's numbers from; the state moves `blocks` blocks on."""
+        """Returns the stream for this execution, and advances the state by `blocks` blocks."""
         with self._lock:
             stream = self._next
             self._next = stream.skip(blocks)
         return stream
 
     def reserve_outputs(self, outputs: int) -> Stream:
-        """`reserve` for the ops that set 256 blocks aside per output element: all but shuffle and multinomial."""
+        """`reserve` for ops that reserve 256 blocks per output element: all except shuffle and multinomial."""
         return self.reserve(outputs * RESERVED_PER_OUTPUT)

@@ -1,11 +1,11 @@
-"""Gamma, Poisson and binomial numbers by rejection, one at a time and in float64 whatever the output's type.
+"""Gamma, Poisson and binomial numbers by rejection, one at a time and in float64 for every output dtype.
 
-What is consumed: output j (parameters outermost: j = parameter * samples + sample) draws from its own run of blocks
-starting 256 * j blocks into the stream (42 * j for a binomial of small mean), so the numbers do not depend on each
+Consumption: output j (parameters outermost: j = parameter * samples + sample) draws from its own run of blocks,
+which starts 256 * j blocks into the stream (42 * j for a binomial with a small mean), so outputs do not depend on each
 other. A stateful gamma or Poisson op reserves 256 blocks per output (`PhiloxState.reserve_outputs`); for a binomial see
-`binomial_reserve`. Each block gives two float64 numbers, the second of which is used first.
+`binomial_reserve`. Each block gives two float64 numbers, and the second is used first.
 
-The Python forms are the compiled ones (`native/rejection.h`) expression by expression; `math` is the C library.
+The Python functions match the C ones (`native/rejection.h`) expression by expression. `math` calls the C library.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from stoker._src.ops.random.bits import native
 from stoker._src.ops.random.bits.fills import box_muller_double, unit_doubles
 from stoker._src.ops.random.bits.philox import RESERVED_PER_OUTPUT, Stream, philox_blocks
 
-# A binomial of small mean uses so few uniforms that TensorFlow spaces its outputs more closely.
+# A binomial with a small mean uses so few uniforms that TensorFlow spaces its outputs more closely.
 _SMALL_BINOMIAL_SPACING = 42
 _OUTPUTS_PER_THREAD = 1 << 12
 
 
 def gamma(stream: Stream, samples: int, alpha: np.ndarray) -> np.ndarray:
-    """Gamma numbers of shape parameter `alpha` and scale 1: of alpha's type and shape [samples, *alpha.shape].
+    """Gamma numbers with shape parameter `alpha` and scale 1, in alpha's dtype and with shape [samples, *alpha.shape].
 
-    Marsaglia and Tsang, "A simple method for generating gamma variables" (2000): for alpha below one, a number of
-    alpha + 1 times u**(1 / alpha). At alpha == 1 the exponential -log1p(-u) is taken. float32 and float64 numbers too
-    small to be normal are zero: TensorFlow's kernels run with subnormal results flushed.
+    Marsaglia and Tsang, "A simple method for generating gamma variables" (2000). For alpha below one, a gamma number for
+    alpha + 1 is multiplied by u**(1 / alpha). For alpha == 1 the result is the exponential -log1p(-u). Subnormal float32 and
+    float64 results are zero, because TensorFlow's kernels flush them.
     """
     numbers = _per_output(stream, samples, [alpha], _gamma_number, "fill_gamma").astype(alpha.dtype)
     if alpha.dtype in (np.float32, np.float64):
@@ -40,7 +40,7 @@ def gamma(stream: Stream, samples: int, alpha: np.ndarray) -> np.ndarray:
 def poisson(stream: Stream, samples: int, rate: np.ndarray) -> np.ndarray:
     """Poisson numbers: float64 of shape [samples, *rate.shape].
 
-    Rates below 10 multiply uniforms until exp(-rate) is passed (Knuth); others use PTRS of Hormann, "The transformed
+    For rates below 10, uniforms are multiplied until exp(-rate) is passed (Knuth). Others use PTRS of Hormann, "The transformed
     rejection method for generating Poisson random variables" (1993). A rate that is not a number gives NaN.
     """
     return _per_output(stream, samples, [rate], _poisson_number, "fill_poisson")
@@ -49,17 +49,17 @@ def poisson(stream: Stream, samples: int, rate: np.ndarray) -> np.ndarray:
 def binomial(stream: Stream, samples: int, counts: np.ndarray, probs: np.ndarray) -> np.ndarray:
     """Binomial numbers: float64 of shape [samples, *broadcast(counts, probs).shape].
 
-    With q = min(p, 1 - p): geometric gaps are added up while count * q < 10 (Devroye 1986, X.4.3), else BTRS of
-    Hormann, "The generation of binomial random variates" (1993).
+    With q = min(p, 1 - p): geometric gaps are summed if count * q < 10 (Devroye 1986, X.4.3). Otherwise BTRS of
+    Hormann is used, "The generation of binomial random variates" (1993).
     """
     counts, probs = np.broadcast_arrays(counts, probs)
-    # The choice between the two methods is made on a product rounded to the parameters' type, as TensorFlow does.
+    # As in TensorFlow, the method is chosen by a product that is rounded to the parameters' dtype.
     means = counts * np.minimum(probs, 1 - probs)
     return _per_output(stream, samples, [counts, probs, means], _binomial_number, "fill_binomial")
 
 
 def binomial_reserve(samples: int, batches: int) -> int:
-    """Blocks that a stateful binomial op moves its generator by, for `batches` parameter pairs."""
+    """The number of blocks by which a stateful binomial op advances its generator, for `batches` parameter pairs."""
     return batches * 200 * (samples + 3) // 4 * RESERVED_PER_OUTPUT
 
 
@@ -87,7 +87,7 @@ def _per_output(
 
 
 class Doubles:
-    """Uniform and normal float64 numbers drawn from one stream, the second of each block's two first."""
+    """Uniform and normal float64 numbers from one stream. The second of each block's two numbers is used first."""
 
     def __init__(self, stream: Stream) -> None:
         self._stream = stream
@@ -111,7 +111,7 @@ class Doubles:
 
 
 def _log(x: float) -> float:
-    """The C library's logarithm at zero; Python's raises."""
+    """The C library's logarithm, which returns minus infinity at zero. Python's raises."""
     return math.log(x) if x > 0.0 else -math.inf
 
 
@@ -140,11 +140,11 @@ def _gamma_number(stream: Stream, index: int, alpha: float) -> float:
 
 
 def _power_of_unit(u: float, alpha: float) -> float:
-    """u ** (1 / alpha) for u in [0, 1), as C's pow gives it also where 1 / alpha overflows or is negative."""
+    """u ** (1 / alpha) for u in [0, 1), with the results of C's pow if 1 / alpha overflows or is negative."""
     exponent = 1.0 / alpha if alpha != 0.0 else math.copysign(math.inf, alpha)
     try:
         return math.pow(u, exponent)
-    except (OverflowError, ValueError):  # a negative exponent: Python raises where C returns infinity
+    except (OverflowError, ValueError):  # Python raises for a negative exponent where C returns infinity
         return math.inf
 
 
@@ -168,7 +168,7 @@ def _poisson_number(stream: Stream, index: int, rate: float) -> float:
         u = draw.uniform() - 0.5
         v = draw.uniform()
         us = 0.5 - abs(u)
-        if us == 0.0:  # the quotients below are infinite there, and the candidate is refused
+        if us == 0.0:  # the quotients below would be infinite, and the candidate is rejected
             continue
         k = float(math.floor((2.0 * a / us + b) * u + rate + 0.43))
         if us >= 0.07 and v <= easy:
@@ -194,7 +194,7 @@ _STIRLING_TAIL = [
 
 
 def _stirling_tail(k: float) -> float:
-    """log(k!) less Stirling's approximation."""
+    """log(k!) minus Stirling's approximation."""
     if k <= 9.0:
         return _STIRLING_TAIL[int(k)]
     square = (k + 1.0) * (k + 1.0)
@@ -240,7 +240,7 @@ def _binomial_large(draw: Doubles, count: float, p: float) -> float:
         u = draw.uniform() - 0.5
         v = draw.uniform()
         us = 0.5 - abs(u)
-        if us == 0.0:  # an infinite candidate, refused
+        if us == 0.0:  # an infinite candidate, which is rejected
             continue
         k = float(math.floor((2.0 * a / us + b) * u + c))
         if us >= 0.07 and v <= easy:

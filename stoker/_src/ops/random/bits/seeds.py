@@ -1,4 +1,4 @@
-"""The two seeds of an op, from the global seed and its own.
+"""Derives the two seeds of an op from the global seed and its own seed.
 
 The pair becomes the op's `seed` and `seed2` attributes. If both are zero, the op chooses a random stream, so
 a program that requests zero gets (0, 2**31 - 1) instead.
@@ -17,16 +17,16 @@ _MODULUS = 2**31 - 1
 def op_seeds(
     global_seed: int | None, op_seed: int | None, next_op_seed: Callable[[], int]
 ) -> tuple[int | None, int | None]:
-    """`tf.compat.v1.get_seed`: (None, None) where neither seed is given.
+    """`tf.compat.v1.get_seed`: (None, None) if neither seed is given.
 
     Args:
-        global_seed: of the graph (`tf.compat.v1.set_random_seed`); in eager mode of the context (`tf.random.set_seed`).
-        op_seed: the argument of the op.
-        next_op_seed: asked, once, where there is a global seed and no op seed. What it answers:
-            - a graph, TensorFlow 2: how often this graph has been asked before (0, 1, ...; function bodies, which are
-              graphs, each count for themselves);
-            - a graph, TensorFlow 1: how many operations have been made in the graph so far;
-            - eager: `EagerSeeds.next_op_seed`.
+        global_seed: the seed of the graph (`tf.compat.v1.set_random_seed`), or of the eager context (`tf.random.set_seed`).
+        op_seed: the op's `seed` argument.
+        next_op_seed: called once if there is a global seed but no op seed. It returns:
+            - in a graph, TensorFlow 2: the number of earlier calls for this graph (0, 1, ...; function bodies are graphs
+              with their own counts);
+            - in a graph, TensorFlow 1: the number of operations created in the graph so far;
+            - in eager mode: `EagerSeeds.next_op_seed`.
     """
     if global_seed is None and op_seed is None:
         return None, None
@@ -40,10 +40,10 @@ def op_seeds(
 
 
 class EagerSeeds:
-    """The eager context's own sequence of op seeds, started anew by each `tf.random.set_seed`.
+    """The eager context's sequence of op seeds, which each `tf.random.set_seed` restarts.
 
-    TensorFlow uses Python's Mersenne twister for it, and so must we. An eager op with given seeds keeps its
-    `PhiloxState` from call to call (a second call continues the stream); `tf.random.set_seed` also forgets those.
+    It uses Python's Mersenne Twister, as TensorFlow does. An eager op with given seeds keeps its `PhiloxState` between
+    calls (a second call continues the stream). `tf.random.set_seed` also discards those states.
     """
 
     def __init__(self, global_seed: int) -> None:

@@ -1,7 +1,7 @@
-"""From the inputs of stateless ops and of `tf.random.Generator` to Philox streams.
+"""Converts the inputs of stateless ops and of `tf.random.Generator` to Philox streams.
 
-A stateless op with a `seed` input scrambles it (`key_counter`); its V2 form has `key`, `counter` and `alg` inputs and
-uses them as they are. Nothing is kept between executions.
+A stateless op with a `seed` input scrambles it (`key_counter`). Its V2 form uses its `key`, `counter` and `alg` inputs
+unchanged. No state is kept between executions.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ AUTO_SELECT = 3
 
 _MASK_64 = 0xFFFFFFFFFFFFFFFF
 
-# The key under which seeds are scrambled: the same for every seed, so that neighbouring seeds give unrelated streams.
+# The key for scrambling seeds. It is the same for all seeds, so that neighbouring seeds give unrelated streams.
 _SCRAMBLE_KEY = 0x02461E293EC8F720
 
 
 def key_counter(seed: Sequence[int]) -> tuple[int, tuple[int, int]]:
     """StatelessRandomGetKeyCounter: the key and the counter's (low, high) words for a seed of two integers.
 
-    The seed's two numbers are one Philox counter; of the block they give, the first half is the key and the second
-    half the upper word of the counter.
+    The two numbers of the seed form a Philox counter. In the resulting block, the first half is the key and the second
+    half is the upper word of the counter.
 
     Raises:
-        InvalidArgumentError: if the seed does not have two elements.
+        InvalidArgumentError: the seed does not have two elements.
     """
     if len(seed) != 2:
         raise InvalidArgumentError(None, None, f"seed must have shape [2], not [{len(seed)}]")
@@ -56,8 +56,8 @@ def stream_of_key_counter(key: Sequence[int], counter: Sequence[int], algorithm:
     """The stream that a stateless V2 op draws from.
 
     Raises:
-        InvalidArgumentError: if `key` does not have one element or `counter` fewer than two, or the algorithm is not
-            Philox (or "auto select", which is Philox here): TensorFlow has ThreeFry only under XLA.
+        InvalidArgumentError: `key` does not have one element, `counter` has fewer than two, or the algorithm is not Philox
+            (or "auto select", which means Philox here). TensorFlow supports ThreeFry only under XLA.
     """
     if len(key) != 1:
         raise InvalidArgumentError(None, None, f"key must have shape [1], not [{len(key)}]")
@@ -76,8 +76,8 @@ def stream_of_key_counter(key: Sequence[int], counter: Sequence[int], algorithm:
 def generator_state(seed: int | Sequence[int]) -> np.ndarray:
     """The state variable of `Generator.from_seed` for Philox: int64 [counter low, counter high, key].
 
-    A single number is one wide integer, lowest word first. A sequence gives the words themselves: its first three, with
-    zeros before them where it is too short.
+    A single number is one wide integer, lowest word first. A sequence contains the words: the first three are used, and a
+    shorter sequence is padded with zeros at the front.
     """
     if isinstance(seed, int):
         words = [(seed >> (64 * place)) & _MASK_64 for place in range(3)]
@@ -88,14 +88,14 @@ def generator_state(seed: int | Sequence[int]) -> np.ndarray:
 
 
 def read_and_skip(state: np.ndarray, algorithm: int, blocks: int) -> tuple[Stream, np.ndarray]:
-    """The stream a generator's state names and the state `blocks` blocks later.
+    """The stream at a generator's state, and the state `blocks` blocks later.
 
-    RngReadAndSkip with `delta`, RngSkip with `delta` and every Stateful* op with `outputs` elements move the state by
-    256 blocks per unit of delta or per element (`generator_blocks`); StatefulRandomBinomial by `binomial_reserve`.
+    RngReadAndSkip and RngSkip with `delta`, and every Stateful* op with `outputs` elements, advance the state by
+    256 blocks per unit of delta or per element (`generator_blocks`). StatefulRandomBinomial uses `binomial_reserve`.
 
     Raises:
-        InvalidArgumentError: if the state is too short.
-        UnimplementedError: for ThreeFry, which TensorFlow has only under XLA.
+        InvalidArgumentError: the state is too short.
+        UnimplementedError: the algorithm is ThreeFry, which TensorFlow supports only under XLA.
     """
     if algorithm == THREEFRY:
         raise UnimplementedError(None, None, "Non-XLA devices don't support the ThreeFry algorithm.")
@@ -114,15 +114,15 @@ def read_and_skip(state: np.ndarray, algorithm: int, blocks: int) -> tuple[Strea
 
 
 def generator_blocks(outputs: int) -> int:
-    """Blocks that an op of `outputs` elements (or a skip by `outputs`) moves a `tf.random.Generator` by."""
+    """The number of blocks by which an op with `outputs` elements (or a skip by `outputs`) advances a `tf.random.Generator`."""
     return outputs * RESERVED_PER_OUTPUT
 
 
 def split(seed: Sequence[int], count: int, dtype: torch.dtype) -> torch.Tensor:
-    """tf.random.split: `count` seeds of `dtype`, shape [count, 2], as unrelated as the numbers of one stream are."""
+    """tf.random.split: derives `count` independent seeds of `dtype`, shape [count, 2], from the seed's stream."""
     return uniform_full_int(stream_of_seed(seed), 2 * count, dtype).reshape(count, 2)
 
 
 def fold_in(seed: Sequence[int], data: int, dtype: torch.dtype) -> torch.Tensor:
-    """tf.random.fold_in: a seed of `dtype` (that of `data`) made of one number of the seed's stream, and the data."""
+    """tf.random.fold_in: a seed of `dtype` (that of `data`) that combines one number of the seed's stream with the data."""
     return torch.stack([uniform_full_int(stream_of_seed(seed), 1, dtype)[0], torch.tensor(data, dtype=dtype)])
