@@ -21,7 +21,7 @@ from stoker._src.base.errors import CancelledError, InvalidArgumentError, OutOfR
 from stoker._src.base.shapes import SCALAR, Shape
 from stoker._src.ops.random.bits.philox import Stream, bits
 from stoker._src.ops.support.values import torch_dtype
-from stoker._src.ops.support.waiting import wait_until
+from stoker._src.ops.support.waiting import current_run, wait_until
 
 Element = tuple[Any, ...]
 _MOST_BYTES = 1 << 16
@@ -301,6 +301,9 @@ class Queue:
         """The slots of the next elements, as they come."""
         taken: list[int] = []
         if self.closed and first() and len(self._order) < (1 if up_to else count):
+            state = current_run()
+            if state is not None:  # a session that closes cancels its runs before it closes its queues
+                state.check("Dequeue operation")
             raise self._ended(count, len(self._order))
         try:
             while len(taken) < count:
