@@ -152,6 +152,13 @@ UNKNOWN_SHAPE = Shape(None)
 SCALAR = Shape(())
 
 
+def common_shape(a: Shape, b: Shape) -> Shape:
+    """The most specific shape that is compatible with both."""
+    if a.dims is None or b.dims is None or len(a.dims) != len(b.dims):
+        return UNKNOWN_SHAPE
+    return Shape(x if x == y else None for x, y in zip(a.dims, b.dims))
+
+
 def broadcast(a: Shape, b: Shape) -> Shape:
     """The broadcast shape of `a` and `b`. Raises InvalidArgumentError if they are incompatible."""
     if a.dims is None or b.dims is None:

@@ -14,7 +14,7 @@ import torch
 from stoker._src.base import dtypes
 from stoker._src.base.dtypes import REAL, DType
 from stoker._src.base.errors import InvalidArgumentError
-from stoker._src.base.shapes import UNKNOWN_SHAPE, Shape
+from stoker._src.base.shapes import UNKNOWN_SHAPE, Shape, common_shape
 from stoker._src.graph.attr_values import FunctionRef
 from stoker._src.graph.definition import (
     ANY,
@@ -55,13 +55,6 @@ def returned_shapes(op: Operation, functions: list[FunctionRef]) -> list[Shape]:
             shape = shape.merge(stated[i])
         shapes.append(shape)
     return shapes
-
-
-def _common(a: Shape, b: Shape) -> Shape:
-    """The most specific shape that is compatible with both."""
-    if a.dims is None or b.dims is None or len(a.dims) != len(b.dims):
-        return UNKNOWN_SHAPE
-    return Shape(x if x == y else None for x, y in zip(a.dims, b.dims))
 
 
 # ---- If ---------------------------------------------------------------------------------------------------------
@@ -229,7 +222,7 @@ def agreed_shapes(functions: list[Any]) -> list[Shape]:
     """The common output shapes of all functions."""
     shapes = [tensor.static_shape for tensor in functions[0].outputs]
     for function in functions[1:]:
-        shapes = [_common(shape, tensor.static_shape) for shape, tensor in zip(shapes, function.outputs)]
+        shapes = [common_shape(shape, tensor.static_shape) for shape, tensor in zip(shapes, function.outputs)]
     return shapes
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from stoker._src.base.shapes import UNKNOWN_SHAPE, Shape
+from stoker._src.base.shapes import UNKNOWN_SHAPE, Shape, common_shape
 from stoker._src.graph.tensor import Tensor
 
 
@@ -27,17 +27,11 @@ class Known(NamedTuple):
         if self.elements is None or other.elements is None:
             elements = other.elements if self.elements is None else self.elements
         else:
-            elements = _common(self.elements, other.elements)
-        return Known(_common(self.shape, other.shape), elements)
+            elements = common_shape(self.elements, other.elements)
+        return Known(common_shape(self.shape, other.shape), elements)
 
 
 UNKNOWN = Known(UNKNOWN_SHAPE)
-
-
-def _common(a: Shape, b: Shape) -> Shape:
-    if a.dims is None or b.dims is None or len(a.dims) != len(b.dims):
-        return UNKNOWN_SHAPE
-    return Shape(x if x == y else None for x, y in zip(a.dims, b.dims))
 
 
 def says_more(given: list[Known], inputs: list[Tensor]) -> bool:
