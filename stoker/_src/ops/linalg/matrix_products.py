@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 from typing import Any
 
 import torch
@@ -97,9 +98,10 @@ _onednn = getattr(torch.ops.mkldnn, "_linear_pointwise", None) if torch.backends
 _LARGE = 1 << 24
 
 # oneDNN generates code for each layout, half a megabyte of it, and keeps it: the first layouts of a process get it, programs whose
-# sizes change at each step do not fill the memory. While it generates it does not bear to be refused memory.
+# sizes change at each step do not fill the memory. While it generates it does not bear to be refused memory: from then on it may
+# refuse every new layout.
 _MOST_LAYOUTS = 64
-_ROOM_TO_GENERATE = 1 << 22  # elements
+_ROOM_TO_GENERATE = 1 << 24  # bytes
 _has_onednn: dict[tuple[Any, ...], bool] = {}
 
 
@@ -109,7 +111,10 @@ def product(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
         layout = (rows, inner, b.shape[1], a.stride(), b.stride())
         known = _has_onednn.get(layout)
         if known or (known is None and _may_generate(layout)):
-            return _onednn(a, b.t(), None, "none", [], "")  # type: ignore[misc]
+            try:
+                return _onednn(a, b.t(), None, "none", [], "")  # type: ignore[misc]
+            except RuntimeError:
+                _has_onednn[layout] = False
     return torch.mm(a, b)
 
 
@@ -118,9 +123,9 @@ def _may_generate(layout: tuple[Any, ...]) -> bool:
     if len(_has_onednn) >= _MOST_LAYOUTS:
         return False
     rows, inner, columns = layout[:3]
-    try:
-        torch.empty(rows * inner + inner * columns + 2 * rows * columns + _ROOM_TO_GENERATE)
-    except RuntimeError:  # memory is short
+    try:  # mapped anew, as oneDNN does: an allocator might hand out memory that it holds already
+        mmap.mmap(-1, 4 * (rows * inner + inner * columns + 2 * rows * columns) + _ROOM_TO_GENERATE).close()
+    except OSError:  # memory is short
         return _has_onednn.setdefault(layout, False)
     return _has_onednn.setdefault(layout, True)
 
