@@ -31,7 +31,7 @@ def _if(w: Writer, op: Operation, condition: Value, inputs: list[Value]) -> Any:
     if condition.kind == HOST:
         return _python_if(w, op, condition, [then, otherwise], inputs)
     names = [_branch(w, op, function, inputs, part) for function, part in ((then, "then"), (otherwise, "else"))]
-    return _branched(w, op, f"ops.cond({condition.code}, {names[0]}, {names[1]})")
+    return _branched(w, op, f"ops.cond({condition.name or condition.code}, {names[0]}, {names[1]})")
 
 
 @form("Case", "StatelessCase")
@@ -62,7 +62,10 @@ def _branched(w: Writer, op: Operation, code: str) -> list[Value]:
     base = w.local(op.name)
     names = [base if i == 0 else w.unique(f"{base}_{i}") for i in range(len(op.outputs))]
     w.line(f"{', '.join(names)}{',' if len(names) == 1 else ''} = {code}", op.name)
-    return [Value(LIST if tensor.dtype.name == "variant" else TENSOR, tensor.dtype, name) for tensor, name in zip(op.outputs, names)]
+    return [
+        Value(LIST if tensor.dtype.name == "variant" else TENSOR, tensor.dtype, name)
+        for tensor, name in zip(op.outputs, names)
+    ]
 
 
 def _python_if(w: Writer, op: Operation, condition: Value, functions: list[Any], inputs: list[Value]) -> list[Value]:
@@ -217,7 +220,10 @@ class _Loop:
             plain = [k for k in range(len(names)) if k not in masked]
             self._assign([names[k] for k in plain], [codes[k] for k in plain])
             if masked:
-                w.line(f"{before}{',' if len(masked) == 1 else ''} = ops.kept({going}, ({after},), ({before},))", self.op.name)
+                w.line(
+                    f"{before}{',' if len(masked) == 1 else ''} = ops.kept({going}, ({after},), ({before},))",
+                    self.op.name,
+                )
 
     def _write_of_data(self) -> None:
         w, names = self.w, [self.names[i] for i in self.carried]

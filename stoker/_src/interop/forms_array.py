@@ -17,14 +17,14 @@ from stoker._src.interop.writer import Several, Writer, form
 def _sizes(w: Writer, tensor: Tensor, value: Value, dtype: Any) -> Value | None:
     """The shape of a tensor as plain numbers: known sizes as literals, others as `x.shape[i]`."""
     if value.kind == CONSTANT:
-        return w.constant(np.array(value.array.shape, dtype=np.int64), dtype)
+        return w.constant(np.array(value.array.shape, dtype.as_numpy_dtype), dtype)
     dims = tensor.static_shape.dims
     if value.kind == HOST:
-        return w.constant(np.array([] if value.is_scalar else [len(value.elements)], dtype=np.int64), dtype)
+        return w.constant(np.array([] if value.is_scalar else [len(value.elements)], dtype.as_numpy_dtype), dtype)
     if dims is None:
         return None
     if all(size is not None for size in dims):
-        return w.constant(np.array(dims, dtype=np.int64), dtype)
+        return w.constant(np.array(dims, dtype.as_numpy_dtype), dtype)
     return Value(HOST, dtype, items=[f"{value.code}.shape[{i}]" if d is None else repr(d) for i, d in enumerate(dims)])
 
 
@@ -49,7 +49,7 @@ def _size(w: Writer, op: Operation, x: Value) -> Any:
     if x.kind in (CONSTANT, HOST) or op.inputs[0].static_shape.known:
         sizes = _sizes(w, op.inputs[0], x, op.outputs[0].dtype)
         if sizes is not None and sizes.kind == CONSTANT:
-            return w.constant(np.prod(sizes.array, dtype=np.int64), op.outputs[0].dtype)
+            return w.constant(np.prod(sizes.array, dtype=sizes.array.dtype), op.outputs[0].dtype)
     return w.named_host(op, f"{w.tensor(x)}.numel()")
 
 
@@ -134,11 +134,6 @@ def _reshape(w: Writer, op: Operation, x: Value, shape: Value) -> Any:
     return f"torch.reshape({w.tensor(x)}, {shape.host()})"
 
 
-@form("Identity", "Snapshot", "PreventGradient", "CheckNumerics", "CheckNumericsV2", "EnsureShape", "PlaceholderWithDefault", "RefIdentity")
-def _identity(w: Writer, op: Operation, x: Value) -> Any:
-    return Value(x.kind, op.outputs[0].dtype, x.code, x.items, x.array)
-
-
 @form("IdentityN")
 def _identity_n(w: Writer, op: Operation, inputs: list[Value]) -> Any:
     return list(inputs)
@@ -188,7 +183,9 @@ def _split_v(w: Writer, op: Operation, value: Value, sizes: Value, axis: Value) 
         if size is None:
             return None
         rest = size - sum(each for each in sizes.array.tolist() if each >= 0)
-        return Several(f"torch.split({w.tensor(value)}, {[rest if s < 0 else s for s in sizes.array.tolist()]}, {axis.host()})")
+        return Several(
+            f"torch.split({w.tensor(value)}, {[rest if s < 0 else s for s in sizes.array.tolist()]}, {axis.host()})"
+        )
     return Several(f"torch.split({w.tensor(value)}, {sizes.host()}, {axis.host()})")
 
 
@@ -231,7 +228,8 @@ def _strided_slice(w: Writer, op: Operation, x: Value, begin: Value, end: Value,
             parts.append((first, last, step))
     if reversing:
         spelled = [
-            "(" + ", ".join(each or "None" for each in part) + ")" if isinstance(part, tuple) else part for part in parts
+            "(" + ", ".join(each or "None" for each in part) + ")" if isinstance(part, tuple) else part
+            for part in parts
         ]
         return f"ops.strided_slice({w.tensor(x)}, [{', '.join(spelled)}])"
     spelled = [_colons(*part) if isinstance(part, tuple) else part for part in parts]
@@ -279,7 +277,9 @@ def _gather(w: Writer, op: Operation, params: Value, indices: Value, *axis: Valu
 
 
 @form("GatherNd", "ResourceGatherNd")
-def _gather_nd(w: Writer, op: Operation, params: Value, indices: Value) -> str:
+def _gather_nd(w: Writer, op: Operation, params: Value, indices: Value) -> str | None:
+    if op.attrs.get("bad_indices_policy"):
+        return None
     return f"ops.gather_nd({w.tensor(params)}, {w.tensor(indices)}, {op.attrs.get('batch_dims', 0)})"
 
 
@@ -292,6 +292,21 @@ def _scatter_nd(w: Writer, op: Operation, indices: Value, updates: Value, shape:
 def _tensor_scatter(w: Writer, op: Operation, target: Value, indices: Value, updates: Value) -> str:
     function = "scatter_nd_add" if op.type == "TensorScatterAdd" else "scatter_nd_update"
     return f"ops.{function}({w.tensor(target)}, {w.tensor(indices)}, {w.tensor(updates)})"
+
+
+@form("TensorScatterSub")
+def _tensor_scatter_sub(w: Writer, op: Operation, target: Value, indices: Value, updates: Value) -> str:
+    return f"ops.scatter_nd_add({w.tensor(target)}, {w.tensor(indices)}, -{w.tensor(updates)})"
+
+
+@form("InvertPermutation")
+def _invert_permutation(w: Writer, op: Operation, x: Value) -> str:
+    return f"torch.argsort({w.tensor(x)}).to({dtype_code(op.outputs[0].dtype)})"
+
+
+@form("DynamicPartition")
+def _dynamic_partition(w: Writer, op: Operation, data: Value, partitions: Value) -> Any:
+    return Several(f"ops.dynamic_partition({w.tensor(data)}, {w.tensor(partitions)}, {len(op.outputs)})")
 
 
 @form("Where")

@@ -16,9 +16,9 @@ _UNARY = {
     "Expm1": "torch.expm1({})", "Floor": "torch.floor({})", "Inv": "torch.reciprocal({})", "IsFinite": "torch.isfinite({})",
     "IsInf": "torch.isinf({})", "IsNan": "torch.isnan({})", "Lgamma": "torch.lgamma({})", "Log": "torch.log({})", "Log1p": "torch.log1p({})",
     "Neg": "-{}", "Reciprocal": "torch.reciprocal({})", "Rint": "torch.round({})", "Round": "torch.round({})", "Rsqrt": "torch.rsqrt({})",
-    "Sigmoid": "torch.sigmoid({})", "Sign": "torch.sign({})", "Sin": "torch.sin({})", "Sinh": "torch.sinh({})", "Sqrt": "torch.sqrt({})",
+    "Sigmoid": "torch.sigmoid({})", "Sign": "ops.sign({})", "Sin": "torch.sin({})", "Sinh": "torch.sinh({})", "Sqrt": "torch.sqrt({})",
     "Square": "torch.square({})", "Tan": "torch.tan({})", "Tanh": "torch.tanh({})", "LogicalNot": "torch.logical_not({})",
-    "Relu": "torch.relu({})", "Relu6": "F.relu6({})", "Elu": "F.elu({})", "Selu": "F.selu({})", "Softplus": "F.softplus({})",
+    "Relu": "torch.relu({})", "Relu6": "F.relu6({})", "Elu": "F.elu({})", "Selu": "F.selu({})", "Softplus": "ops.softplus({})",
     "Softsign": "F.softsign({})", "Softmax": "torch.softmax({}, -1)", "LogSoftmax": "torch.log_softmax({}, -1)",
     "ZerosLike": "torch.zeros_like({})", "OnesLike": "torch.ones_like({})", "StopGradient": "{}.detach()", "L2Loss": "torch.sum(torch.square({})) / 2",
     "Conj": "torch.conj({}).resolve_conj()", "Erfinv": "torch.erfinv({})",
@@ -27,7 +27,7 @@ _BINARY = {
     "Add": "{} + {}", "AddV2": "{} + {}", "Sub": "{} - {}", "Mul": "{} * {}", "RealDiv": "{} / {}", "Pow": "{} ** {}",
     "Less": "{} < {}", "LessEqual": "{} <= {}", "Greater": "{} > {}", "GreaterEqual": "{} >= {}", "Equal": "{} == {}", "NotEqual": "{} != {}",
     "SquaredDifference": "torch.square({} - {})", "Maximum": "ops.maximum({}, {})", "Minimum": "ops.minimum({}, {})",
-    "FloorMod": "torch.remainder({}, {})", "FloorDiv": 'torch.div({}, {}, rounding_mode="floor")',
+    "FloorMod": "torch.remainder({}, {})", "FloorDiv": "ops.floor_divide({}, {})",
     "TruncateDiv": 'torch.div({}, {}, rounding_mode="trunc")',
 }  # fmt: skip
 _BOTH_TENSORS = {
@@ -43,7 +43,7 @@ _HOST = {
 
 
 def _wrapped(code: str) -> str:
-    return code if is_simple(code) or code.endswith(")") and code.startswith(("max(", "min(")) else f"({code})"
+    return code if is_simple(code) or (code.endswith(")") and code.startswith(("max(", "min("))) else f"({code})"
 
 
 def _host_binary(w: Writer, op: Operation, x: Value, y: Value) -> Value | None:
@@ -68,7 +68,12 @@ def _host_binary(w: Writer, op: Operation, x: Value, y: Value) -> Value | None:
     return Value(HOST, op.outputs[0].dtype, items=codes)
 
 
+_FLOATING = ("Reciprocal", "Inv", "Relu", "Relu6", "Sign", "L2Loss")
+
+
 def _unary(w: Writer, op: Operation, x: Value) -> Any:
+    if op.type in _FLOATING and not x.dtype.base_dtype.is_floating:
+        return None
     if op.type == "LogicalNot" and x.kind == HOST and x.is_scalar:
         return w.named_host(op, f"not {_wrapped(x.code)}")
     if op.type == "Neg" and x.kind == HOST and x.is_scalar:
@@ -80,8 +85,12 @@ def _binary(w: Writer, op: Operation, x: Value, y: Value) -> Any:
     host = _host_binary(w, op, x, y)
     if host is not None:
         return host
-    if x.dtype.base_dtype is dtypes.string:
+    if x.dtype.base_dtype is dtypes.string or not op.attrs.get("incompatible_shape_error", True):
         return None
+    if x.dtype.base_dtype.is_complex and op.type in ("SquaredDifference", "Pow"):
+        return None
+    if op.type == "Pow" and y.kind != CONSTANT and y.dtype.base_dtype.is_floating:
+        return f"ops.power({w.tensor(x)}, {w.tensor(y)})"
     table = _BINARY if op.type in _BINARY else _BOTH_TENSORS
     plain = {"Equal": "==", "NotEqual": "!="}
     if op.type in plain and x.dtype.base_dtype is dtypes.bool_:
@@ -180,18 +189,24 @@ def _reduction(w: Writer, op: Operation, x: Value, axes: Value) -> Any:
         return w.named_host(op, code)
     if op.type == "Mean" and not x.dtype.base_dtype.is_floating:
         return None
+    if op.inputs[0].static_shape.size == 0 and op.type in ("Max", "Min"):
+        return None
     keep = bool(op.attrs["keep_dims"])
     return f'ops.reduce("{_REDUCTIONS[op.type]}", {w.tensor(x)}, {axes.host()}, {keep})'
 
 
 @form("EuclideanNorm")
-def _euclidean_norm(w: Writer, op: Operation, x: Value, axes: Value) -> str:
+def _euclidean_norm(w: Writer, op: Operation, x: Value, axes: Value) -> str | None:
+    if not x.dtype.base_dtype.is_floating:
+        return None
     squares = f"torch.square({w.tensor(x)})"
     return f'torch.sqrt(ops.reduce("sum", {squares}, {axes.host()}, {bool(op.attrs["keep_dims"])}))'
 
 
 @form("ArgMax", "ArgMin")
-def _arg(w: Writer, op: Operation, x: Value, axis: Value) -> str:
+def _arg(w: Writer, op: Operation, x: Value, axis: Value) -> str | None:
+    if x.dtype.base_dtype is dtypes.bool_ or x.dtype.base_dtype.is_complex:
+        return None
     return f"torch.{op.type.lower()}({w.tensor(x)}, {axis.host()}).to({dtype_code(op.attrs['output_type'])})"
 
 
@@ -204,7 +219,7 @@ def _cumulative(w: Writer, op: Operation, x: Value, axis: Value) -> str:
 @form("TopKV2")
 def _top_k(w: Writer, op: Operation, x: Value, k: Value) -> Any:
     values, places = (w.local(f"{op.name}_{part}") for part in ("values", "indices"))
-    w.line(f"{values}, {places} = torch.topk({w.tensor(x)}, {k.host()}, -1, True, {bool(op.attrs['sorted'])})", op.name)
+    w.line(f"{values}, {places} = ops.top_k({w.tensor(x)}, {k.host()})", op.name)
     index = op.outputs[1].dtype
     return [Value("tensor", op.outputs[0].dtype, values), Value("tensor", index, f"{places}.to({dtype_code(index)})")]
 
@@ -218,6 +233,40 @@ def _in_top_k(w: Writer, op: Operation, predictions: Value, targets: Value, *k: 
 @form("UnsortedSegmentSum")
 def _unsorted_segment_sum(w: Writer, op: Operation, data: Value, ids: Value, count: Value) -> str:
     return f"ops.segment_sum({w.tensor(data)}, {w.tensor(ids)}, {count.host()})"
+
+
+_SEGMENTS = {"Sum": "sum", "Mean": "mean", "SqrtN": "sqrtn"}
+
+
+@form(*(f"SparseSegment{kind}{tail}" for kind in _SEGMENTS for tail in ("", "WithNumSegments")))
+def _sparse_segment(w: Writer, op: Operation, data: Value, indices: Value, ids: Value, *count: Value) -> str | None:
+    if not data.dtype.base_dtype.is_floating:
+        return None
+    kind = op.type.removeprefix("SparseSegment").removesuffix("WithNumSegments")
+    rest = count[0].host() if count else "None"
+    return f'ops.sparse_segments("{_SEGMENTS[kind]}", {w.tensor(data)}, {w.tensor(indices)}, {w.tensor(ids)}, {rest})'
+
+
+@form("SegmentSum", "SegmentMean")
+def _segment(w: Writer, op: Operation, data: Value, ids: Value) -> str | None:
+    if not data.dtype.base_dtype.is_floating or op.inputs[0].static_shape.size in (0, None):
+        return None
+    kind = _SEGMENTS[op.type.removeprefix("Segment")]
+    return f'ops.sparse_segments("{kind}", {w.tensor(data)}, None, {w.tensor(ids)}, None)'
+
+
+@form("Unique", "UniqueWithCounts")
+def _unique(w: Writer, op: Operation, x: Value) -> Any:
+    names = [w.local(op.name + part) for part in ("", "_places", "_counts")]
+    w.line(f"{', '.join(names)} = ops.unique({w.tensor(x)}, {dtype_code(op.outputs[1].dtype)})", op.name)
+    return [Value("tensor", tensor.dtype, name) for tensor, name in zip(op.outputs, names)]
+
+
+@form("Bucketize")
+def _bucketize(w: Writer, op: Operation, x: Value) -> str | None:
+    if x.dtype.base_dtype is dtypes.float64:
+        return None
+    return f"ops.bucketize({w.tensor(x)}, {list(map(float, op.attrs['boundaries']))})"
 
 
 # ---- matrix products --------------------------------------------------------------------------------------------
@@ -236,6 +285,28 @@ def _matmul(w: Writer, op: Operation, a: Value, b: Value) -> Any:
     if not a.dtype.base_dtype.is_floating and not a.dtype.base_dtype.is_complex:
         return None
     return f"torch.matmul({first}, {second})"
+
+
+@form("Cholesky")
+def _cholesky(w: Writer, op: Operation, x: Value) -> str:
+    return f"ops.cholesky({w.tensor(x)})"
+
+
+@form("MatrixInverse")
+def _inverse(w: Writer, op: Operation, x: Value) -> str:
+    return f"torch.linalg.inv({w.tensor(x)}{'.mH' if op.attrs['adjoint'] else ''})"
+
+
+@form("MatrixSolve")
+def _solve(w: Writer, op: Operation, matrix: Value, right: Value) -> str:
+    return f"torch.linalg.solve({w.tensor(matrix)}{'.mH' if op.attrs['adjoint'] else ''}, {w.tensor(right)})"
+
+
+@form("SparseTensorDenseMatMul")
+def _sparse_matmul(w: Writer, op: Operation, indices: Value, values: Value, shape: Value, dense: Value) -> str | None:
+    if op.attrs["adjoint_a"] or op.attrs["adjoint_b"]:
+        return None
+    return f"ops.sparse_matmul({w.tensor(indices)}, {w.tensor(values)}, {shape.host()}, {w.tensor(dense)})"
 
 
 @form("Einsum")
@@ -275,7 +346,7 @@ def _band(w: Writer, op: Operation, x: Value, below: Value, above: Value) -> str
 def _softmax_cross_entropy(w: Writer, op: Operation, logits: Value, labels: Value) -> Any:
     name = w.local(op.name)
     w.line(f"{name} = ops.softmax_cross_entropy({w.tensor(logits)}, {w.tensor(labels)})", op.name)
-    gradient = f"(torch.softmax({w.tensor(logits)}, -1) - {w.tensor(labels)}).detach()"
+    gradient = f"(torch.softmax({w.tensor(logits)}, -1) - {w.tensor(labels)})"
     return [Value("tensor", op.outputs[0].dtype, name), Value("tensor", op.outputs[1].dtype, gradient)]
 
 
@@ -283,5 +354,7 @@ def _softmax_cross_entropy(w: Writer, op: Operation, logits: Value, labels: Valu
 def _sparse_softmax_cross_entropy(w: Writer, op: Operation, logits: Value, labels: Value) -> Any:
     name = w.local(op.name)
     w.line(f"{name} = ops.sparse_softmax_cross_entropy({w.tensor(logits)}, {w.tensor(labels)})", op.name)
-    gradient = f"(torch.softmax({w.tensor(logits)}, -1) - F.one_hot({w.tensor(labels)}.long(), {w.tensor(logits)}.shape[-1])).detach()"
+    gradient = (
+        f"(torch.softmax({w.tensor(logits)}, -1) - F.one_hot({w.tensor(labels)}.long(), {w.tensor(logits)}.shape[-1]))"
+    )
     return [Value("tensor", op.outputs[0].dtype, name), Value("tensor", op.outputs[1].dtype, gradient)]

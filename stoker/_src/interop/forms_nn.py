@@ -18,7 +18,7 @@ def _is_last(op: Operation, default: str = "NHWC") -> bool:
 
 
 def _spatial(op: Operation, name: str) -> list[int]:
-    values = list(op.attrs.get(name) or ())
+    values: list[int] = list(op.attrs.get(name) or ())
     return values[1:-1] if _is_last(op) else values[2:]
 
 
@@ -92,6 +92,12 @@ def _batch_norm(w: Writer, op: Operation, x: Value, scale: Value, offset: Value,
         codes = [name, w.tensor(mean), w.tensor(variance), w.tensor(mean), w.tensor(variance)]
     codes.append("torch.zeros([0])")
     return [Value("tensor", kind, code) for kind, code in zip(kinds, codes)]
+
+
+@form("ResizeBilinear", "ResizeNearestNeighbor")
+def _resize(w: Writer, op: Operation, images: Value, size: Value) -> str:
+    options = ", ".join(f"{name}={bool(op.attrs[name])}" for name in ("align_corners", "half_pixel_centers"))
+    return f"ops.resize({w.tensor(images)}, {size.host()}, {options}, nearest={op.type != 'ResizeBilinear'})"
 
 
 @form("LRN")
@@ -181,5 +187,3 @@ def _assign_add(w: Writer, op: Operation, variable: Value, value: Value) -> Any:
 @form("NoOp", "ControlTrigger")
 def _nothing(w: Writer, op: Operation) -> list[Value]:
     return []
-
-

@@ -68,6 +68,33 @@ def divide_no_nan(x: Tensor, y: Tensor) -> Tensor:
     return torch.where(zero, torch.zeros_like(y), x / torch.where(zero, torch.ones_like(y), y))
 
 
+def sign(x: Tensor) -> Tensor:
+    """The sign; NaN of NaN."""
+    return torch.where(torch.isnan(x), x, torch.sign(x)) if x.dtype.is_floating_point else torch.sign(x)
+
+
+def floor_divide(x: Any, y: Any) -> Tensor:
+    """floor(x / y): of floating-point numbers, the rounded quotient is rounded down."""
+    whole = (x if isinstance(x, Tensor) else y).dtype
+    return torch.floor(x / y) if whole.is_floating_point else torch.div(x, y, rounding_mode="floor")
+
+
+def power(x: Tensor, y: Tensor) -> Tensor:
+    """x ** y. The gradient of `y` is 0 where x is not positive."""
+    result = torch.pow(x, y.detach())
+    if not y.requires_grad:
+        return result
+    base = x.detach()
+    positive = torch.pow(torch.where(base > 0, base, torch.ones_like(base)), y)
+    # Adds nothing but the gradient.
+    return result + torch.where(base > 0, positive - positive.detach(), torch.zeros_like(positive))
+
+
+def softplus(x: Tensor) -> Tensor:
+    """log(exp(x) + 1), accurate for every x."""
+    return torch.logaddexp(x, torch.zeros_like(x))
+
+
 def select(condition: Tensor, x: Tensor, y: Tensor) -> Tensor:
     """`tf.where` of 1.x: a vector condition selects rows."""
     if condition.dim() == 1 and x.dim() > 1:
@@ -77,10 +104,6 @@ def select(condition: Tensor, x: Tensor, y: Tensor) -> Tensor:
 
 def leaky_relu(x: Tensor, alpha: float) -> Tensor:
     return torch.where(x > 0, x, x * alpha)
-
-
-def relu6(x: Tensor) -> Tensor:
-    return F.relu6(x)
 
 
 # ---- shapes -----------------------------------------------------------------------------------------------------
@@ -99,10 +122,9 @@ def squeeze(x: Tensor, axes: Sequence[int]) -> Tensor:
 def pad(x: Tensor, paddings: Sequence[Sequence[int]], value: Any = 0) -> Tensor:
     """Pads with a constant. `paddings` has (before, after) for each dimension."""
     flat = [each for pair in reversed(list(paddings)) for each in pair]
-    if isinstance(value, Tensor):
-        # torch takes the constant as a number. A mask keeps the gradient of a constant that is a tensor.
+    if isinstance(value, Tensor):  # torch takes the constant as a number
         inside = F.pad(torch.ones_like(x, dtype=torch.bool), flat, value=False)
-        return torch.where(inside, F.pad(x, flat), value)
+        return torch.where(inside, F.pad(x, flat), value.detach())
     return F.pad(x, flat, value=value)
 
 
@@ -272,6 +294,53 @@ def segment_sum(data: Tensor, ids: Tensor, count: int) -> Tensor:
     return result.index_add(0, flat.clamp(min=0), torch.where(kept, rows, torch.zeros_like(rows)))
 
 
+def sparse_segments(name: str, data: Tensor, indices: Tensor | None, ids: Tensor, count: int | None) -> Tensor:
+    """The "sum", "mean" or "sqrtn" of the rows `indices` of `data` that have the same id."""
+    rows = data if indices is None else data.index_select(0, indices)
+    count = int(ids[-1]) + 1 if count is None else count
+    sums = segment_sum(rows, ids, count)
+    if name == "sum":
+        return sums
+    sizes = segment_sum(torch.ones_like(ids, dtype=data.dtype), ids, count).clamp(min=1)
+    sizes = sizes if name == "mean" else sizes.sqrt()
+    return sums / sizes.reshape([-1] + [1] * (sums.dim() - 1))
+
+
+def unique(x: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor, Tensor]:
+    """The distinct elements of a vector in order of their first occurrence, the place of each element among them, and counts."""
+    found, places, counts = torch.unique(x, return_inverse=True, return_counts=True)
+    first = torch.full_like(counts, x.shape[0]).scatter_reduce(
+        0, places, torch.arange(x.shape[0], device=x.device), "amin"
+    )
+    order = torch.argsort(first)
+    return found[order], torch.argsort(order)[places].to(dtype), counts[order].to(dtype)
+
+
+def bucketize(x: Tensor, boundaries: Sequence[float]) -> Tensor:
+    """How many boundaries each element has reached."""
+    edges = torch.tensor(boundaries, dtype=torch.float32, device=x.device)
+    return torch.bucketize(x.detach().to(torch.float32), edges, right=True).to(torch.int32)
+
+
+def dynamic_partition(data: Tensor, partitions: Tensor, count: int) -> tuple[Tensor, ...]:
+    flat = partitions.reshape(-1)
+    rows = data.reshape([flat.shape[0], *data.shape[partitions.dim() :]])
+    return tuple(rows.index_select(0, torch.nonzero(flat == i).reshape(-1)) for i in range(count))
+
+
+def cholesky(x: Tensor) -> Tensor:
+    """The lower Cholesky factor; NaN for a matrix that is not positive definite."""
+    factor, info = torch.linalg.cholesky_ex(x)
+    return torch.where(info[..., None, None] != 0, torch.full_like(factor, math.nan).tril(), factor)
+
+
+def sparse_matmul(indices: Tensor, values: Tensor, shape: Sequence[int], dense: Tensor) -> Tensor:
+    """The product of a sparse matrix, given by its elements, and a dense one."""
+    rows, columns = indices[:, 0], indices[:, 1]
+    result = torch.zeros([shape[0], dense.shape[1]], dtype=dense.dtype, device=dense.device)
+    return result.index_add(0, rows, dense.index_select(0, columns) * values.unsqueeze(1))
+
+
 # ---- reductions -------------------------------------------------------------------------------------------------
 
 
@@ -280,7 +349,7 @@ def reduce(name: str, x: Tensor, axes: Any, keep_dims: bool) -> Tensor:
     axes = [axes] if isinstance(axes, int) else list(axes)
     if name == "prod":
         for axis in sorted([axis % max(x.dim(), 1) for axis in axes], reverse=True):
-            x = torch.prod(x, axis, keepdim=keep_dims)
+            x = torch.prod(x, axis, keepdim=keep_dims, dtype=x.dtype)
         return x
     if not axes:
         return x
@@ -301,7 +370,7 @@ _REDUCTIONS: dict[str, Callable[..., Tensor]] = {
 def cumulative(name: str, x: Tensor, axis: int, exclusive: bool, reverse: bool) -> Tensor:
     """A running sum or product; `exclusive` leaves each element itself out."""
     x = x.flip(axis) if reverse else x
-    if exclusive:
+    if exclusive and x.shape[axis]:
         first = torch.full_like(x.narrow(axis, 0, 1), 0 if name == "cumsum" else 1)
         x = torch.cat([first, x.narrow(axis, 0, x.shape[axis] - 1)], axis)
     x = (torch.cumsum if name == "cumsum" else torch.cumprod)(x, axis, dtype=x.dtype)
@@ -446,6 +515,26 @@ def avg_pool(x: Tensor, *, window: Sequence[int], strides: Sequence[int], paddin
     return _last(function(F.pad(x, flat), list(window), list(strides)) / share, channels_last)
 
 
+def resize(x: Tensor, size: Sequence[int], *, align_corners: bool, half_pixel_centers: bool, nearest: bool) -> Tensor:
+    """Resizes [batch, height, width, channels] images, bilinearly or to the nearest pixel."""
+    for axis in (1, 2):
+        old, new = x.shape[axis], size[axis - 1]
+        scale = (old - 1) / (new - 1) if align_corners and new > 1 else old / new
+        places = torch.arange(new, dtype=torch.float32, device=x.device)
+        if nearest:
+            places = (places + 0.5) * scale if half_pixel_centers else places * scale
+            index = torch.floor(places + 0.5) if align_corners else torch.floor(places)
+            x = x.index_select(axis, index.to(torch.int64).clamp(0, old - 1))
+            continue
+        places = (places + 0.5) * scale - 0.5 if half_pixel_centers else places * scale
+        below = torch.floor(places)
+        share = (places - below).reshape([-1] + [1] * (3 - axis))
+        first = x.to(torch.float32).index_select(axis, below.to(torch.int64).clamp(0, old - 1))
+        second = x.to(torch.float32).index_select(axis, torch.ceil(places).to(torch.int64).clamp(0, old - 1))
+        x = first + (second - first) * share
+    return x if nearest else x.to(torch.float32)
+
+
 # ---- normalization ----------------------------------------------------------------------------------------------
 
 
@@ -453,6 +542,11 @@ def batch_norm(
     x: Tensor, scale: Tensor, offset: Tensor, mean: Tensor, variance: Tensor, *, epsilon: float, channels_last: bool
 ) -> Tensor:
     """Batch normalization with given statistics."""
+    if mean.requires_grad or variance.requires_grad:  # torch's own function has no gradient for them
+        wide, shape = _first(x, channels_last).to(scale.dtype), [-1] + [1] * (x.dim() - 2)
+        factor = scale * torch.rsqrt(variance + epsilon)
+        y = (wide - mean.reshape(shape)) * factor.reshape(shape) + offset.reshape(shape)
+        return _last(y, channels_last).to(x.dtype)
     y = F.batch_norm(_first(x, channels_last).to(scale.dtype), mean, variance, scale, offset, False, 0.0, epsilon)
     return _last(y, channels_last).to(x.dtype)
 
@@ -488,8 +582,16 @@ def sparse_softmax_cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
 
 
 def in_top_k(predictions: Tensor, targets: Tensor, k: int) -> Tensor:
-    own = predictions.gather(1, targets.to(torch.int64).unsqueeze(1))
-    return (predictions > own).sum(1) < k
+    valid = (targets >= 0) & (targets < predictions.shape[1])
+    own = predictions.gather(1, torch.where(valid, targets, 0).to(torch.int64).unsqueeze(1))
+    valid = valid & torch.isfinite(own).squeeze(1)
+    return valid & ((predictions > own).sum(1) < k) & torch.isfinite(predictions).all(1)
+
+
+def top_k(x: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """The largest elements of each row and their indices. Of equal ones the first comes first."""
+    values, indices = torch.sort(x, dim=-1, descending=True, stable=True)
+    return values[..., :k], indices[..., :k]
 
 
 # ---- random numbers ---------------------------------------------------------------------------------------------
@@ -662,32 +764,3 @@ def _item_shape(items: list[Any], shape: Sequence[int]) -> list[int]:
         if item is not None:
             return list(item.shape)
     return [max(size, 0) for size in shape] if not isinstance(shape, int) else []
-
-
-# ---- kernels ----------------------------------------------------------------------------------------------------
-
-
-def checked(name: str, kernel: Callable[..., Any], differentiable: bool) -> Callable[..., Any]:
-    """A kernel of the Session, for ops that have no form above. It refuses to lose a gradient silently."""
-
-    def call(*args: Any, **keywords: Any) -> Any:
-        result = kernel(*args, **keywords)
-        if differentiable and not torch.compiler.is_compiling() and torch.is_grad_enabled():
-            given = [a for a in _flat(args) if isinstance(a, Tensor) and a.requires_grad]
-            made = [a for a in _flat([result]) if isinstance(a, Tensor) and a.dtype.is_floating_point]
-            if given and made and not any(a.requires_grad for a in made):
-                raise NotImplementedError(
-                    f"{name} has no form that torch's autograd can differentiate. Compute its gradient in the graph (tf.gradients), "
-                    "or call the module under torch.no_grad()."
-                )
-        return result
-
-    call.__name__ = name
-    return call
-
-
-def _flat(values: Any) -> list[Any]:
-    flat: list[Any] = []
-    for value in values:
-        flat.extend(_flat(value)) if isinstance(value, (list, tuple)) else flat.append(value)
-    return flat

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
+from stoker._src.base import dtypes
 from stoker._src.base.export import export
 from stoker._src.graph.keys import GraphKeys
 from stoker._src.graph.tensor import Operation, Tensor
@@ -37,7 +38,7 @@ class TorchModule(torch.nn.Module):
         output_names: the names of those that it returns.
     """
 
-    code: str
+    code: str = ""
     variable_names: dict[str, str]
     input_names: list[str]
     output_names: list[str]
@@ -193,7 +194,7 @@ class _Builder:
         for (key, _), tensor in zip(given, tensors):
             name = writer.unique(key or tensor.op.name)
             arguments.append(name)
-            env[tensor] = Value(TENSOR, tensor.dtype, name)
+            env[tensor] = Value(TENSOR, tensor.dtype, name, name=name)
         targets = [item for _, item in wanted if isinstance(item, Operation)]
         fetches = [item for _, item in wanted if isinstance(item, Tensor)]
         trained = self._updates(updates, fetches, targets, set(tensors))
@@ -201,6 +202,12 @@ class _Builder:
         writer.writes_variables = any(writes(op) for op in reachable)
         writer.line(f"def forward({', '.join(['self', *arguments])}):")
         writer.lines[0] = writer.lines[0].lstrip()
+        for tensor in tensors:
+            # A branch takes Python's True and False as they are. Other ops need a tensor.
+            if tensor.dtype is dtypes.bool_ and tensor.static_shape.rank == 0 and not _only_decides(tensor):
+                name = writer.unique(f"{env[tensor].name}_tensor")
+                writer.line(f"{name} = ops.tensor({env[tensor].name}, torch.bool, self.device)", tensor.op.name)
+                env[tensor].code = name
         writer.body(fetches, targets, env)
         if trained:
             writer.line("if self.training:")
@@ -246,6 +253,10 @@ class _Builder:
             if of_model and not any(each.type in ("Placeholder", "PlaceholderV2") for each in needs):
                 found.append(op)
         return found
+
+
+def _only_decides(tensor: Tensor) -> bool:
+    return all(user.type in ("If", "StatelessIf") and user.inputs[0] is tensor for user in tensor.consumers())
 
 
 def _is_read(op: Operation) -> bool:

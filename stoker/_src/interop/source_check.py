@@ -21,7 +21,9 @@ _ALLOWED = (
     ast.Gt, ast.GtE, ast.Eq, ast.NotEq, ast.BoolOp, ast.And, ast.Or, ast.IfExp, ast.If, ast.While, ast.Break, ast.Pass, ast.Subscript,
     ast.Slice, ast.Starred, ast.Dict, ast.Lambda,
 )  # fmt: skip
-_TEXT = re.compile(r"SAME|VALID|REFLECT|SYMMETRIC|inf|-inf|nan|floor|trunc|sum|mean|prod|amax|amin|all|any|cumsum|cumprod|[a-zA-Z,.>\-]{1,64}")
+_TEXT = re.compile(
+    r"SAME|VALID|REFLECT|SYMMETRIC|inf|-inf|nan|floor|trunc|sum|mean|prod|amax|amin|all|any|cumsum|cumprod|[a-zA-Z,.>\-]{1,64}"
+)
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
 # Builtins that the code may call.
 BUILTINS = {"len": len, "int": int, "bool": bool, "float": float, "list": list, "max": max, "min": min, "tuple": tuple}

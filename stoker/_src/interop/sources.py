@@ -45,7 +45,10 @@ class Source:
             path = checkpoint_filename(checkpoint)
             self._reader = self._stack.enter_context(open_checkpoint(path))
             self._keys = object_keys(path) or {}
-        variables = [*graph.get_collection(GraphKeys.GLOBAL_VARIABLES), *graph.get_collection(GraphKeys.LOCAL_VARIABLES)]
+        variables = [
+            *graph.get_collection(GraphKeys.GLOBAL_VARIABLES),
+            *graph.get_collection(GraphKeys.LOCAL_VARIABLES),
+        ]
         self._variables = {each.op.name: each for each in variables if hasattr(each, "op")}
         trainable = graph.get_collection(GraphKeys.TRAINABLE_VARIABLES)
         self._trainable = {each.op.name for each in trainable if hasattr(each, "op")} if self._variables else None
@@ -113,7 +116,11 @@ class Source:
         Raises:
             ValueError: there is no such signature.
         """
-        known = {} if self.meta is None else {k: v for k, v in self.meta.signature_def.items() if v.outputs and not k.startswith("__")}
+        known = (
+            {}
+            if self.meta is None
+            else {k: v for k, v in self.meta.signature_def.items() if v.outputs and not k.startswith("__")}
+        )
         if key is None:
             key = _DEFAULT_SIGNATURE if _DEFAULT_SIGNATURE in known or len(known) != 1 else next(iter(known))
         if key not in known:

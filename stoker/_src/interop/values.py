@@ -29,7 +29,7 @@ class Value:
     code: str = ""
     items: list[str] | None = None
     array: Any = None
-    name: str = ""  # the node that a constant comes from
+    name: str = ""  # the node that a constant comes from; the argument that an input is
 
     @property
     def is_host(self) -> bool:

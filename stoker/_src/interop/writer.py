@@ -18,7 +18,7 @@ from stoker._src.base.dtypes import DType
 from stoker._src.graph.definition import Trait
 from stoker._src.graph.interchange.function_def import function_refs
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.interop.functions import checked
+from stoker._src.interop.kernels import kernel_call
 from stoker._src.interop.source_check import comment, identifier
 from stoker._src.interop.values import (
     CONSTANT,
@@ -36,6 +36,22 @@ from stoker._src.runtime.plan.planner import in_order, prune
 
 _FOLD_LIMIT = 1 << 20  # most elements of a folded constant
 _WIDTH = 78  # column of the comments
+# Ops whose value is their first input. Assertions on it are left out.
+_PASSED = frozenset((
+    "Identity", "RefIdentity", "Snapshot", "PreventGradient", "CheckNumerics", "CheckNumericsV2", "EnsureShape", "PlaceholderWithDefault",
+    "GuaranteeConst", "DebugIdentity", "DeepCopy",
+))  # fmt: skip
+_UNSIGNED = (dtypes.uint16, dtypes.uint32, dtypes.uint64)
+_OF_UNSIGNED = (
+    "Cast",
+    "Reshape",
+    "Shape",
+    "ReadVariableOp",
+    "If",
+    "While",
+    "PartitionedCall",
+    "StatefulPartitionedCall",
+)
 VARIABLE_OPS = ("VariableV2", "Variable", "VarHandleOp")
 Environment = dict[Tensor, Value]
 Form = Callable[..., Any]
@@ -71,7 +87,9 @@ class Writer:
     """Collects the lines of one forward method, and the names that it uses."""
 
     def __init__(self, module: Any) -> None:
-        self.module = module  # registers variables and constants: `variable(op)`, `constant(array, name)` give their code
+        self.module = (
+            module  # registers variables and constants: `variable(op)`, `constant(array, name)` give their code
+        )
         self.lines: list[str] = []
         self.names: set[str] = {"self", "torch", "ops", "F", "forward"}
         self.globals: dict[str, Any] = {}
@@ -79,6 +97,7 @@ class Writer:
         self.depth = 1
         self.scope = ""  # the calls that the current op is in
         self.writes_variables = False  # whether a value that was read must be kept from later writes
+        self._kernels: dict[Any, str] = {}
         self._used: set[Operation] = set()  # the ops that are written in the current body
         self._fetched: set[Tensor] = set()
 
@@ -209,12 +228,15 @@ class Writer:
         flat = [env[tensor] for tensor in op._inputs]
         grouped = definition.group(flat, op.attrs)
         written = FORMS.get(op.type)
-        if definition.traits & Trait.PASSES and flat and op.type not in FORMS:
-            return [flat[0]] if len(op.outputs) == 1 else flat
+        if op.type in _PASSED:
+            first = flat[0]
+            return [Value(first.kind, op.outputs[0].dtype, first.code, first.items, first.array, first.name)]
         folded = self._folded(op, flat)
         if folded is not None:
             return folded
-        result = written(self, op, *grouped) if written is not None else None
+        # torch computes little with these dtypes. The kernels do.
+        unsigned = any(tensor.dtype.base_dtype in _UNSIGNED for tensor in op._inputs) and op.type not in _OF_UNSIGNED
+        result = written(self, op, *grouped) if written is not None and not unsigned else None
         if result is None:
             result = self._kernel(op, grouped)
         if isinstance(result, Value):
@@ -280,14 +302,12 @@ class Writer:
         for arg, item in zip(definition.inputs, grouped):
             write = Value.host if arg.host else self.tensor
             arguments.append("[" + ", ".join(map(write, item)) + "]" if arg.is_list else write(item))
-        for name in definition.kernel_attrs:
-            arguments.append(f"{name}={self.attribute(name, op.attrs[name])}")
-        assert definition.kernel_fn is not None
-        key = f"{op.type}_kernel"
-        if key not in self.globals:
-            self.names.add(key)
-            self.globals[key] = checked(op.type, definition.kernel_fn, definition.differentiable)
-        code = f"{key}({', '.join(arguments)})"
+        values = ", ".join(f"{name}={op.attrs[name]}" for name in definition.kernel_attrs)
+        key = (op.type, values)
+        if key not in self._kernels:
+            name = self._kernels[key] = self.unique(f"{op.type}_kernel")
+            self.globals[name] = kernel_call(definition, op.attrs)
+        code = f"{self._kernels[key]}({', '.join(arguments)})"
         return code if definition.single else Several(code)
 
     def attribute(self, name: str, value: Any) -> str:
