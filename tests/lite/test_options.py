@@ -8,7 +8,11 @@ import stoker.compat.v1 as tf
 
 def test_enumerations_have_their_members_and_print_as_values():
     """Members print as their names do in TensorFlow, and both namespaces have the same classes."""
-    assert [str(option) for option in tf.lite.OpsSet][:3] == ["TFLITE_BUILTINS", "SELECT_TF_OPS", "TFLITE_BUILTINS_INT8"]
+    assert [str(option) for option in tf.lite.OpsSet][:3] == [
+        "TFLITE_BUILTINS",
+        "SELECT_TF_OPS",
+        "TFLITE_BUILTINS_INT8",
+    ]
     assert repr(tf.lite.OpsSet.SELECT_TF_OPS) == "<OpsSet.SELECT_TF_OPS: 'SELECT_TF_OPS'>"
     assert tf.lite.OpsSet.get_options() == [option.value for option in tf.lite.OpsSet]
     assert [str(o) for o in tf.lite.Optimize][:3] == ["DEFAULT", "OPTIMIZE_FOR_SIZE", "OPTIMIZE_FOR_LATENCY"]
@@ -41,6 +45,6 @@ def test_constants_are_those_of_tensorflow():
     """`tf.lite.constants` exists in 1.x only."""
     constants = tf.lite.constants
     assert (constants.TFLITE, constants.GRAPHVIZ_DOT) == (2, 3)
-    assert constants.FLOAT == tf.float32 and constants.QUANTIZED_UINT8 == tf.uint8 and constants.INT8 == tf.int8
-    assert constants.STRING == tf.string and constants.FLOAT16 == tf.float16 and constants.INT64 == tf.int64
+    assert tf.float32 == constants.FLOAT and tf.uint8 == constants.QUANTIZED_UINT8 and tf.int8 == constants.INT8
+    assert tf.string == constants.STRING and tf.float16 == constants.FLOAT16 and tf.int64 == constants.INT64
     assert not hasattr(stoker.lite, "constants")
