@@ -1,0 +1,1 @@
+"""TFLite: the converter, its options and the interpreter."""
