@@ -1,1 +1,1 @@
-"""TFLite: the converter, its options and the interpreter."""
+"""`tf.lite`: conversion of graphs to TFLite models, and their execution by LiteRT."""

@@ -112,7 +112,7 @@ class _Writer:
         """The index of the buffer with these bytes."""
         data = np.ascontiguousarray(data).reshape(-1).view(np.uint8)
         # A digest is as good as the bytes and can be kept for gigabytes of weights.
-        key = hashlib.blake2b(data, digest_size=32).digest() if data.nbytes > 64 else data.tobytes()
+        key = hashlib.blake2b(data.data, digest_size=32).digest() if data.nbytes > 64 else data.tobytes()
         index = self._by_content.get(key)
         if index is None:
             index = self._by_content[key] = len(self.buffers)
