@@ -96,7 +96,7 @@ def _emptied(queue: queues.FIFOQueue) -> Any:
         return queue.dequeue_many(queue.size())
 
     def take(count: Any) -> Any:
-        with control_dependencies([part for part in queue.dequeue()]):
+        with control_dependencies(list(queue.dequeue())):
             return count - 1
 
     return branches_and_loops.while_loop(lambda count: count > 0, take, [queue.size()])
