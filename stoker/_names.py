@@ -20,6 +20,7 @@ from stoker import initializers as initializers
 from stoker import io as io
 from stoker import keras as keras
 from stoker import linalg as linalg
+from stoker import lite as lite
 from stoker import lookup as lookup
 from stoker import math as math
 from stoker import nest as nest

@@ -30,6 +30,7 @@ ROOMS = [
     "layers",
     "feature_column",
     "interop",
+    "lite",
     "contrib",
     "testing",
     "cli",

@@ -25,6 +25,7 @@ from stoker.compat.v1 import io as io
 from stoker.compat.v1 import keras as keras
 from stoker.compat.v1 import layers as layers
 from stoker.compat.v1 import linalg as linalg
+from stoker.compat.v1 import lite as lite
 from stoker.compat.v1 import logging as logging
 from stoker.compat.v1 import lookup as lookup
 from stoker.compat.v1 import losses as losses
