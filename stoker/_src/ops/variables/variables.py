@@ -647,7 +647,12 @@ class ResourceVariable(MadeVariable):
         self._initial_value = self._initializer_op = self._snapshot = None
 
     def _read(self) -> Tensor:
-        return state_ops.READ_VARIABLE_OP(self._element, dtype=self._dtype)
+        element = self._element
+        if getattr(element, "is_eager", False) or not element.device or context.target() is not element.graph:
+            return state_ops.READ_VARIABLE_OP(element, dtype=self._dtype)
+        # A read is on the variable's device, whatever block it is in, so that only the value travels.
+        with element.graph.colocate_with(None, ignore_existing=True), device(element.device):
+            return state_ops.READ_VARIABLE_OP(element, dtype=self._dtype)
 
     def value(self) -> Tensor:
         return self._read() if self._cached is None else self._cached
