@@ -32,6 +32,7 @@ from stoker._src.runtime.plan.instructions import EFFECTS, Host, Instruction, Va
 
 native = extension("stoker._src.runtime.native.program")  # if it is missing, every op runs its own kernel
 
+
 def _find_blas() -> bool:
     """Passes the address of torch's BLAS to the native loops. Returns whether there is one."""
     if native is None:
@@ -50,7 +51,9 @@ _has_blas = _find_blas()
 ShapeOf = Callable[[Tensor], Shape]
 _LARGEST = 1 << 15  # most elements of a small tensor; torch splits larger ones among threads
 _MOST_PRODUCTS = 1 << 16  # most multiplications of a matmul; torch's BLAS is faster beyond that
-_MOST_BLAS_PRODUCTS = 1 << 24  # most multiplications of a matmul that the loops leave to BLAS; torch has faster products beyond that
+_MOST_BLAS_PRODUCTS = (
+    1 << 24
+)  # most multiplications of a matmul that the loops leave to BLAS; torch has faster products beyond that
 _FEWEST, _FEWEST_LARGE = 3, 2  # fewest ops worth fusing, for small and for large tensors
 _DIMENSIONS = 4  # number of dimensions of a native loop
 _FEWEST_ROWS = 16  # fewest rows of large tensors, so that threads can share them
@@ -119,9 +122,7 @@ class Builder:
         out = Buffer((m, n))
         by_blas = m * k * n > _MOST_PRODUCTS
         room = Buffer((k, n) if transpose_b and not by_blas else ())
-        self.code.append(
-            [native.MATMUL, out, a, b, m, k, n, int(transpose_a), int(transpose_b), room, int(by_blas)]
-        )
+        self.code.append([native.MATMUL, out, a, b, m, k, n, int(transpose_a), int(transpose_b), room, int(by_blas)])
         return out
 
     def sum(self, x: Buffer, axes: list[int], *, keep_dims: bool, mean: bool = False) -> Buffer | None:
