@@ -30,6 +30,8 @@ ROOMS = [
     "saved_model",
     "layers",
     "feature_column",
+    "interop",
+    "lite",
     "contrib",
     "testing",
     "cli",
