@@ -92,6 +92,10 @@ class Accumulator:
 class SparseAccumulator(Accumulator):
     """Rows of gradients; each row's mean is over the gradients that had it."""
 
+    def __init__(self, name: str, dtype: DType, shape: Shape, reduction_type: str) -> None:
+        # As in TensorFlow, the shape of a scalar says nothing: `SyncReplicasOptimizer` gives it for gradients of any shape.
+        super().__init__(name, dtype, UNKNOWN_SHAPE if shape.dims == () else shape, reduction_type)
+
     def _check(self, gradient: tuple[torch.Tensor, torch.Tensor, list[int] | None]) -> None:
         indices, values, sizes = gradient
         if values.ndim == 0:

@@ -56,6 +56,7 @@ from stoker._src.train.decay import noisy_linear_cosine_decay as noisy_linear_co
 from stoker._src.train.decay import piecewise_constant as piecewise_constant
 from stoker._src.train.decay import piecewise_constant as piecewise_constant_decay
 from stoker._src.train.decay import polynomial_decay as polynomial_decay
+from stoker._src.train.device_setter import replica_device_setter as replica_device_setter
 from stoker._src.train.input.batching import batch as batch
 from stoker._src.train.input.batching import batch_join as batch_join
 from stoker._src.train.input.batching import maybe_batch as maybe_batch
@@ -86,6 +87,8 @@ from stoker._src.train.optimizers.ftrl import FtrlOptimizer as FtrlOptimizer
 from stoker._src.train.optimizers.moving_averages import ExponentialMovingAverage as ExponentialMovingAverage
 from stoker._src.train.optimizers.optimizer import Optimizer as Optimizer
 from stoker._src.train.optimizers.rmsprop import RMSPropOptimizer as RMSPropOptimizer
+from stoker._src.train.optimizers.sync_replicas import SyncReplicasOptimizer as SyncReplicasOptimizer
+from stoker._src.train.optimizers.sync_replicas import SyncReplicasOptimizerV2 as SyncReplicasOptimizerV2
 from stoker._src.train.quantize_training import do_quantize_training_on_graphdef as do_quantize_training_on_graphdef
 from stoker._src.train.sessions.basic_hooks import FeedFnHook as FeedFnHook
 from stoker._src.train.sessions.basic_hooks import FinalOpsHook as FinalOpsHook
