@@ -174,7 +174,7 @@ class _LateSignature(Signature):
         self._names = list(outputs)
 
     @property
-    def outputs(self) -> dict[str, Tensor]:  # type: ignore[override]
+    def outputs(self) -> dict[str, Tensor]:
         return dict(zip(self._names, self.subgraph.outputs, strict=True))
 
 
@@ -263,20 +263,13 @@ def _attribute_options(op: Operation) -> bytes:
     builder = flexbuffers.Builder()
     with builder.Map():
         for name, value in sorted(op.attrs.items()):
-            if isinstance(value, (bool, np.bool_)):
-                builder.Bool(name, bool(value))
-            elif isinstance(value, (int, np.integer)):
-                builder.Int(name, int(value))
-            elif isinstance(value, (float, np.floating)):
-                builder.Float(name, float(value))
-            elif isinstance(value, str):
-                builder.String(name, value)
-            elif (
-                isinstance(value, (tuple, list))
-                and value
-                and all(isinstance(each, (int, np.integer)) for each in value)
-            ):
-                builder.TypedVectorFromElements(name, [int(each) for each in value])
+            number = value.item() if isinstance(value, np.generic) else value
+            if isinstance(number, (bool, int, float, str)):
+                builder.Key(name)
+                builder.Add(number)
+            elif isinstance(number, (tuple, list)) and number and all(isinstance(each, int) for each in number):
+                builder.Key(name)
+                builder.TypedVectorFromElements([int(each) for each in number])
     return bytes(builder.Finish())
 
 

@@ -203,14 +203,14 @@ class Scope:
             return None
         if any(tensor.dtype.base_dtype in (dtypes.variant, dtypes.resource) for tensor in (*op.inputs, *op.outputs)):
             return None
-        arrays = [self.values.get(tensor) for tensor in op.inputs]
-        if not all(isinstance(each, np.ndarray) for each in arrays):
+        arrays = [value for tensor in op.inputs if isinstance(value := self.values.get(tensor), np.ndarray)]
+        if len(arrays) < len(op.inputs):
             return self._small(op)
         sizes = [self.shape_of(tensor).size for tensor in op.outputs]
-        given = sum(each.nbytes for each in arrays)  # type: ignore[union-attr]
+        given = sum(each.nbytes for each in arrays)
         if any(size is not None and size * 4 > given + _GROWTH for size in sizes):
             return None
-        return hooks.evaluate(op, arrays)  # type: ignore[arg-type]
+        return hooks.evaluate(op, arrays)
 
     def _small(self, op: Operation) -> list[Any] | None:
         """Sizes that the graph itself knows, such as an element of a partly known shape."""

@@ -158,7 +158,7 @@ def _stable_body(
     scope: Scope, op: Operation, body: Function, given: list[Value | None], variables: list[int]
 ) -> tuple[Subgraph, dict[int, tuple[int, ...] | None]]:
     """The body's subgraph, for shapes of the variables that hold in every iteration."""
-    shapes = {position: given[position].shape for position in variables}  # type: ignore[union-attr]
+    shapes: dict[int, tuple[int, ...] | None] = {position: given[position].shape for position in variables}  # type: ignore[union-attr]
     while True:
         problems = set(scope.conversion.problems)
         count = len(scope.conversion.model.subgraphs)

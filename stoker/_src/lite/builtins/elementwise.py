@@ -258,7 +258,8 @@ def cosh(e: Expression, x: Tensor) -> Tensor:
 
 @_composed("Atan")
 def atan(e: Expression, x: Tensor) -> Tensor:
-    return e.last("ATAN2", x, e.number(1, x))
+    # Both arguments have one shape.
+    return e.last("ATAN2", x, e.of("ADD", e.of("ZEROS_LIKE", x), e.number(1, x)))
 
 
 @_composed("Asin")

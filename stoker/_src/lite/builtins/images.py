@@ -48,6 +48,10 @@ def non_max_suppression(scope: Scope, op: Operation) -> Any:
     indices = filled(0, "INT32")
     if op.type == "NonMaxSuppressionV5":
         scores, count = filled(1, "FLOAT32"), scope.result(op, 2)
+        sigma = scope.known(op.inputs[5])
+        if sigma is not None and sigma > 0:
+            # The op only weakens overlapping boxes then; the builtin would also drop those beyond the threshold.
+            given[3] = scope.constant(1, dtype=np.float32)
         scope.emit("NON_MAX_SUPPRESSION_V5", given, [indices, scores, count], schema.NonMaxSuppressionV5OptionsT())
         if padded:
             return indices, scores, count

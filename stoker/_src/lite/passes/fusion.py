@@ -199,7 +199,7 @@ def clipped(editor: Editor, operator: Operator) -> bool:
             inner_bound, x = _bound_of(inner)
             if inner_bound is not None and x is not None and x.shape == value.shape:
                 low, high = (inner_bound, bound) if operator.code == "MINIMUM" else (bound, inner_bound)
-                code = {(0, 6): "RELU6", (-1, 1): "RELU_N1_TO_1", (0, 1): "RELU_0_TO_1"}.get((low, high))
+                code = {(0.0, 6.0): "RELU6", (-1.0, 1.0): "RELU_N1_TO_1", (0.0, 1.0): "RELU_0_TO_1"}.get((low, high))
                 if code is not None:
                     editor.change(operator, code, [x])
                     return True
