@@ -29,6 +29,7 @@ ROOMS = [
     "saved_model",
     "layers",
     "feature_column",
+    "interop",
     "lite",
     "contrib",
     "testing",
