@@ -42,5 +42,8 @@ setup(
             "runtime/native/*.h",
             [*COMPILE_ARGS, "-ffp-contract=fast", "-fopenmp"],
         ),
+        extension(
+            "runtime.native.threads", ["runtime/native/threads.c"], "runtime/native/*.h", [*COMPILE_ARGS, "-fopenmp"]
+        ),
     ]
 )
