@@ -374,7 +374,7 @@ def test_features_may_come_in_any_order():
                 _chunk(1, _chunk(1, key) + _chunk(2, _chunk(3, _chunk(1, bytes([value]))))) for key, value in entries
             )
         )
-        expected.append({key: value for key, value in entries})
+        expected.append(dict(entries))
     columns = example.parse_examples([_chunk(1, row) for row in rows], features)
     for i, column in enumerate(columns):
         wanted = [[r, found[b"f%d" % i]] for r, found in enumerate(expected) if b"f%d" % i in found]
