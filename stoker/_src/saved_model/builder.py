@@ -156,7 +156,7 @@ class SavedModelBuilder:
         for tensor in assets:
             source = _asset_path(tensor)
             if source not in names:
-                names[source] = _free_name(os.path.basename(source), set(names.values()))
+                names[source] = free_name(os.path.basename(source), set(names.values()))
             described = AssetFileDef(filename=names[source])
             described.tensor_info.name = tensor.name
             graph.add_to_collection(
@@ -200,7 +200,7 @@ def copy_assets(names: dict[str, str], export_dir: str) -> None:
             gfile.copy(source, target)
 
 
-def _free_name(name: str, taken: set[str]) -> str:
+def free_name(name: str, taken: set[str]) -> str:
     """A name that no other file has: the name itself, or with a number behind it."""
     free, number = name, 0
     while free in taken:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from google.protobuf import message, text_format
@@ -37,6 +39,13 @@ def contains_saved_model(export_dir: Any) -> bool:
 def maybe_saved_model_directory(export_dir: Any) -> bool:
     """The older name of `contains_saved_model`."""
     return contains_saved_model(export_dir)
+
+
+@contextmanager
+def writing(export_dir: str) -> Iterator[str]:
+    """Gives the directory to write a SavedModel to."""
+    gfile.makedirs(export_dir)
+    yield export_dir
 
 
 def read_saved_model(export_dir: Any) -> Any:
