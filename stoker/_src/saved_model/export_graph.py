@@ -66,9 +66,10 @@ class ExportGraph:
         self._stands_for(tensor, node)
         return node.op.name
 
-    def add_resource(self, resource: Any) -> None:
+    def add_resource(self, resource: Any, creator: Any) -> None:
+        """Adds a resource by a call of the function that creates it."""
         with self.graph.as_default():
-            self._stands_for(resource.resource_handle, resource._create_resource())
+            self._stands_for(resource.resource_handle, self._call(creator, [])[0])
 
     def add_asset(self, asset: Any, filename: str) -> int:
         """Adds the path of an asset, which is fed when the model is loaded, and returns the number of the asset."""

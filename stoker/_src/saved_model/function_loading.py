@@ -29,6 +29,8 @@ class LoadedLibrary:
         }
         # Resources are found by name. Each load has resources of its own.
         self._suffix = unique_function_name("_load")
+        self.gradients = {each.registered_op_type: each.gradient_func for each in library.registered_gradients}
+        self._gradient_names = {name: unique_function_name("CustomGradient-loaded") for name in self.gradients}
         renamed = FunctionDefLibrary()
         renamed.CopyFrom(library)
         for function in renamed.function:
@@ -48,10 +50,17 @@ class LoadedLibrary:
             references = [attr.func] if kind == "func" else attr.list.func if kind == "list" else ()
             for reference in references:
                 reference.name = self._names.get(reference.name, reference.name)
+        if "_gradient_op_type" in node.attr:
+            kind = node.attr["_gradient_op_type"].s.decode(errors="replace")
+            node.attr["_gradient_op_type"].s = self._gradient_names.get(kind, kind).encode()
         if "shared_name" in node.attr and node.attr["shared_name"].s:
             node.attr["shared_name"].s += self._suffix.encode()
         elif node.op in _TABLES:
             node.attr["shared_name"].s = f"{node.name}{self._suffix}".encode()
+
+    def registered_gradients(self) -> list[tuple[str, str]]:
+        """Returns the names that nodes have for custom gradients, each with the name of its function in the file."""
+        return [(self._gradient_names[name], function) for name, function in self.gradients.items()]
 
     def __contains__(self, name: str) -> bool:
         return name in self._names

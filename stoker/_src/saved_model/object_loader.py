@@ -7,6 +7,7 @@ module created, and a failure to interpret the message is a `DataLossError`.
 from __future__ import annotations
 
 import collections
+import functools
 import os
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -21,10 +22,13 @@ from stoker._src.formats.protos import TrackableObjectGraph
 from stoker._src.formats.tensor_bundle import index_filename
 from stoker._src.formats.tensor_proto import from_tensor_proto
 from stoker._src.graph.conversion import convert_to_tensor
-from stoker._src.graph.scopes import device, init_scope
+from stoker._src.graph.gradient_registry import register_gradient
+from stoker._src.graph.saveable import SaveableObject, SaveSpec
+from stoker._src.graph.scopes import init_scope
 from stoker._src.graph.trackable import STATE_ATTRIBUTE, VARIABLE_VALUE_KEY, Trackable
 from stoker._src.graph.tracked_structures import AutoTrackable, DictWrapper, ListWrapper, wrapped
-from stoker._src.ops.io import checkpoints
+from stoker._src.ops.array import constants, shaping
+from stoker._src.ops.control_flow.functional_gradients import call
 from stoker._src.ops.resources.trackable_resources import Asset, CapturableResource
 from stoker._src.ops.variables.creators import VariableAggregation, VariableSynchronization
 from stoker._src.ops.variables.variables import Variable, uninitialized_variable
@@ -37,7 +41,6 @@ from stoker._src.saved_model.structures import decoded
 from stoker._src.train.checkpoints.object_graph import OBJECT_GRAPH_KEY
 from stoker._src.train.checkpoints.reader import CheckpointReader
 from stoker._src.train.checkpoints.restoration import restore_ops
-from stoker._src.train.checkpoints.saver_ops import texts
 
 
 class LoadedObject(AutoTrackable):
@@ -111,9 +114,37 @@ class LoadedResource(CapturableResource):
     def _destroy_resource(self) -> Any:
         return self._run("_destroy_resource")
 
+    def _gather_saveables_for_checkpoint(self) -> dict[str, Callable[..., Any]]:
+        return {
+            attribute: functools.partial(_ResourceSaveable, self, *functions)
+            for attribute, functions in self._restorers.items()
+        }
+
     def _trackable_children(self, save_type: str = "checkpoint", **kwargs: Any) -> dict[str, Any]:
         children = super()._trackable_children(save_type, **kwargs)
         return {**children, **self._functions} if save_type == "savedmodel" else children
+
+
+class _ResourceSaveable(SaveableObject):
+    """Saves and restores a resource by functions of the model.
+
+    Args:
+        resource: the resource.
+        saver: takes a checkpoint key and lists the tensors to save, with their names and slices.
+        restorer: takes the tensors.
+        name: the checkpoint key.
+    """
+
+    def __init__(self, resource: LoadedResource, saver: Any, restorer: Any, name: str = "") -> None:
+        self._restorer = restorer
+        specs = [
+            SaveSpec(each["tensor"], os.fsdecode(each["slice_spec"].numpy()), os.fsdecode(each["name"].numpy()))
+            for each in saver.call_flat([convert_to_tensor(name)])
+        ]
+        super().__init__(resource.resource_handle, specs, name)
+
+    def restore(self, restored_tensors: Any, restored_shapes: Any) -> Any:
+        return self._restorer.call_flat(list(restored_tensors))
 
 
 class _TupleInTheMaking:
@@ -164,6 +195,7 @@ class ObjectLoader:
         with init_scope():
             self._make_objects()
             self._make_functions()
+            self._register_gradients()
             self._connect()
             if not self._options.experimental_skip_checkpoint:
                 self._restore()
@@ -237,6 +269,9 @@ class ObjectLoader:
         proto = found.attr["value"].tensor
         return _Constant(convert_to_tensor(from_tensor_proto(proto), as_dtype(proto.dtype)))
 
+    def _make_captured_tensor(self, node: Any) -> Any:
+        return _CapturedTensor(node.captured_tensor.name)
+
     def _make_resource(self, node: Any) -> Any:
         return LoadedResource()
 
@@ -309,6 +344,33 @@ class ObjectLoader:
             return held.value
         raise _damaged(f"function {name} captures object {number}, which is a {type(held).__name__}")
 
+    def _register_gradients(self) -> None:
+        """Registers the gradient functions of `tf.custom_gradient` under the names that the nodes of this model have for them."""
+        for name, function in self._library.registered_gradients():
+            if function not in self._graph.concrete_functions or function not in self._library:
+                raise _damaged(f"it has no gradient function {function!r:.200}")
+            register_gradient(name, functools.partial(self._custom_gradient, function))
+
+    def _custom_gradient(self, name: str, op: Any, *grads: Any) -> list[Any]:
+        trace = self._trace(name)
+        given = []
+        for i, (grad, argument) in enumerate(zip(grads, trace._arguments)):
+            if grad is None:
+                output = op.outputs[i]
+                whole = output.dtype.base_dtype is argument.dtype.base_dtype
+                grad = shaping.zeros_like(output) if whole else constants.zeros(argument.shape, argument.dtype)
+            given.append(grad)
+        captured = []
+        for number in self._graph.concrete_functions[name].bound_inputs:
+            held = self._objects[number]
+            captured.append(
+                op.graph.get_tensor_by_name(held.name)
+                if isinstance(held, _CapturedTensor)
+                else self._captured(number, name)
+            )
+        results = trace.packed(call(trace._function, [*given, *captured]))
+        return list(results) if isinstance(results, (list, tuple)) else [results]
+
     def _bare(self, saved: Any) -> RestoredConcreteFunction:
         made = self._trace(saved.concrete_function_name)
         parameters = parameters_of(saved.function_spec) if saved.HasField("function_spec") else None
@@ -328,10 +390,11 @@ class ObjectLoader:
                     part = part.value
                 self._attach(held, child.local_name, part)
             if isinstance(held, LoadedResource):
-                held._restorers = {
-                    attribute: (self._objects[each.save_function], self._objects[each.restore_function])
-                    for attribute, each in node.saveable_objects.items()
-                }
+                for attribute, each in node.saveable_objects.items():
+                    functions = self._objects[each.save_function], self._objects[each.restore_function]
+                    if not all(isinstance(function, RestoredConcreteFunction) for function in functions):
+                        raise _damaged(f"object {number} is saved and restored by something else than functions")
+                    held._restorers[attribute] = functions
 
     def _attach(self, held: Any, name: str, part: Any) -> None:
         if isinstance(held, ListWrapper):
@@ -399,25 +462,9 @@ class ObjectLoader:
                     if self._options.allow_partial_checkpoint:
                         continue
                     raise _damaged(f"its checkpoint has no value for object {number} ({held!r:.200})")
-                if isinstance(held, Variable):
-                    saveables.append(held._saveable(key))
-                else:
-                    self._restore_resource(held, attribute, key, path)
+                make = held._saveable if isinstance(held, Variable) else held._gather_saveables_for_checkpoint()[attribute]
+                saveables.append(make(key))
         restore_ops(path, saveables, self._options.experimental_io_device)
-
-    def _restore_resource(self, held: LoadedResource, attribute: str, key: str, path: str) -> None:
-        saver, restorer = held._restorers[attribute]
-        if not isinstance(saver, RestoredConcreteFunction) or not isinstance(restorer, RestoredConcreteFunction):
-            raise _damaged(f"a resource is saved and restored by something else than functions ({attribute})")
-        # The saving function lists the tensors of the checkpoint: their names, and their slices.
-        described = saver.call_flat([convert_to_tensor(key)])
-        names = [os.fsdecode(each["name"].numpy()) for each in described]
-        slices = [os.fsdecode(each["slice_spec"].numpy()) for each in described]
-        with device(self._options.experimental_io_device or "/device:CPU:0"):
-            tensors = checkpoints.RESTORE_V2(
-                path, texts(names), texts(slices), dtypes=[each["tensor"].dtype for each in described]
-            )
-        restorer.call_flat(list(tensors))
 
     def _keys(self, reader: CheckpointReader) -> dict[tuple[int, str], str]:
         """Returns the checkpoint keys of values, by node and attribute.
@@ -463,7 +510,14 @@ class ObjectLoader:
 
 # Attributes with a meaning of their own. A file must not set them.
 _RESERVED = frozenset((STATE_ATTRIBUTE, "_setattr_tracking"))
-_KINDS = frozenset(("user_object", "variable", "asset", "constant", "resource"))
+_KINDS = frozenset(("user_object", "variable", "asset", "constant", "resource", "captured_tensor"))
+
+
+class _CapturedTensor:
+    """A tensor inside a function, which the gradient function of one of its ops uses."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
 
 
 class _Constant:

@@ -15,12 +15,14 @@ from typing import Any
 from stoker._src.base import dtypes, nest, tf_logging
 from stoker._src.base import version as versions
 from stoker._src.base.export import export
+from stoker._src.base.shapes import Shape
 from stoker._src.formats import gfile
 from stoker._src.formats.filesystems import path_text
 from stoker._src.formats.message_files import write_message
 from stoker._src.formats.protos import MetaGraphDef, SavedModel, SavedObjectGraph
 from stoker._src.graph import context
 from stoker._src.graph.function_graph import FuncGraph
+from stoker._src.graph.gradient_registry import gradient_function
 from stoker._src.graph.interchange.meta_graph import export_scoped_meta_graph
 from stoker._src.graph.scopes import control_dependencies
 from stoker._src.graph.tensor import Tensor
@@ -51,7 +53,7 @@ from stoker._src.saved_model.function_specs import spec_of
 from stoker._src.saved_model.object_loader import SignatureMap
 from stoker._src.saved_model.options import DEFAULT_SAVE, SaveOptions
 from stoker._src.saved_model.structures import NotEncodableError, encoded
-from stoker._src.train.checkpoints.object_graph import OBJECT_GRAPH_KEY, ObjectGraph, saveable_of
+from stoker._src.train.checkpoints.object_graph import OBJECT_GRAPH_KEY, ObjectGraph, children_of, saveable_of
 from stoker._src.train.checkpoints.object_saver import ObjectSaver
 from stoker._src.train.checkpoints.options import CheckpointOptions
 from stoker._src.train.checkpoints.restoration import PythonSaveable, restore_ops
@@ -202,13 +204,16 @@ class _Exporter:
         self.asset_names: dict[str, str] = {}
         self.signatures = self._signature_map(signatures)
         self._objects = ObjectGraph(root, {"signatures": self.signatures}, self._children)
+        self._gradients: dict[str, ConcreteFunction] = {}  # custom gradients by the names that nodes have for them
+        self._inner: list[tuple[str, str]] = []  # tensors inside functions that gradients capture: (function, tensor)
+        self._inner_numbers: dict[int, int] = {}
         self._numbers = {id(each): number for number, each in enumerate(self._objects.objects)}
         self._extra: list[Any] = []  # traces that belong to no object: they save and restore resources
         self._saving: dict[int, dict[str, tuple[Any, Any]]] = {}
         self._graph = ExportGraph()
         self._asset_numbers: dict[int, int] = {}
         self._constant_names: dict[int, str] = {}
-        self._saver = ObjectSaver(root)
+        self._saver = ObjectSaver(root, children=_checkpoint_children)
 
     # -- what there is to save -------------------------------------------------------------------------------------
 
@@ -243,6 +248,8 @@ class _Exporter:
         """Returns the children of an object in a SavedModel: those of checkpoints, functions, traces and captured constants."""
         if isinstance(trackable, ConcreteFunction):
             return self._captured_constants(trackable)
+        if hasattr(trackable, "get_slot_names"):
+            return _checkpoint_children(trackable, attached)
         if isinstance(trackable, PolymorphicFunction):
             return {f"trace_{i}": trace for i, trace in enumerate(self._traces_of(trackable))}
         found = dict(trackable._trackable_children("savedmodel"))
@@ -290,7 +297,7 @@ class _Exporter:
         """Returns the object that stands for a captured tensor: the asset whose path it is, or a constant."""
         if not hasattr(self, "_held"):
             self._held: dict[int, Any] = {}
-            for each in ObjectGraph(self._root).objects:
+            for each in ObjectGraph(self._root, children=_checkpoint_children).objects:
                 if isinstance(each, Asset):
                     self._held[id(each.asset_path)] = each
         return self._held.setdefault(id(tensor), _Constant(tensor))
@@ -309,11 +316,17 @@ class _Exporter:
                 self._constant_names[id(each)] = self._graph.add_constant(each.value)
         for each in objects:
             if isinstance(each, CapturableResource):
-                self._graph.add_resource(each)
+                creator = self._traces_of(self._functions[id(each)]["_create_resource"])[0]
+                self._check_captures(creator)
+                self._graph.add_resource(each, creator)
             self._prepare_saving(each)
         traces = {id(each): each for each in (*objects, *self._extra) if isinstance(each, ConcreteFunction)}
         for trace in traces.values():
             self._check_captures(trace)
+        if self._options.experimental_custom_gradients:
+            for trace in list(traces.values()):
+                self._add_gradients(trace)
+            traces.update({id(each): each for each in self._gradients.values()})
         self._graph.add_functions([trace._function for trace in traces.values()])
         for key, signature in self.signatures.items():
             self._graph.add_signature(key, signature, signature.structured_input_signature[1])
@@ -335,6 +348,8 @@ class _Exporter:
         for alias, given in self._options.function_aliases.items():
             for trace in given.concrete_functions() if isinstance(given, PolymorphicFunction) else [given]:
                 meta.meta_info_def.function_aliases[trace.name] = alias
+        for name, gradient in self._gradients.items():
+            meta.graph_def.library.registered_gradients.add(gradient_func=gradient.name, registered_op_type=name)
         meta.object_graph_def.CopyFrom(self._object_graph(list(traces.values())))
         return meta
 
@@ -356,6 +371,26 @@ class _Exporter:
                     f"{None if reference is None else reference()}\n\tInternal Tensor = {inner}"
                 )
 
+    def _add_gradients(self, trace: ConcreteFunction) -> None:
+        """Traces the custom gradients of a function's ops. They may use tensors of the function."""
+        for op in trace._function.needed_ops():
+            name = op.attrs.get("_gradient_op_type")
+            if op.type != "IdentityN" or name is None or name in self._gradients:
+                continue
+            try:
+                gradient = gradient_function(op)
+            except LookupError:
+                continue  # the gradient of a loaded model that was saved without it
+            made = _traced_gradient(op, gradient)
+            self._gradients[name] = made
+            definition = trace._function.to_function_def()
+            arguments = dict(zip(trace._function.inputs, definition.signature.input_arg))
+            for tensor in made.captured_inputs:
+                if not getattr(tensor, "is_eager", False) and id(tensor) not in self._inner_numbers:
+                    self._inner_numbers[id(tensor)] = len(self._inner)
+                    place = f"{arguments[tensor].name}:0" if tensor in arguments else tensor.name
+                    self._inner.append((trace.name, place))
+
     def _object_graph(self, traces: list[ConcreteFunction]) -> Any:
         proto = SavedObjectGraph()
         capturing = {id(self._captured_key(each)): number for number, each in enumerate(self._objects.objects)}
@@ -367,17 +402,19 @@ class _Exporter:
                 node.children.add(node_id=child, local_name=name)
                 if isinstance(each, (PolymorphicFunction, ConcreteFunction)):
                     node.dependencies.add(node_id=child, local_name=name)
-            for owner, slot_name, slot in self._objects.slots.get(number, ()):
-                node.slot_variables.add(
-                    original_variable_node_id=owner, slot_name=slot_name, slot_variable_node_id=slot
-                )
             self._describe(each, node)
             for attribute, (saver, restorer) in self._saving.get(id(each), {}).items():
                 functions = node.saveable_objects[attribute]
                 functions.save_function, functions.restore_function = numbers[id(saver)], numbers[id(restorer)]
+        for owner, name in self._inner:
+            inner = proto.nodes.add().captured_tensor
+            inner.concrete_function, inner.name = owner, name
         for trace in traces:
             function = proto.concrete_functions[trace.name]
-            function.bound_inputs.extend(capturing[id(tensor)] for tensor in trace.captured_inputs)
+            function.bound_inputs.extend(
+                capturing[id(tensor)] if id(tensor) in capturing else len(objects) + self._inner_numbers[id(tensor)]
+                for tensor in trace.captured_inputs
+            )
             function.canonicalized_input_signature.CopyFrom(encoded(trace.structured_input_signature))
             function.output_signature.CopyFrom(encoded(_specs(trace.structured_outputs)))
         return proto
@@ -437,7 +474,7 @@ class _Exporter:
             self._saving.setdefault(id(each), {})[attribute] = present
 
     def _add_saver(self) -> Any:
-        graph = ObjectGraph(self._root)
+        graph = ObjectGraph(self._root, children=_checkpoint_children)
         values = graph.values()
         description = graph.message(values).SerializeToString(deterministic=True)
 
@@ -467,6 +504,35 @@ class _Exporter:
     def write_variables(self, path: str) -> None:
         """Writes the checkpoint of the model."""
         self._saver.save(path, None, CheckpointOptions(experimental_io_device=self._options.experimental_io_device))
+
+
+def _checkpoint_children(trackable: Any, attached: dict[str, Any]) -> dict[str, Any]:
+    """Returns the children of an object in the checkpoint of a SavedModel. The slots of an optimizer are children of their own.
+
+    TensorFlow cannot load slots otherwise: the objects that it rebuilds are no optimizers.
+    """
+    found = children_of(trackable, attached)
+    if hasattr(trackable, "get_slot_names") and hasattr(trackable, "variables"):
+        known = {id(each) for each in found.values()}
+        slots = [each for each in trackable.variables() if isinstance(each, Variable) and id(each) not in known]
+        found.update({f"slot-{i}": each for i, each in enumerate(slots)})
+    return found
+
+
+def _traced_gradient(op: Any, gradient: Callable[..., Any]) -> ConcreteFunction:
+    """Traces the gradient function of an op: gradients of its outputs -> gradients of its inputs."""
+    graph = FuncGraph("internal_grad_fn", op.graph, automatic=True)
+    arguments = []
+    for i, tensor in enumerate(op.outputs):
+        handle = tensor.dtype.base_dtype is dtypes.resource
+        source = op.inputs[i]
+        dtype = getattr(source, "handle_dtype", dtypes.float32) if handle else tensor.dtype.base_dtype
+        shape = getattr(source, "handle_shape", None) if handle else tensor.static_shape
+        arguments.append(graph.add_input(dtype, Shape(None) if shape is None else shape, f"result_grads_{i}"))
+    traced = branches_and_loops.trace(graph, lambda: list(gradient(op, *arguments)))
+    specs = [TensorSpec(each.static_shape, each.dtype, each.op.name) for each in arguments]
+    controls = branches_and_loops.control_outputs(graph)
+    return ConcreteFunction("internal_grad_fn", graph, traced, arguments, ((None, *specs), {}), controls)
 
 
 class _Constant(Trackable):
