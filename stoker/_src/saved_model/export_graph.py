@@ -67,9 +67,17 @@ class ExportGraph:
         return node.op.name
 
     def add_resource(self, resource: Any, creator: Any) -> None:
-        """Adds a resource by a call of the function that creates it."""
+        """Adds a resource by the ops of the function that creates it. TensorFlow 1.15 cannot take the handle from a call."""
+        function = creator._function
+        nodes = dict(zip(function.inputs, (self.nodes[id(each)] for each in creator.captured_inputs)))
         with self.graph.as_default():
-            self._stands_for(resource.resource_handle, self._call(creator, [])[0])
+            for op in function.needed_ops():
+                if op.outputs and op.outputs[0] in nodes:
+                    continue
+                inputs = [nodes[tensor] for tensor in op._inputs]
+                made = self.graph.add(op.definition, inputs, dict(op.attrs), self.graph.unique_name(op.name))
+                nodes.update(zip(op.outputs, made.outputs))
+        self._stands_for(resource.resource_handle, nodes[function.outputs[0]])
 
     def add_asset(self, asset: Any, filename: str) -> int:
         """Adds the path of an asset, which is fed when the model is loaded, and returns the number of the asset."""

@@ -21,6 +21,7 @@ from stoker._src.formats import gfile
 from stoker._src.formats.protos import TrackableObjectGraph
 from stoker._src.formats.tensor_bundle import index_filename
 from stoker._src.formats.tensor_proto import from_tensor_proto
+from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.gradient_registry import register_gradient
 from stoker._src.graph.saveable import SaveableObject, SaveSpec
@@ -137,9 +138,12 @@ class _ResourceSaveable(SaveableObject):
 
     def __init__(self, resource: LoadedResource, saver: Any, restorer: Any, name: str = "") -> None:
         self._restorer = restorer
+        with init_scope():  # names must be known, also where a graph is being built
+            described = saver.call_flat([convert_to_tensor(name)])
+        listed = described if context.executing_eagerly() else saver.call_flat([convert_to_tensor(name)])
         specs = [
-            SaveSpec(each["tensor"], os.fsdecode(each["slice_spec"].numpy()), os.fsdecode(each["name"].numpy()))
-            for each in saver.call_flat([convert_to_tensor(name)])
+            SaveSpec(each["tensor"], os.fsdecode(known["slice_spec"].numpy()), os.fsdecode(known["name"].numpy()))
+            for each, known in zip(listed, described)
         ]
         super().__init__(resource.resource_handle, specs, name)
 
@@ -389,6 +393,12 @@ class ObjectLoader:
                 elif isinstance(part, _Constant):
                     part = part.value
                 self._attach(held, child.local_name, part)
+            if isinstance(held, LoadedObject):
+                # The object that stands for an optimizer holds its slots.
+                for i, slot in enumerate(node.slot_variables):
+                    part = self._objects[slot.slot_variable_node_id]
+                    if isinstance(part, Variable):
+                        held._track_trackable(part, f"slot-{i}", overwrite=True)
             if isinstance(held, LoadedResource):
                 for attribute, each in node.saveable_objects.items():
                     functions = self._objects[each.save_function], self._objects[each.restore_function]

@@ -35,7 +35,7 @@ from stoker._src.graph.tracked_structures import (
     OrderedDictWrapper,
     TupleWrapper,
 )
-from stoker._src.graph.type_spec import type_spec_from_value
+from stoker._src.graph.type_spec import TypeSpec, type_spec_from_value
 from stoker._src.ops.array import constants, shaping
 from stoker._src.ops.control_flow import branches_and_loops
 from stoker._src.ops.io import checkpoints
@@ -367,7 +367,7 @@ class _Exporter:
                     "Tried to export a function which references an 'untracked' resource. TensorFlow objects (e.g. tf.Variable) "
                     "captured by functions must be 'tracked' by assigning them to an attribute of a tracked object or assigned to "
                     f"an attribute of the main object directly. See the information below:\n\tFunction name = {trace.name}\n\t"
-                    f"Captured Tensor = {tensor}\n\tTrackable referencing this tensor = "
+                    f"Captured Tensor = {tensor!r}\n\tTrackable referencing this tensor = "
                     f"{None if reference is None else reference()}\n\tInternal Tensor = {inner}"
                 )
 
@@ -596,7 +596,7 @@ def _specs(structure: Any) -> Any:
     def spec(leaf: Any) -> Any:
         if isinstance(leaf, Tensor):
             return TensorSpec(leaf.static_shape, leaf.dtype)
-        return leaf if leaf is None else type_spec_from_value(leaf)
+        return leaf if leaf is None or isinstance(leaf, TypeSpec) else type_spec_from_value(leaf)
 
     return nest.map_structure(spec, structure)
 
