@@ -56,7 +56,9 @@ class ExportGraph:
     def add_variable(self, variable: Any) -> None:
         with self.graph.as_default(), device(None):
             name = self.graph.unique_name(variable._shared_name or "Variable", mark_as_used=False)
-            handle = state_ops.VAR_HANDLE_OP(dtype=variable.dtype.base_dtype, shape=variable.shape, shared_name=name, name=name)
+            handle = state_ops.VAR_HANDLE_OP(
+                dtype=variable.dtype.base_dtype, shape=variable.shape, shared_name=name, name=name
+            )
         self._stands_for(variable.handle, handle)
 
     def add_constant(self, tensor: Any) -> str:
@@ -118,9 +120,7 @@ class ExportGraph:
         """
         signature = SignatureDef(method_name=names.PREDICT_METHOD_NAME)
         with self.graph.as_default():
-            fed = [
-                constants.placeholder(spec.dtype, spec.shape, name=f"{key}_{name}") for name, spec in infos.items()
-            ]
+            fed = [constants.placeholder(spec.dtype, spec.shape, name=f"{key}_{name}") for name, spec in infos.items()]
             results = self._call(concrete, fed)
             for name, tensor in zip(infos, fed):
                 signature.inputs[name].CopyFrom(build_tensor_info(tensor))
@@ -134,8 +134,12 @@ class ExportGraph:
             for concrete in functions:
                 called = self._call(concrete, [], self._asset_paths)
                 self._initializers += [tensor.op for tensor in called]
-            init = grouping.group(*self._initializers, name="init") if self._initializers else grouping.no_op(name="init")
-        self.signatures[names.INIT_OP_SIGNATURE_KEY] = SignatureDef(outputs={names.INIT_OP_SIGNATURE_KEY: build_op_info(init)})
+            init = (
+                grouping.group(*self._initializers, name="init") if self._initializers else grouping.no_op(name="init")
+            )
+        self.signatures[names.INIT_OP_SIGNATURE_KEY] = SignatureDef(
+            outputs={names.INIT_OP_SIGNATURE_KEY: build_op_info(init)}
+        )
         return init.name
 
     def add_saver(self, save: Any, restore: Any) -> Any:

@@ -55,7 +55,9 @@ class LoadedObject(AutoTrackable):
         """
         function = self.__dict__.get("__call__")
         if function is None:
-            raise TypeError(f"{type(self).__name__!r} object is not callable: the saved object has no function `__call__`.")
+            raise TypeError(
+                f"{type(self).__name__!r} object is not callable: the saved object has no function `__call__`."
+            )
         return function(*args, **kwargs)
 
 
@@ -93,7 +95,9 @@ class LoadedResource(CapturableResource):
     def __init__(self) -> None:
         self._handle: Any = None
         self._functions: dict[str, Any] = {}
-        self._restorers: dict[str, tuple[Any, Any]] = {}  # attribute in the checkpoint -> functions that save and restore it
+        self._restorers: dict[
+            str, tuple[Any, Any]
+        ] = {}  # attribute in the checkpoint -> functions that save and restore it
 
     @property
     def resource_handle(self) -> Any:
@@ -472,7 +476,9 @@ class ObjectLoader:
                     if self._options.allow_partial_checkpoint:
                         continue
                     raise _damaged(f"its checkpoint has no value for object {number} ({held!r:.200})")
-                make = held._saveable if isinstance(held, Variable) else held._gather_saveables_for_checkpoint()[attribute]
+                make = (
+                    held._saveable if isinstance(held, Variable) else held._gather_saveables_for_checkpoint()[attribute]
+                )
                 saveables.append(make(key))
         restore_ops(path, saveables, self._options.experimental_io_device)
 

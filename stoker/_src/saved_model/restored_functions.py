@@ -34,7 +34,9 @@ class RestoredConcreteFunction(ConcreteFunction):
         DataLossError: the body does not have the inputs or outputs that the specs describe.
     """
 
-    def __init__(self, function: Function, count: int, captures: Callable[[], list[Any]], signature: Any, returned: Any) -> None:
+    def __init__(
+        self, function: Function, count: int, captures: Callable[[], list[Any]], signature: Any, returned: Any
+    ) -> None:
         specs = [each for each in nest.flatten(signature, expand_composites=True) if isinstance(each, TensorSpec)]
         leaves = nest.flatten(returned, expand_composites=True)
         wanted = [leaf for leaf in leaves if leaf is not None]
@@ -50,7 +52,9 @@ class RestoredConcreteFunction(ConcreteFunction):
             for spec, tensor in zip(described, found):
                 if not isinstance(spec, TensorSpec) or spec.dtype is not tensor.dtype.base_dtype:
                     raise DataLossError(
-                        None, None, f"Function '{function.name}' has a {kind} of {tensor.dtype.name}, described as {spec}."
+                        None,
+                        None,
+                        f"Function '{function.name}' has a {kind} of {tensor.dtype.name}, described as {spec}.",
                     )
         outputs = iter(function.outputs)
         tensors = [None if leaf is None else next(outputs) for leaf in leaves]
@@ -165,7 +169,8 @@ class RestoredFunction(PolymorphicFunction):
                 if values is not None:
                     return trace, values
         options = [
-            f"Option {i}:\n{_described(*trace.structured_input_signature)}" for i, trace in enumerate(self._saved_traces, 1)
+            f"Option {i}:\n{_described(*trace.structured_input_signature)}"
+            for i, trace in enumerate(self._saved_traces, 1)
         ]
         raise ValueError(
             "Could not find matching concrete function to call loaded from the SavedModel. Got:\n"

@@ -95,7 +95,9 @@ def save(obj: Any, export_dir: Any, signatures: Any = None, options: SaveOptions
             "eagerly-executed context."
         )
     if not context.executing_eagerly():
-        raise NotImplementedError("`tf.saved_model.save` works in eager mode; in a graph, use tf.compat.v1.saved_model.Builder.")
+        raise NotImplementedError(
+            "`tf.saved_model.save` works in eager mode; in a graph, use tf.compat.v1.saved_model.Builder."
+        )
     if not isinstance(obj, Trackable):
         raise ValueError(
             "Expected an object of type `Trackable`, such as `tf.Module` or a subclass of the `Trackable` class, for export. "
@@ -148,7 +150,13 @@ def _wrapped_signature(key: str, concrete: ConcreteFunction) -> _Wrapped:
     arguments = [by_name[name] for name in sorted(own)]
     specs = {name: TensorSpec(by_name[name].static_shape, by_name[name].dtype, name) for name in sorted(own)}
     return _Wrapped(
-        "signature_wrapper", graph, traced, arguments, ((), specs), branches_and_loops.control_outputs(graph), parameters
+        "signature_wrapper",
+        graph,
+        traced,
+        arguments,
+        ((), specs),
+        branches_and_loops.control_outputs(graph),
+        parameters,
     )
 
 
@@ -178,7 +186,9 @@ def _functions_of(trackable: Any) -> dict[str, Any]:
     found: dict[str, Any] = {}
     kinds = (PolymorphicFunction, ConcreteFunction)
     for owner in (*reversed(type(trackable).__mro__), None):
-        attributes = vars(trackable) if owner is None and hasattr(trackable, "__dict__") else vars(owner) if owner else {}
+        attributes = (
+            vars(trackable) if owner is None and hasattr(trackable, "__dict__") else vars(owner) if owner else {}
+        )
         for name, value in attributes.items():
             if isinstance(value, kinds):
                 found[name] = value
@@ -338,7 +348,9 @@ class _Exporter:
             ]
         )
         saver = None if self._options.experimental_skip_saver else self._add_saver()
-        meta: MetaGraphDef = export_scoped_meta_graph(graph=self._graph.graph, saver_def=saver, strip_default_attrs=True)
+        meta: MetaGraphDef = export_scoped_meta_graph(
+            graph=self._graph.graph, saver_def=saver, strip_default_attrs=True
+        )
         meta.meta_info_def.tensorflow_version = versions.API_VERSION_2
         meta.meta_info_def.tags.extend([names.SERVING, *(self._options.extra_tags or ())])
         meta.collection_def[names.MAIN_OP_KEY].node_list.value.append(init)

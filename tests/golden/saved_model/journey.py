@@ -189,10 +189,10 @@ def tables(tf, folder):
             )
             self.mutable = lookup.experimental.MutableHashTable(tf.string, tf.int64, -1)
             self.dense = lookup.experimental.DenseHashTable(
-                tf.int64, tf.float32, [0.0, 0.0], empty_key=-1, deleted_key=-2
+                tf.int64, tf.float32, [0.0, 0.0], empty_key=-1, deleted_key=-2, initial_num_buckets=16
             )
             self.mutable.insert(["p", "q"], tf.constant([5, 6], tf.int64))
-            self.dense.insert(tf.constant([3, 4], tf.int64), [[1.0, 2.0], [3.0, 4.0]])
+            self.dense.insert(tf.constant([3, 19, 35], tf.int64), [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
             self.file = tf.saved_model.Asset(path)
 
         @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
@@ -222,7 +222,7 @@ def tables(tf, folder):
 
     def observe(m):
         yield m.find(tf.constant(words))
-        yield m.dense_rows(tf.constant([3, 4, 5], tf.int64))
+        yield m.dense_rows(tf.constant([3, 4, 19, 35], tf.int64))
         yield m.insert(tf.constant(["none"]), tf.constant([9], tf.int64)), m.find(tf.constant(words))["mutable"]
         yield m.contents()
 
@@ -316,7 +316,9 @@ def optimizer(tf, folder):
     return model, None, observe
 
 
-MODELS = {each.__name__: each for each in (nested, trained, control_flow, tables, composites, custom_gradient, optimizer)}
+MODELS = {
+    each.__name__: each for each in (nested, trained, control_flow, tables, composites, custom_gradient, optimizer)
+}
 
 
 def keras_models(tf):

@@ -117,7 +117,9 @@ class LookupTable:
         if self.reserved and keys.ndim == 2 and keys.shape[1] == 1:
             flat, rows = np.asarray(to_numpy(keys)).reshape(-1), np.asarray(to_numpy(values))
             if len(rows) != len(flat):
-                raise InvalidArgumentError(None, None, f"There are {len(flat)} keys and {len(rows)} values ({self.name}).")
+                raise InvalidArgumentError(
+                    None, None, f"There are {len(flat)} keys and {len(rows)} values ({self.name})."
+                )
             used = np.ones(len(flat), dtype=bool)
             for reserved in self.reserved:
                 used &= flat != reserved
@@ -203,7 +205,9 @@ class LookupTable:
             count *= 2
         texts = self.key_dtype is dtypes.string
         rows = np.full((count, 1), self.reserved[0], dtype=keys.dtype)
-        contents = np.full((count, *(self.value_shape or (1,))), b"" if values.dtype == object else 0, dtype=values.dtype)
+        contents = np.full(
+            (count, *(self.value_shape or (1,))), b"" if values.dtype == object else 0, dtype=values.dtype
+        )
         hashes = hash64_many(keys.tolist()) if texts else keys.astype(np.int64).view(np.uint64)
         starts = (hashes % np.uint64(count)).astype(np.int64)
         taken = np.zeros(count, dtype=bool)
@@ -328,7 +332,15 @@ def mutable_dense_hash_table_kernel(
     ctx: Any,
 ) -> Any:
     return _dense(
-        (empty_key,), container, shared_name, key_dtype, value_dtype, value_shape, initial_num_buckets, max_load_factor, ctx
+        (empty_key,),
+        container,
+        shared_name,
+        key_dtype,
+        value_dtype,
+        value_shape,
+        initial_num_buckets,
+        max_load_factor,
+        ctx,
     )
 
 
@@ -569,9 +581,7 @@ FIND = _on_table(
     "LookupTableFind", ", keys: Tin, default_value: Tout", "values: Tout", _find, _find_shape, Tin=ANY, Tout=ANY
 )
 INSERT = _on_table("LookupTableInsert", ", keys: Tin, values: Tout", "", _insert, Tin=ANY, Tout=ANY)
-IMPORT = _on_table(
-    "LookupTableImport", ", keys: rank>0 Tin, values: Tout", "", _import, _rows_shape, Tin=ANY, Tout=ANY
-)
+IMPORT = _on_table("LookupTableImport", ", keys: rank>0 Tin, values: Tout", "", _import, _rows_shape, Tin=ANY, Tout=ANY)
 REMOVE = _on_table("LookupTableRemove", ", keys: rank>0/any Tin", "", _remove, v1=False, Tin=ANY)
 SIZE = _on_table("LookupTableSize", "", "size: int64", _size, scalar)
 EXPORT = _on_table(

@@ -160,7 +160,9 @@ class TextFileInitializer(TableInitializerBase):
             # A SavedModel carries the file with it.
             self._path = self._track_trackable(Asset(filename), "_filename").asset_path
         else:
-            self._path = filename if isinstance(filename, Tensor) else constant(filename, dtypes.string, name="asset_path")
+            self._path = (
+                filename if isinstance(filename, Tensor) else constant(filename, dtypes.string, name="asset_path")
+            )
             context.get_default_graph().add_to_collection(GraphKeys.ASSET_FILEPATHS, self._path)
 
     @property

@@ -30,7 +30,9 @@ class Asset(Trackable):
 
     def __init__(self, path: Any) -> None:
         with init_scope():
-            self._path = path if isinstance(path, Tensor) else constant(os.fspath(path), dtypes.string, name="asset_path")
+            self._path = (
+                path if isinstance(path, Tensor) else constant(os.fspath(path), dtypes.string, name="asset_path")
+            )
 
     @property
     def asset_path(self) -> Tensor:
