@@ -51,8 +51,8 @@ class LoadedLibrary:
             for reference in references:
                 reference.name = self._names.get(reference.name, reference.name)
         if "_gradient_op_type" in node.attr:
-            kind = node.attr["_gradient_op_type"].s.decode(errors="replace")
-            node.attr["_gradient_op_type"].s = self._gradient_names.get(kind, kind).encode()
+            given: str = node.attr["_gradient_op_type"].s.decode(errors="replace")
+            node.attr["_gradient_op_type"].s = self._gradient_names.get(given, given).encode()
         if "shared_name" in node.attr and node.attr["shared_name"].s:
             node.attr["shared_name"].s += self._suffix.encode()
         elif node.op in _TABLES:

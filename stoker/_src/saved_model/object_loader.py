@@ -28,7 +28,7 @@ from stoker._src.graph.saveable import SaveableObject, SaveSpec
 from stoker._src.graph.scopes import init_scope
 from stoker._src.graph.trackable import STATE_ATTRIBUTE, VARIABLE_VALUE_KEY, Trackable
 from stoker._src.graph.tracked_structures import AutoTrackable, DictWrapper, ListWrapper, wrapped
-from stoker._src.ops.array import constants, shaping
+from stoker._src.ops.array import shaping
 from stoker._src.ops.control_flow.functional_gradients import call
 from stoker._src.ops.resources.trackable_resources import Asset, CapturableResource
 from stoker._src.ops.variables.creators import VariableAggregation, VariableSynchronization
@@ -82,7 +82,7 @@ class SignatureMap(Mapping[str, Any], Trackable):
     def __repr__(self) -> str:
         return f"_SignatureMap({self._signatures})"
 
-    __hash__ = object.__hash__
+    __hash__: Any = object.__hash__
     __eq__ = object.__eq__
 
     def _trackable_children(self, save_type: str = "checkpoint", **kwargs: Any) -> dict[str, Any]:
@@ -366,7 +366,7 @@ class ObjectLoader:
             if grad is None:
                 output = op.outputs[i]
                 whole = output.dtype.base_dtype is argument.dtype.base_dtype
-                grad = shaping.zeros_like(output) if whole else constants.zeros(argument.shape, argument.dtype)
+                grad = shaping.zeros_like(output) if whole else shaping.zeros(argument.shape, argument.dtype)
             given.append(grad)
         captured = []
         for number in self._graph.concrete_functions[name].bound_inputs:

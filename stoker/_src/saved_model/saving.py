@@ -393,6 +393,8 @@ class _Exporter:
                 gradient = gradient_function(op)
             except LookupError:
                 continue  # the gradient of a loaded model that was saved without it
+            if gradient is None:
+                continue
             made = _traced_gradient(op, gradient)
             self._gradients[name] = made
             definition = trace._function.to_function_def()

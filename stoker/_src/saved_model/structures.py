@@ -75,7 +75,8 @@ def _encode(value: Any, proto: StructuredValue) -> None:
     elif isinstance(value, DType):
         proto.tensor_dtype_value = value.as_datatype_enum
     elif isinstance(value, Tensor) and getattr(value, "is_eager", False):
-        proto.tensor_value.CopyFrom(to_tensor_proto(value.static_array(), value.dtype))
+        array = value.static_array()  # pyright: ignore[reportAttributeAccessIssue]
+        proto.tensor_value.CopyFrom(to_tensor_proto(array, value.dtype))
     elif isinstance(value, (np.ndarray, np.generic)):
         array = np.asarray(value)
         proto.numpy_value.CopyFrom(to_tensor_proto(array, as_dtype(array.dtype)))
@@ -86,7 +87,8 @@ def _encode(value: Any, proto: StructuredValue) -> None:
 def _encode_container(value: Any, proto: StructuredValue) -> None:
     if isinstance(value, tuple) and hasattr(value, "_fields"):
         proto.named_tuple_value.name = type(value).__name__
-        for name, item in zip(value._fields, value):
+        fields: tuple[str, ...] = value._fields  # pyright: ignore[reportAttributeAccessIssue]
+        for name, item in zip(fields, value):
             _encode(item, proto.named_tuple_value.values.add(key=name).value)
     elif isinstance(value, (list, tuple)):
         into = proto.list_value if isinstance(value, list) else proto.tuple_value
