@@ -34,13 +34,16 @@ setup(
         extension("ops.native.sdca", ["ops/native/sdca.c"], "ops/native/*.h"),
         *(
             extension(f"ops.native.{name}", [f"ops/native/{name}.c"], "ops/native/*.h", [*COMPILE_ARGS, "-fopenmp"])
-            for name in ("cross_entropy", "images", "pooling", "rows", "transposition", "updates")
+            for name in ("cross_entropy", "images", "pooling", "rows", "segments", "transposition", "updates")
         ),
         extension(
             "runtime.native.program",
             ["runtime/native/program.c"],
             "runtime/native/*.h",
             [*COMPILE_ARGS, "-ffp-contract=fast", "-fopenmp"],
+        ),
+        extension(
+            "runtime.native.threads", ["runtime/native/threads.c"], "runtime/native/*.h", [*COMPILE_ARGS, "-fopenmp"]
         ),
     ]
 )

@@ -13,20 +13,21 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-# How often a torch OpenMP thread polls for work before it sleeps, on a busy machine: for microseconds instead of milliseconds.
-# On a busy machine, polling threads keep the working ones from running, and a step took up to twenty times as long.
-_SPINS_WHEN_BUSY = "1000"
-_BUSY = 2.5  # runnable processes per processor; a test run or a build just before leaves a lower number
+# How often a torch OpenMP thread polls for work or for the other threads before it sleeps. OpenMP's default is 300,000 times, several
+# milliseconds: if another process takes one processor for a moment, all threads poll until the missing one runs again, and a step
+# took up to twenty-five times as long. Between the parallel parts of a step pass microseconds; with many threads, waking them up
+# costs more, so they poll longer.
+_SPINS = "1000"
+_SPINS_OF_MANY = "5000"
+_MANY = 4  # processors
 
 
 def _settings() -> dict[str, str]:
     """The environment variables that torch and its OpenMP read while they are loaded, except those that the user set."""
-    settings = {
-        "THP_MEM_ALLOC_ENABLE": "1"
-    }  # large pages for large tensors: gathers from a large table are twice as fast
-    waiting = "GOMP_SPINCOUNT" in os.environ or "OMP_WAIT_POLICY" in os.environ
-    if not waiting and hasattr(os, "getloadavg") and os.getloadavg()[0] >= _BUSY * (os.cpu_count() or 1):
-        settings["GOMP_SPINCOUNT"] = _SPINS_WHEN_BUSY
+    # Large pages for large tensors: gathers from a large table are twice as fast.
+    settings = {"THP_MEM_ALLOC_ENABLE": "1"}
+    if "OMP_WAIT_POLICY" not in os.environ:
+        settings["GOMP_SPINCOUNT"] = _SPINS if (os.cpu_count() or 1) <= _MANY else _SPINS_OF_MANY
     return {name: value for name, value in settings.items() if name not in os.environ}
 
 
@@ -100,6 +101,7 @@ def load() -> None:
             if ".native" not in module.name:
                 importlib.import_module(module.name)
         importlib.import_module("stoker._src.runtime.install")
+        importlib.import_module("stoker._src.distributed.targets")
     finally:
         if collecting:
             gc.freeze()

@@ -190,6 +190,13 @@ def test_batches_in_order():
     assert found[1][1].tolist() == [16, 25, 36, 49]
 
 
+def test_examples_that_a_loop_computes():
+    """Each example goes through the loop's iterations, in the threads that fill the queue."""
+    number = tf.cast(_numbers(4), tf.float32)
+    _, grown = tf.while_loop(lambda i, v: i < 3, lambda i, v: (i + 1, v * 2.0), [0, number])
+    assert np.concatenate(_all(tf.train.batch([grown], 2))).tolist() == [0.0, 8.0, 16.0, 24.0]
+
+
 def test_a_smaller_batch_at_the_end():
     """Where it is allowed; the size of batches is then not known."""
     batch = tf.train.batch([_numbers(10)], 4, allow_smaller_final_batch=True)

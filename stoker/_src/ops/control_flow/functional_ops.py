@@ -137,7 +137,7 @@ def _while(name: str, traits: Any) -> OpDefinition:
 
 def while_kernel(input: list[Any], *, cond: Any, body: Any, holding: Any) -> Any:
     values = input
-    state = holding.state
+    state = None if holding is None else holding.state  # a recorded step holds nothing
     if state is None:  # this run cannot be cancelled
         state = RunState()
     while _truth(cond(holding, *values)[0]):

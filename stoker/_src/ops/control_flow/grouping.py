@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 
 from stoker._src.base import nest
@@ -70,7 +71,8 @@ def group(*inputs: Any, **kwargs: Any) -> Any:
 
 
 def _wait(ops: list[Any], place: str, name: str | None = None) -> Any:
-    with device(place or None), control_dependencies(ops):
+    # Without a device of the ops, that of the enclosing blocks applies.
+    with device(place) if place else nullcontext(), control_dependencies(ops):
         return NO_OP(name=name)
 
 

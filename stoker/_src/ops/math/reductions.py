@@ -98,7 +98,26 @@ def sum_kernel(input: torch.Tensor, reduction_indices: Any, *, keep_dims: bool) 
     axes = _axes(input, reduction_indices)
     if not axes:  # torch would sum over everything
         return input.clone()
+    if len(axes) == input.ndim and _is_shared(input):
+        return _total(input).reshape([1] * input.ndim if keep_dims else [])
     return torch.sum(input, axes, keep_dims, dtype=input.dtype)
+
+
+_SHARED = 1 << 15  # elements from which torch splits a total among threads
+_ROW = 1 << 12
+
+
+def _is_shared(input: torch.Tensor) -> bool:
+    """Whether torch's total would depend on the number of threads."""
+    return input.numel() > _SHARED and input.dtype in (torch.float32, torch.float64) and input.is_cpu
+
+
+def _total(input: torch.Tensor) -> torch.Tensor:
+    """The sum of all elements, which does not depend on the number of threads: each sums whole rows of a fixed length."""
+    flat = input.reshape(-1)
+    whole = flat.numel() // _ROW * _ROW
+    total = flat[:whole].view(-1, _ROW).sum(1).sum()
+    return total if whole == flat.numel() else total + flat[whole:].sum()
 
 
 @SUM.grad
@@ -128,6 +147,8 @@ def mean_kernel(input: torch.Tensor, reduction_indices: Any, *, keep_dims: bool)
     if not axes:
         return input.clone()
     if input.dtype.is_floating_point or input.dtype.is_complex:
+        if len(axes) == input.ndim and _is_shared(input):
+            return (_total(input) / input.numel()).reshape([1] * input.ndim if keep_dims else [])
         return torch.mean(input, axes, keep_dims)
     count = int(np.prod([input.shape[axis] for axis in axes]))
     # Sums use 64 bits: the mean of small integers fits their dtype, but the sum may not.

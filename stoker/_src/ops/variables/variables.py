@@ -21,7 +21,7 @@ from stoker._src.formats import protos
 from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor, register_tensor_conversion_function
 from stoker._src.graph.keys import GraphKeys
-from stoker._src.graph.scopes import control_dependencies, device, init_scope, name_scope
+from stoker._src.graph.scopes import colocate_with, control_dependencies, device, init_scope, name_scope
 from stoker._src.graph.tensor import Operation, Tensor, TensorReference
 from stoker._src.graph.tensor_spec import TensorSpec
 from stoker._src.graph.trackable import VARIABLE_VALUE_KEY, Trackable
@@ -627,8 +627,8 @@ class ResourceVariable(MadeVariable):
             device(self._element.device),
         ):
             self._initializer_op = state_ops.ASSIGN_VARIABLE_OP(self._element, initial, name=assign_scope)
-        with name_scope("Read"):
-            self._snapshot = self._read()
+        with name_scope("Read"), device(self._element.device):
+            self._snapshot = state_ops.READ_VARIABLE_OP(self._element, dtype=self._dtype)
             if self._caching_device is not None:
                 with device(self._caching_device):
                     self._cached = shaping.identity(self._snapshot)
@@ -653,7 +653,12 @@ class ResourceVariable(MadeVariable):
         self._initial_value = self._initializer_op = self._snapshot = None
 
     def _read(self) -> Tensor:
-        return state_ops.READ_VARIABLE_OP(self._element, dtype=self._dtype)
+        place = "" if getattr(self._element, "is_eager", False) else self._element.device
+        if not place:
+            return state_ops.READ_VARIABLE_OP(self._element, dtype=self._dtype)
+        # A variable is read where it is, whatever the device of the op that uses its value.
+        with colocate_with(None, ignore_existing=True), device(place):
+            return state_ops.READ_VARIABLE_OP(self._element, dtype=self._dtype)
 
     def value(self) -> Tensor:
         return self._read() if self._cached is None else self._cached

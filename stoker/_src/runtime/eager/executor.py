@@ -29,12 +29,14 @@ from stoker._src.runtime.failures import check_shapes, explain_failure
 from stoker._src.runtime.functions.bodies import step_failure
 from stoker._src.runtime.functions.calls import call_op
 from stoker._src.runtime.locks import Holding
+from stoker._src.runtime.plan import threads
 from stoker._src.runtime.plan.emit import Step, copied
 from stoker._src.runtime.plan.instructions import Value
 from stoker._src.runtime.resources import NodeContext
 from stoker._src.runtime.worker import Worker
 
 _CPU = f"{PREFIX}CPU:0"
+_MOST_TUNERS = 4096  # numbers of threads that are remembered, each for an op with an input of one shape
 
 
 class EagerTensor(Tensor):
@@ -254,6 +256,7 @@ class EagerExecutor:
         self.seed: int | None = None
         self._local = threading.local()
         self._states: dict[Any, NodeContext] = {}
+        self._tuners: dict[Any, Any] = {}
 
     def op_name(self, name: str | None, op_type: str) -> str:
         return name.rstrip("/") if isinstance(name, str) and name else op_type
@@ -316,6 +319,8 @@ class EagerExecutor:
             holding = keywords["holding"] = Holding(
                 self.worker.variables_lock, writes=False, state=RunState(), touches=False
             )
+        tuner, key = self._tuner(definition, values, steps)
+        began = None if tuner is None else tuner.begin()
         try:
             results = definition.kernel_fn(*arguments, **keywords)  # type: ignore[misc]
         except Exception as error:
@@ -326,6 +331,11 @@ class EagerExecutor:
                 if explained._op is not None:  # type: ignore[attr-defined]
                     raise explained from error
             raise explain_failure(error, record, [tensor._value for tensor in inputs]) from error
+        finally:
+            if tuner is not None:
+                tuner.end(began)
+                if tuner.tiny:
+                    self._tuners[key] = None
         flat = definition.flatten_results(results)
         outputs = [EagerTensor(value, dtype) for value, dtype in zip(flat, definition.output_dtypes(attrs))]
         if definition.traits & Trait.READS:
@@ -339,6 +349,21 @@ class EagerExecutor:
             for tape in tapes.active:
                 tape.record(record)
         return record
+
+    def _tuner(self, definition: OpDefinition, values: list[Any], steps: list[Step]) -> tuple[Any, Any]:
+        """Returns what chooses the number of threads (None for a short op), and its key: the function, or the op and its size."""
+        key: Any = (definition, values[0].shape if values and isinstance(values[0], torch.Tensor) else None)
+        if steps:
+            key = steps[0].filename
+        elif definition.traits & Trait.BLOCKING:
+            return None, key
+        try:
+            return self._tuners[key], key
+        except KeyError:
+            if len(self._tuners) >= _MOST_TUNERS:
+                self._tuners.clear()
+            made = self._tuners[key] = threads.tuner()
+            return made, key
 
     def start_seed(self, seed: int) -> None:
         """Sets the seed for eager ops and for functions that are traced later, and restarts the random numbers."""

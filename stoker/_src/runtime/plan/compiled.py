@@ -17,6 +17,7 @@ from stoker._src.runtime.feeds import placed_converter
 from stoker._src.runtime.fetches import FetchPlan
 from stoker._src.runtime.functions.bodies import step_failure
 from stoker._src.runtime.locks import Holding
+from stoker._src.runtime.plan import threads
 from stoker._src.runtime.plan.by_shape import ByShape
 from stoker._src.runtime.plan.cuda_graphs import repeated
 from stoker._src.runtime.plan.emit import Step, emit
@@ -60,6 +61,8 @@ class Plan:
         self.locks = self.writes or self.reads or self.blocks
         self.traced_step: Step | None = None  # runs node by node; compiled for the first traced run
         self.repeated = repeated(planner)
+        # The number of threads of each step. On a GPU it does not matter, and time spent waiting for a queue says nothing about it.
+        self._tuners: dict[Any, Any] | None = None if self.blocks or worker.placement.gpu is not None else {}
         self.shaped = ByShape(self._shaped_step, lambda: self.step) if by_shape else None
         if self.shaped is None or shapes is None:
             self.step = emit(planner)
@@ -106,17 +109,36 @@ class Plan:
             return self._execute_watched(values, options, metadata)
         if not self.locks:
             try:
-                return self._function(values)(None, *values)
+                return self._run(None, values)
             except BaseException as error:
                 raise self._failure(error) from error
         holding = Holding(self._lock, writes=self.writes)
         try:
             holding.resume()
-            return self._function(values)(holding, *values)
+            return self._run(holding, values)
         except BaseException as error:
             raise self._failure(error) from error
         finally:
             holding.pause()
+
+    def _run(self, holding: Any, values: list[Any]) -> list[Any]:
+        """Runs the step with as many threads as turned out to be fastest."""
+        function = self._function(values)
+        if self._tuners is None:
+            return function(holding, *values)
+        try:
+            tuner = self._tuners[function]
+        except KeyError:
+            tuner = self._tuners[function] = threads.tuner()
+        if tuner is None:
+            return function(holding, *values)
+        began = tuner.begin()
+        try:
+            return function(holding, *values)
+        finally:
+            tuner.end(began)
+            if tuner.tiny:
+                self._tuners[function] = None
 
     def _execute_watched(self, values: list[Any], options: Any, metadata: Any) -> list[Any]:
         """Executes a run that may block or take long, has a deadline, or is traced."""
@@ -133,7 +155,7 @@ class Plan:
             with running(state):
                 holding.resume()
                 if not traced:
-                    return self._function(values)(holding, *values)
+                    return self._run(holding, values)
                 if self.traced_step is None:
                     self.traced_step = emit(self._planner(with_fused_loops=False).build())
                 function, instructions = self.traced_step.timed()

@@ -109,6 +109,11 @@ class Coordinator:
         with self._lock:
             self._registered_threads.add(thread)
 
+    def _forget_threads(self, threads: Iterable[threading.Thread]) -> None:
+        """Removes threads from those that `join` waits for: daemons that end when their session is closed."""
+        with self._lock:
+            self._registered_threads.difference_update(threads)
+
     def join(
         self,
         threads: Iterable[threading.Thread] | None = None,

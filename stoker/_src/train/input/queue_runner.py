@@ -165,7 +165,10 @@ class QueueRunner:
                     return
         except Exception as error:
             if coord is not None:
-                coord.request_stop(error)
+                if coord.joined:  # the session was closed under the op
+                    tf_logging.debug("Ignored exception: %s", error)
+                else:
+                    coord.request_stop(error)
                 return
             tf_logging.error("Exception in QueueRunner: %s", error)
             with self._lock:

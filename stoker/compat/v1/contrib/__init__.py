@@ -9,4 +9,5 @@ from stoker.compat.v1.contrib import metrics as metrics
 from stoker.compat.v1.contrib import nn as nn
 from stoker.compat.v1.contrib import summary as summary
 from stoker.compat.v1.contrib import tensorboard as tensorboard
+from stoker.compat.v1.contrib import training as training
 from stoker.compat.v1.contrib import util as util

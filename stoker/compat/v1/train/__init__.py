@@ -4,6 +4,8 @@
 # fmt: off
 from stoker.compat.v1.train import experimental as experimental
 from stoker.compat.v1.train import queue_runner as queue_runner
+from stoker._src.distributed.cluster_spec import ClusterSpec as ClusterSpec
+from stoker._src.distributed.server import Server as Server
 from stoker._src.formats.protos import BytesList as BytesList
 from stoker._src.formats.protos import ClusterDef as ClusterDef
 from stoker._src.formats.protos import Example as Example
@@ -56,6 +58,7 @@ from stoker._src.train.decay import noisy_linear_cosine_decay as noisy_linear_co
 from stoker._src.train.decay import piecewise_constant as piecewise_constant
 from stoker._src.train.decay import piecewise_constant as piecewise_constant_decay
 from stoker._src.train.decay import polynomial_decay as polynomial_decay
+from stoker._src.train.device_setter import replica_device_setter as replica_device_setter
 from stoker._src.train.input.batching import batch as batch
 from stoker._src.train.input.batching import batch_join as batch_join
 from stoker._src.train.input.batching import maybe_batch as maybe_batch
@@ -86,6 +89,8 @@ from stoker._src.train.optimizers.ftrl import FtrlOptimizer as FtrlOptimizer
 from stoker._src.train.optimizers.moving_averages import ExponentialMovingAverage as ExponentialMovingAverage
 from stoker._src.train.optimizers.optimizer import Optimizer as Optimizer
 from stoker._src.train.optimizers.rmsprop import RMSPropOptimizer as RMSPropOptimizer
+from stoker._src.train.optimizers.sync_replicas import SyncReplicasOptimizer as SyncReplicasOptimizer
+from stoker._src.train.optimizers.sync_replicas import SyncReplicasOptimizerV2 as SyncReplicasOptimizerV2
 from stoker._src.train.quantize_training import do_quantize_training_on_graphdef as do_quantize_training_on_graphdef
 from stoker._src.train.sessions.basic_hooks import FeedFnHook as FeedFnHook
 from stoker._src.train.sessions.basic_hooks import FinalOpsHook as FinalOpsHook

@@ -1,0 +1,1 @@
+"""`tf.lite`: conversion of graphs to TFLite models, and their execution by LiteRT."""

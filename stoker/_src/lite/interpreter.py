@@ -1,0 +1,313 @@
+"""`tf.lite.Interpreter`: runs a TFLite model on LiteRT.
+
+Models are verified before LiteRT sees them (`verification/`), because it reads the file in place and trusts it. Errors of the runtime are
+`ValueError`s, as the documents of 1.x say; as later versions raise `RuntimeError` for some of them, they are both.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import enum
+import mmap
+import os
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from stoker._src.base.errors import OpError
+from stoker._src.base.export import export
+from stoker._src.formats import gfile
+from stoker._src.lite.verification.meaning import verify
+
+_HELD_VIEW = "There is at least 1 reference to internal data"
+
+
+class InterpreterError(ValueError, RuntimeError):
+    """A failure of LiteRT to prepare or run a model."""
+
+
+class DelegateError(OSError, ValueError):
+    """A delegate's library that cannot be loaded."""
+
+
+@export("lite.experimental.OpResolverType")
+class OpResolverType(enum.Enum):
+    """Which kernels a model runs on: `AUTO` and `BUILTIN` the optimized ones, `BUILTIN_REF` the reference ones."""
+
+    AUTO = 0
+    BUILTIN = 1
+    BUILTIN_REF = 2
+    BUILTIN_WITHOUT_DEFAULT_DELEGATES = 3
+
+
+class Delegate:
+    """A delegate from a shared library. It must outlive the interpreters that use it, which they see to."""
+
+    def __init__(self, library: str, options: dict[Any, Any] | None) -> None:
+        litert = _litert()
+        self.library = library
+        try:
+            # LiteRT's own wrapper fails a second time, in its destructor, where the library cannot be opened.
+            handle = ctypes.CDLL(library)
+            for name in ("tflite_plugin_create_delegate", "tflite_plugin_destroy_delegate"):
+                if not hasattr(handle, name):
+                    raise OSError(f"it has no function {name}")
+            self.loaded = litert.load_delegate(library, options)
+        except (OSError, ValueError, RuntimeError, AttributeError) as error:
+            raise DelegateError(f"Failed to load delegate from {library}: {error}") from error
+
+    def __repr__(self) -> str:
+        return f"<delegate {self.library!r}>"
+
+
+@export("lite.experimental.load_delegate")
+def load_delegate(library: str, options: dict[Any, Any] | None = None) -> Delegate:
+    """A delegate from a shared library, for `Interpreter(experimental_delegates=[...])`.
+
+    Args:
+        library: the name of the library.
+        options: options of the delegate; keys and values are passed on as strings.
+
+    Raises:
+        ValueError: the library cannot be loaded; the message has its name.
+    """
+    return Delegate(library, options)
+
+
+def _litert() -> Any:
+    from ai_edge_litert import interpreter
+
+    return interpreter
+
+
+@export("lite.Interpreter")
+class Interpreter:
+    """Runs a TFLite model.
+
+    The order of calls: `resize_tensor_input` (optional), `allocate_tensors`, `set_tensor`, `invoke`, `get_tensor`. An instance may be used
+    by one thread at a time; `invoke` releases the GIL, so instances run in parallel.
+
+    Args:
+        model_path: path of the model's file.
+        model_content: the model as bytes, instead of a file.
+        experimental_delegates: delegates from `load_delegate`.
+        num_threads: how many threads kernels may use; -1 and None leave it to LiteRT.
+        experimental_op_resolver_type: which kernels to use.
+        experimental_preserve_all_tensors: keeps intermediate results, so that `get_tensor` reads them.
+        experimental_disable_delegate_clustering: whether delegates get ops one by one.
+        experimental_default_delegate_latest_features: whether the default delegate uses what its newest version has.
+
+    Raises:
+        ValueError: the model cannot be read, is damaged, or has ops that LiteRT does not know.
+    """
+
+    def __init__(
+        self,
+        model_path: str | bytes | os.PathLike[str] | None = None,
+        model_content: bytes | None = None,
+        experimental_delegates: Iterable[Delegate] | None = None,
+        num_threads: int | None = None,
+        experimental_op_resolver_type: OpResolverType = OpResolverType.AUTO,
+        experimental_preserve_all_tensors: bool = False,
+        experimental_disable_delegate_clustering: bool = False,
+        experimental_default_delegate_latest_features: bool = False,
+    ) -> None:
+        if not model_path and not model_content:
+            raise ValueError("`model_path` or `model_content` must be specified.")
+        if model_path and model_content:
+            raise ValueError("Can't both provide `model_path` and `model_content`")
+        source = self._from_file(os.fsdecode(model_path)) if model_path else self._from_content(model_content)
+        delegates = list(experimental_delegates or [])
+        for delegate in delegates:
+            if not isinstance(delegate, Delegate):
+                raise ValueError(f"{delegate!r} is not a delegate: load_delegate makes them.")
+        options: dict[str, Any] = {}
+        if num_threads is not None and num_threads != -1:
+            if not isinstance(num_threads, int):
+                raise ValueError("type of num_threads should be int")
+            if num_threads < 1:
+                raise ValueError("num_threads should >= 1")
+            options["num_threads"] = num_threads
+        resolver = experimental_op_resolver_type
+        if experimental_preserve_all_tensors and resolver in (OpResolverType.AUTO, OpResolverType.BUILTIN):
+            # A delegate keeps no results of the ops that it takes over. LiteRT does the same, with a warning.
+            resolver = OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
+        litert = _litert()
+        self._delegates = delegates
+        self._reported = ""
+        self._litert = self._checked(
+            litert.Interpreter,
+            **source,
+            **options,
+            experimental_delegates=[delegate.loaded for delegate in delegates] or None,
+            experimental_op_resolver_type=litert.OpResolverType[resolver.name],
+            experimental_preserve_all_tensors=experimental_preserve_all_tensors,
+            experimental_disable_delegate_clustering=experimental_disable_delegate_clustering,
+            experimental_default_delegate_latest_features=experimental_default_delegate_latest_features,
+        )
+
+    @staticmethod
+    def _from_content(content: Any) -> dict[str, Any]:
+        if not isinstance(content, (bytes, bytearray, memoryview)):
+            raise TypeError(f"model_content is bytes, not {type(content).__name__}.")
+        content = bytes(content)
+        verify(content)
+        return {"model_content": content}
+
+    @staticmethod
+    def _from_file(path: str) -> dict[str, Any]:
+        try:
+            if not os.path.isfile(path):
+                with gfile.GFile(path, "rb") as file:
+                    return Interpreter._from_content(file.read())
+            with open(path, "rb") as file:
+                if not os.fstat(file.fileno()).st_size:
+                    raise ValueError(f"Could not open '{path}': the file is empty.")
+                # Mapped, not read: the file may be large, and LiteRT maps it as well.
+                with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+                    _verify_mapped(content)
+        except (OSError, OpError) as error:
+            raise ValueError(f"Could not open '{path}': {error}") from error
+        return {"model_path": path}
+
+    def _checked(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """Calls LiteRT. Its failures become `InterpreterError`; a view that is held while it must not be stays a `RuntimeError`."""
+        try:
+            return function(*args, **kwargs)
+        except (ValueError, RuntimeError) as error:
+            message = str(error)
+            if message.startswith(_HELD_VIEW):
+                raise RuntimeError(" ".join(message.split())) from None
+            # LiteRT repeats what it said in earlier failures.
+            new = message.removeprefix(self._reported) if self._reported else message
+            if isinstance(error, RuntimeError):
+                self._reported = message
+            raise InterpreterError(new.strip() or message.strip() or "LiteRT gives no reason.") from error
+        except (MemoryError, OverflowError) as error:
+            raise InterpreterError(f"The model needs more memory than there is: {error}") from error
+
+    def allocate_tensors(self) -> None:
+        """Plans and allocates the memory of all tensors. Necessary before `invoke`, and again after `resize_tensor_input`.
+
+        Raises:
+            ValueError: an op does not accept its arguments, or there is no kernel for it.
+            RuntimeError: an array from `tensor()` is still held.
+        """
+        self._checked(self._litert.allocate_tensors)
+
+    def get_input_details(self) -> list[dict[str, Any]]:
+        """A dictionary for each input of the model.
+
+        Keys: `name`, `index` (for the other methods), `shape`, `shape_signature` (with -1 for sizes that are free), `dtype` (a NumPy type),
+        `quantization` (scale and zero point, both 0 if there is none), `quantization_parameters` (`scales`, `zero_points`,
+        `quantized_dimension`) and `sparsity_parameters`.
+        """
+        return self._litert.get_input_details()
+
+    def get_output_details(self) -> list[dict[str, Any]]:
+        """A dictionary for each output of the model, with the keys of `get_input_details`."""
+        return self._litert.get_output_details()
+
+    def get_tensor_details(self, subgraph_index: int = 0) -> list[dict[str, Any]]:
+        """A dictionary for each tensor of a subgraph that has a name; temporary tensors have none."""
+        return [d for d in self._checked(self._litert.get_tensor_details, subgraph_index) if d["name"]]
+
+    def get_tensor(self, tensor_index: int, subgraph_index: int = 0) -> np.ndarray[Any, Any]:
+        """A copy of a tensor's value. Intermediate results are readable with `experimental_preserve_all_tensors` only."""
+        return self._checked(self._litert.get_tensor, tensor_index, subgraph_index)
+
+    def set_tensor(self, tensor_index: int, value: Any) -> None:
+        """Copies `value` into an input.
+
+        Raises:
+            ValueError: shape or type differ from the tensor's, or memory is not allocated yet.
+        """
+        self._checked(self._litert.set_tensor, tensor_index, value)
+
+    def resize_tensor_input(self, input_index: int, tensor_size: Sequence[int], strict: bool = False) -> None:
+        """Gives an input another shape. `allocate_tensors` must follow.
+
+        Args:
+            input_index: the index of the input.
+            tensor_size: its shape.
+            strict: whether only sizes that are -1 in `shape_signature` may change.
+
+        Raises:
+            ValueError: the tensor cannot have this shape.
+            RuntimeError: an array from `tensor()` is still held.
+        """
+        sizes = [int(size) for size in tensor_size]
+        if any(not 0 <= size < 2**31 for size in sizes):
+            raise InterpreterError(f"An input cannot have the shape {sizes}.")
+        if input_index not in {int(detail["index"]) for detail in self.get_input_details()}:
+            raise InterpreterError(f"Tensor {input_index} is not an input of the model.")
+        self._checked(self._litert.resize_tensor_input, input_index, sizes, strict)
+
+    def tensor(self, tensor_index: int) -> Callable[[], np.ndarray[Any, Any]]:
+        """A function that returns an array on the tensor's memory, to read or write without a copy.
+
+        The function may be kept. The array may not: while there is one, `allocate_tensors`, `resize_tensor_input` and `invoke` raise
+        `RuntimeError`, since they may move the memory.
+        """
+        view = self._litert.tensor(tensor_index)
+        return lambda: self._checked(view)
+
+    def invoke(self) -> None:
+        """Runs the model. Releases the GIL.
+
+        Raises:
+            ValueError: an op failed, or memory is not allocated yet.
+            RuntimeError: an array from `tensor()` is still held.
+        """
+        self._checked(self._litert.invoke)
+
+    def reset_all_variables(self) -> None:
+        """Sets the variable tensors of the model (the states of recurrent ops) to zero."""
+        self._checked(self._litert.reset_all_variables)
+
+    def num_subgraphs(self) -> int:
+        """How many subgraphs the model has."""
+        return self._litert.num_subgraphs()
+
+    def get_signature_list(self) -> dict[str, dict[str, list[str]]]:
+        """The names of the inputs and outputs of each signature: `{"serving_default": {"inputs": [...], "outputs": [...]}}`."""
+        return self._litert.get_signature_list()
+
+    def get_signature_runner(self, signature_key: str | None = None) -> SignatureRunner:
+        """A callable that runs a signature.
+
+        Args:
+            signature_key: its name; may be left out if there is only one.
+
+        Raises:
+            ValueError: there is no such signature.
+        """
+        return SignatureRunner(self, signature_key)
+
+
+class SignatureRunner:
+    """Runs a signature: arrays by name in, a dictionary of arrays out. Inputs are resized as needed."""
+
+    def __init__(self, interpreter: Interpreter, signature_key: str | None) -> None:
+        self._interpreter = interpreter
+        self._runner = interpreter._checked(interpreter._litert.get_signature_runner, signature_key)
+
+    def __call__(self, **inputs: Any) -> dict[str, np.ndarray[Any, Any]]:
+        return self._interpreter._checked(self._runner, **inputs)
+
+    def get_input_details(self) -> dict[str, dict[str, Any]]:
+        """The details of the inputs by name."""
+        return self._runner.get_input_details()
+
+    def get_output_details(self) -> dict[str, dict[str, Any]]:
+        """The details of the outputs by name."""
+        return self._runner.get_output_details()
+
+
+def _verify_mapped(content: mmap.mmap) -> None:
+    # In a function of its own, so that no view of the file is left when it is closed.
+    try:
+        verify(content)
+    except ValueError as error:
+        raise ValueError(str(error)) from None

@@ -1,0 +1,182 @@
+"""What LiteRT's kernels take for granted, by op and by option."""
+
+from __future__ import annotations
+
+import math
+
+from stoker._src.lite.verification.structure import Table
+
+# Bytes of an element, 0 where the size is not fixed.
+BYTES = {
+    "FLOAT32": 4,
+    "FLOAT16": 2,
+    "BFLOAT16": 2,
+    "FLOAT64": 8,
+    "INT8": 1,
+    "UINT8": 1,
+    "INT16": 2,
+    "UINT16": 2,
+    "INT32": 4,
+    "UINT32": 4,
+    "INT64": 8,
+    "UINT64": 8,
+    "BOOL": 1,
+    "COMPLEX64": 8,
+    "COMPLEX128": 16,
+    "FLOAT8_E4M3FN": 1,
+    "FLOAT8_E5M2": 1,
+    "INT4": 0.5,
+    "UINT4": 0.5,
+    "INT2": 0.25,
+    "STRING": 0,
+    "RESOURCE": 0,
+    "VARIANT": 0,
+}
+# Options that divide something or count something, in whichever table they stand.
+POSITIVE = {
+    "StrideW",
+    "StrideH",
+    "StrideD",
+    "DilationWFactor",
+    "DilationHFactor",
+    "DilationDFactor",
+    "FilterWidth",
+    "FilterHeight",
+    "BlockSize",
+    "NumSplits",
+    "ValuesCount",
+}
+ENUMERATIONS = {
+    "Padding": "Padding",
+    "FusedActivationFunction": "ActivationFunctionType",
+    "WeightsFormat": "FullyConnectedOptionsWeightsFormat",
+    "InDataType": "TensorType",
+    "OutDataType": "TensorType",
+    "OutType": "TensorType",
+    "OutputType": "TensorType",
+    "IdxOutType": "TensorType",
+    "KeyDtype": "TensorType",
+    "ValueDtype": "TensorType",
+    "QuantizedBiasType": "TensorType",
+    "Mode": "MirrorPadMode",
+    "KernelType": "LSTMKernelType",
+    "Combiner": "CombinerType",
+    "ReduceFunction": "ReduceWindowFunction",
+}
+SUBGRAPHS = {
+    "ThenSubgraphIndex",
+    "ElseSubgraphIndex",
+    "CondSubgraphIndex",
+    "BodySubgraphIndex",
+    "InitSubgraphIndex",
+    "Subgraph",
+    "BranchSubgraphIndices",
+    "CalledComputations",
+    "ComparatorSubgraphIndex",
+    "DecompositionSubgraphIndex",
+    "UpdateComputationSubgraphIndex",
+}
+# Ops whose kernels cannot work with options of zeros, which is what they get if those in the file are of another op.
+OPTIONS = {
+    "CONV_2D": "Conv2DOptions",
+    "DEPTHWISE_CONV_2D": "DepthwiseConv2DOptions",
+    "CONV_3D": "Conv3DOptions",
+    "CONV_3D_TRANSPOSE": "Conv3DOptions",
+    "TRANSPOSE_CONV": "TransposeConvOptions",
+    "MAX_POOL_2D": "Pool2DOptions",
+    "AVERAGE_POOL_2D": "Pool2DOptions",
+    "L2_POOL_2D": "Pool2DOptions",
+    "DEPTH_TO_SPACE": "DepthToSpaceOptions",
+    "SPACE_TO_DEPTH": "SpaceToDepthOptions",
+    "SPLIT": "SplitOptions",
+    "SPLIT_V": "SplitVOptions",
+    "PACK": "PackOptions",
+    "UNPACK": "UnpackOptions",
+    "IF": "IfOptions",
+    "WHILE": "WhileOptions",
+    "CALL_ONCE": "CallOnceOptions",
+    "CALL": "CallOptions",
+    "VAR_HANDLE": "VarHandleOptions",
+    "HASHTABLE": "HashtableOptions",
+    "BUCKETIZE": "BucketizeOptions",
+    "STABLEHLO_COMPOSITE": "StableHLOCompositeOptions",
+}
+# Which inputs may be left out. Kernels of other ops do not look whether they are there.
+OPTIONAL_INPUTS = {
+    "CONV_2D": frozenset({2}),
+    "DEPTHWISE_CONV_2D": frozenset({2}),
+    "FULLY_CONNECTED": frozenset({2}),
+    "TRANSPOSE_CONV": frozenset({3}),
+    "CONV_3D": frozenset({2}),
+    "CONV_3D_TRANSPOSE": frozenset({3}),
+    "SVDF": frozenset({3}),
+    # Input gates, peepholes, projection and layer normalization.
+    "LSTM": frozenset({1, 5, 9, 10, 11, 12, 16, 17, 20, 21, 22, 23}),
+    "UNIDIRECTIONAL_SEQUENCE_LSTM": frozenset({1, 5, 9, 10, 11, 12, 16, 17, 20, 21, 22, 23}),
+    "BIDIRECTIONAL_SEQUENCE_LSTM": frozenset(
+        {1, 5, 9, 10, 11, 12, 16, 17, 18, 22, 26, 27, 28, 29, 33, 34, *range(39, 48)}
+    ),
+    "BIDIRECTIONAL_SEQUENCE_RNN": frozenset({9, 10, 11}),
+    "STABLEHLO_COMPOSITE": frozenset(range(1024)),
+}
+
+
+# Options that say how many inputs or outputs there are. The kernels believe them.
+COUNTS = {
+    "SPLIT": ("NumSplits", "Outputs"),
+    "SPLIT_V": ("NumSplits", "Outputs"),
+    "UNPACK": ("Num", "Outputs"),
+    "PACK": ("ValuesCount", "Inputs"),
+}
+# A result that is larger than this and not declared so comes from a damaged constant.
+_LARGE = 2**24
+
+
+def implied_shape(name: str, shape: list[int], constant: list[int]) -> list[int] | None:
+    """The shape of a result that follows from a shape and the op's constant argument. None where the op is another one, or the two do not fit."""
+    if name in ("PAD", "PADV2", "MIRROR_PAD") and len(constant) == 2 * len(shape):
+        return [size + constant[2 * n] + constant[2 * n + 1] for n, size in enumerate(shape)]
+    if name == "TILE" and len(constant) == len(shape):
+        return [size * times for size, times in zip(shape, constant, strict=True)]
+    if name in ("FILL", "BROADCAST_TO", "RANDOM_UNIFORM", "RANDOM_STANDARD_NORMAL"):
+        return constant
+    if name in ("RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR") and len(shape) == 4 and len(constant) == 2:
+        return [shape[0], *constant, shape[3]]
+    return None
+
+
+def too_large(implied: list[int] | None, declared: list[int]) -> bool:
+    """Whether constants ask for a large result that the model does not declare."""
+    return implied is not None and implied != declared and math.prod(max(0, size) for size in implied) > _LARGE
+
+
+class Variables:
+    """Shapes of resource variables. The kernel that reads one copies as many bytes as the result's shape says."""
+
+    def __init__(self) -> None:
+        self.shapes: dict[tuple[bytes, bytes], tuple[int, bytes]] = {}
+        self.handles: dict[tuple[int, int], tuple[bytes, bytes]] = {}
+
+    def visit(
+        self, subgraph: int, name: str, operator: Table, inputs: list[int], outputs: list[int], tensors: list[Table]
+    ) -> str:
+        """Notes what an op says about a variable. Returns what contradicts an earlier op, else ""."""
+        if name == "VAR_HANDLE" and outputs:
+            options = operator.BuiltinOptions
+            key = (bytes(options.Container or b""), bytes(options.SharedName or b""))
+            self.handles[subgraph, outputs[0]] = key
+            return ""
+        if name == "READ_VARIABLE" and inputs and outputs:
+            handle, value = inputs[0], tensors[outputs[0]]
+        elif name == "ASSIGN_VARIABLE" and len(inputs) > 1:
+            handle, value = inputs[0], tensors[inputs[1]]
+        else:
+            return ""
+        known = self.handles.get((subgraph, handle))
+        free = value.ShapeSignature is not None and b"\xff\xff\xff\xff" in bytes(value.ShapeSignature)
+        if known is None or free:
+            return ""
+        found = (value.Type, bytes(value.Shape or b""))
+        if self.shapes.setdefault(known, found) != found:
+            return f"the variable {known[1].decode('utf-8', 'replace')!r} has another type or shape elsewhere"
+        return ""

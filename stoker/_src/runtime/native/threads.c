@@ -1,0 +1,259 @@
+/* Chooses by measurement how many threads share the work of a piece of code that runs again and again.
+ *
+ * A Tuner belongs to one step of a program. `begin` and `end` surround each run of it. From time to time the tuner runs the step with
+ * other numbers of threads for some milliseconds, and then keeps the number with the lowest mean time. Threads cost time if there
+ * is little work to share, and much more if another process keeps one of them from running: the others wait for it at the end of
+ * each op. Both vary by program, machine and hour, so they are measured and not predicted. See runtime/plan/threads.py.
+ *
+ * The number of threads is a setting of the calling thread, in OpenMP as in MKL. All functions are called with the GIL held.
+ */
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <stdint.h>
+#include <time.h>
+#ifdef _OPENMP
+#include <omp.h>
+#else
+static int omp_get_max_threads(void) { return 1; }
+static void omp_set_num_threads(int n) { (void)n; }
+#endif
+
+enum { MOST = 12 };                           /* most numbers of threads to choose from: 1, 2, 4, ... */
+static const int WARM_UP = 2;                 /* runs before anything is measured: they compile and allocate */
+static const int ROUNDS = 2;                  /* blocks of each number of threads in one comparison */
+static const int64_t BLOCK = 6000000;         /* ns of one block; it has at least FEWEST runs, or one run that is longer than this */
+static const int FEWEST = 4;
+static const int64_t FIRST_HOLD = 300000000;  /* ns until the next comparison; doubles while the choice stays the same */
+static const int64_t LONGEST_HOLD = 5000000000;
+static const int64_t WINDOW = 60000000;       /* ns over which a choice is observed */
+static const double WORSE = 1.5;              /* slowdown of a window that brings the next comparison forward */
+static const double BETTER = 0.95;            /* part of the time below which another number is preferred */
+static const double HOPELESS = 1.4;           /* how many times slower than another a number is not tried again */
+static const int64_t SHARE = 30;              /* a comparison may cost one part in SHARE of the time until the next */
+static const int64_t TINY = 15000;            /* ns below which a step is not worth measuring */
+
+typedef int (*mkl_setter)(int);
+static mkl_setter set_mkl = NULL; /* mkl_set_num_threads_local, if torch was built with MKL */
+
+static __thread int depth = 0, outer = 0;
+
+typedef struct {
+    PyObject_HEAD
+    int base;              /* the number of threads that the caller allows */
+    int counts[MOST], known; /* the numbers to choose from, in ascending order */
+    int current;           /* index of the number in use */
+    int64_t runs;
+    int comparing;         /* whether a comparison is under way */
+    int tried[MOST], trials, at, round; /* indices to compare, and where the comparison is */
+    int64_t spent[MOST], times[MOST];   /* nanoseconds and runs of each number in the comparison */
+    int64_t block_spent, block_runs;
+    int64_t hold, until, window_spent, window_runs;
+    double reference;      /* mean time of the chosen number when it was chosen */
+    int tiny, set_aside;   /* set_aside: the next run is not counted, since the number of threads has just changed */
+} Tuner;
+
+static int64_t now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+static void use_threads(int n) {
+    omp_set_num_threads(n);
+    if (set_mkl != NULL) set_mkl(n);
+}
+
+static void compare(Tuner *self, int all) {
+    self->trials = 0;
+    for (int i = 0; i < self->known; i++) { /* one thread first: it cannot wait for another */
+        int near = i == self->current || i == self->current - 1 || i == self->current + 1;
+        if (all || near || i == 0) self->tried[self->trials++] = i;
+        self->spent[i] = self->times[i] = 0;
+    }
+    self->comparing = 1;
+    self->at = self->round = 0;
+    self->block_spent = self->block_runs = 0;
+    self->set_aside = 1;
+}
+
+static void restart(Tuner *self, int base) {
+    self->base = base;
+    self->known = 0;
+    for (int n = 1; n < base && self->known < MOST - 1; n *= 2) self->counts[self->known++] = n;
+    self->counts[self->known++] = base;
+    self->current = self->known - 1;
+    self->hold = FIRST_HOLD;
+    self->tiny = 0;
+    compare(self, 1);
+}
+
+static double mean_of(const Tuner *self, int i) { return (double)self->spent[i] / (double)(self->times[i] ? self->times[i] : 1); }
+
+/* Whether a number of threads has already cost so much more than another that it is not tried again in this comparison. */
+static int is_hopeless(const Tuner *self, int i) {
+    if (!self->times[i]) return 0;
+    for (int t = 0; t < self->trials; t++) {
+        int j = self->tried[t];
+        if (self->times[j] && mean_of(self, i) > HOPELESS * mean_of(self, j)) return 1;
+    }
+    return 0;
+}
+
+/* Ends a comparison: chooses, and says when to compare again. */
+static void choose(Tuner *self, int64_t time) {
+    int chosen = self->current;
+    double best = mean_of(self, chosen) * BETTER;
+    for (int t = 0; t < self->trials; t++) {
+        int i = self->tried[t];
+        if (i != self->current && self->times[i] && mean_of(self, i) < best) {
+            best = mean_of(self, i);
+            chosen = i;
+        }
+    }
+    int64_t lost = 0; /* what the comparison cost */
+    self->reference = mean_of(self, chosen);
+    for (int t = 0; t < self->trials; t++) {
+        int i = self->tried[t];
+        double more = (mean_of(self, i) - self->reference) * (double)self->times[i];
+        if (more > 0) lost += (int64_t)more;
+    }
+    self->tiny = self->reference < TINY;
+    self->hold = chosen == self->current ? self->hold * 2 : FIRST_HOLD;
+    if (self->hold > LONGEST_HOLD) self->hold = LONGEST_HOLD;
+    self->current = chosen;
+    self->comparing = 0;
+    self->until = time + (self->hold > lost * SHARE ? self->hold : lost * SHARE);
+    self->window_spent = self->window_runs = 0;
+}
+
+static void measured(Tuner *self, int64_t spent, int64_t time) {
+    if (!self->comparing) {
+        self->window_spent += spent;
+        self->window_runs++;
+        if (time >= self->until) {
+            compare(self, 0);
+        } else if (self->window_spent >= WINDOW) {
+            double mean = (double)self->window_spent / (double)self->window_runs;
+            if (self->window_runs >= 2 && mean > self->reference * WORSE) {
+                self->reference = mean; /* one early comparison for one change */
+                compare(self, 0);
+            }
+            self->window_spent = self->window_runs = 0;
+        }
+        return;
+    }
+    int i = self->tried[self->at];
+    if (self->set_aside && spent < BLOCK) {
+        self->set_aside = 0;
+        return;
+    }
+    self->set_aside = 0;
+    self->spent[i] += spent;
+    self->times[i]++;
+    self->block_spent += spent;
+    self->block_runs++;
+    if (self->block_spent < BLOCK || (self->block_runs < FEWEST && self->block_spent < 2 * BLOCK)) return;
+    self->block_spent = self->block_runs = 0;
+    self->set_aside = 1;
+    do {
+        if (++self->at == self->trials) {
+            self->at = 0;
+            if (++self->round == ROUNDS) {
+                choose(self, time);
+                return;
+            }
+        }
+    } while (is_hopeless(self, self->tried[self->at]));
+}
+
+static PyObject *begin(PyObject *object, PyObject *unused) {
+    Tuner *self = (Tuner *)object;
+    (void)unused;
+    if (depth++) return PyLong_FromLong(0); /* inside another run, which has chosen */
+    int base = omp_get_max_threads();
+    outer = base;
+    if (base == 1 || self->runs++ < WARM_UP) return PyLong_FromLong(0);
+    if (base != self->base) restart(self, base);
+    int wanted = self->counts[self->comparing ? self->tried[self->at] : self->current];
+    if (wanted != base) use_threads(wanted);
+    return PyLong_FromLongLong(now());
+}
+
+static PyObject *end(PyObject *object, PyObject *began) {
+    Tuner *self = (Tuner *)object;
+    if (depth > 0 && --depth == 0) {
+        long long start = PyLong_AsLongLong(began);
+        if (start == -1 && PyErr_Occurred()) return NULL;
+        if (omp_get_max_threads() != outer) use_threads(outer);
+        if (start) {
+            int64_t time = now();
+            measured(self, time - start, time);
+        }
+    }
+    Py_RETURN_NONE;
+}
+
+static PyObject *get_threads(PyObject *object, void *unused) {
+    Tuner *self = (Tuner *)object;
+    (void)unused;
+    if (!self->known || (self->comparing && !self->reference)) Py_RETURN_NONE;
+    return PyLong_FromLong(self->counts[self->current]);
+}
+
+static PyObject *get_tiny(PyObject *object, void *unused) {
+    (void)unused;
+    return PyBool_FromLong(((Tuner *)object)->tiny);
+}
+
+static PyObject *tuner_new(PyTypeObject *type, PyObject *args, PyObject *keywords) {
+    static char *names[] = {NULL};
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "", names)) return NULL;
+    return type->tp_alloc(type, 0);
+}
+
+static PyMethodDef methods[] = {
+    {"begin", begin, METH_NOARGS, "Sets the number of threads for one run. Returns what `end` must be given."},
+    {"end", end, METH_O, "Ends a run: restores the number of threads and learns from the time."},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyGetSetDef attributes[] = {
+    {"threads", get_threads, NULL, "The number of threads in use; None before the first comparison has ended.", NULL},
+    {"tiny", get_tiny, NULL, "Whether a run is too short for threads to matter.", NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+static PyTypeObject TunerType = {
+    PyVarObject_HEAD_INIT(NULL, 0)
+    .tp_name = "stoker._src.runtime.native.threads.Tuner",
+    .tp_doc = "Finds the number of threads with which repeated runs take the least time.",
+    .tp_basicsize = sizeof(Tuner),
+    .tp_flags = Py_TPFLAGS_DEFAULT,
+    .tp_new = tuner_new,
+    .tp_methods = methods,
+    .tp_getset = attributes,
+};
+
+static PyObject *set_setter(PyObject *m, PyObject *address) {
+    (void)m;
+    void *pointer = PyLong_AsVoidPtr(address);
+    if (PyErr_Occurred()) return NULL;
+    set_mkl = (mkl_setter)pointer;
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef functions[] = {
+    {"set_setter", set_setter, METH_O, "Takes the address of MKL's mkl_set_num_threads_local."},
+    {NULL, NULL, 0, NULL},
+};
+
+static struct PyModuleDef module = {
+    PyModuleDef_HEAD_INIT, "threads", "The number of threads of repeated runs, by measurement.", -1, functions, NULL, NULL, NULL, NULL,
+};
+
+PyMODINIT_FUNC PyInit_threads(void) {
+    if (PyType_Ready(&TunerType) < 0) return NULL;
+    PyObject *m = PyModule_Create(&module);
+    if (m != NULL && PyModule_AddObjectRef(m, "Tuner", (PyObject *)&TunerType) < 0) Py_CLEAR(m);
+    return m;
+}

@@ -1,0 +1,40 @@
+"""How many threads share the work of a step: measured for each step while the program runs (native/threads.c).
+
+More threads are not always faster. Waking sixteen of them takes longer than most small ops, and if another process uses one of the
+processors, every op waits for the thread that does not run. A step runs thousands of times, so each plan tries 1, 2, 4, ... threads for some
+milliseconds now and then, and keeps the fastest number. Threads that the user allows (`intra_op_parallelism_threads`,
+`torch.set_num_threads`, OMP_NUM_THREADS) are the upper limit. `STOKER_THREADS=fixed` always uses that many.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from typing import Any
+
+import torch
+
+from stoker._src.base.extensions import extension
+
+_native = extension("stoker._src.runtime.native.threads")
+
+
+def _let_mkl_know() -> None:
+    """Finds MKL's setting for the calling thread. torch contains MKL, which does not follow OpenMP's setting once it has its own."""
+    library = os.path.join(os.path.dirname(torch.__file__), "lib", "libtorch_cpu.so")
+    try:
+        found = ctypes.CDLL(library).MKL_Set_Num_Threads_Local
+    except (OSError, AttributeError):
+        return
+    _native.set_setter(ctypes.cast(found, ctypes.c_void_p).value)
+
+
+if _native is not None:
+    _let_mkl_know()
+
+
+def tuner() -> Any:
+    """Returns an object whose `begin()` and `end(token)` surround each run; None if the number of threads is fixed."""
+    if _native is None or os.environ.get("STOKER_THREADS") == "fixed":
+        return None
+    return _native.Tuner()

@@ -1,0 +1,6 @@
+"""Public names of tf.contrib.training."""
+
+# Written by scripts/api_gen.py.
+# fmt: off
+from stoker._src.contrib.training import byte_size_load_fn as byte_size_load_fn
+from stoker._src.contrib.training import GreedyLoadBalancingStrategy as GreedyLoadBalancingStrategy
