@@ -31,10 +31,10 @@ def export(folder: Path, width: int) -> None:
     """Writes for each graph: the model, the inputs, the session's results, and the graph for TensorFlow."""
     sys.path.insert(0, str(ROOT))
     import stoker.compat.v1 as tf
-    from tests.lite_cases import CASES, COMPOSED
+    from tests.lite_cases import CASES, COMPOSED, VARIANTS
     from tests.lite_models import NETWORKS
 
-    todo = [(case.label, case.build, case.inputs, case.random, False) for case in (*CASES, *COMPOSED)]
+    todo = [(case.label, case.build, case.inputs, case.random, False) for case in (*CASES, *COMPOSED, *VARIANTS)]
     todo += [
         (name, lambda tf, *given, net=net: net.build(tf, *given, width=width), net.inputs(), False, True)
         for name, net in NETWORKS.items()
@@ -46,9 +46,7 @@ def export(folder: Path, width: int) -> None:
                 tf.placeholder(tf.string if array.dtype == object else array.dtype, array.shape, name=f"in_{i}")
                 for i, array in enumerate(arrays)
             ]
-            outputs = [
-                tf.identity(each, name=f"out_{i}") for i, each in enumerate(tf.nest.flatten(build(tf, *inputs)))
-            ]
+            outputs = [tf.identity(each, name=f"out_{i}") for i, each in enumerate(tf.nest.flatten(build(tf, *inputs)))]
             session.run([tf.global_variables_initializer(), tf.tables_initializer()])
             expected = session.run(outputs, dict(zip(inputs, arrays)))
             model = tf.lite.TFLiteConverter.from_session(session, inputs, outputs).convert()
@@ -129,7 +127,14 @@ def under_tensorflow(folder: Path, with_versions: bool) -> dict:
     import tensorflow as tf
 
     second = tf.__version__.startswith("2")
-    report: dict = {"version": tf.__version__, "equal": 0, "different": [], "unread": [], "networks": {}, "versions": {}}
+    report: dict = {
+        "version": tf.__version__,
+        "equal": 0,
+        "different": [],
+        "unread": [],
+        "networks": {},
+        "versions": {},
+    }
     for place in sorted(folder.iterdir()):
         facts = json.loads((place / "facts.json").read_text())
         data = (place / "model.tflite").read_bytes()
@@ -199,7 +204,14 @@ def main() -> int:
             print(f"{python}: not there, skipped")
             continue
         with tempfile.NamedTemporaryFile(suffix=".json") as target:
-            command = [python, __file__, "--inside", str(folder), target.name, *(["--versions"] if args.versions else [])]
+            command = [
+                python,
+                __file__,
+                "--inside",
+                str(folder),
+                target.name,
+                *(["--versions"] if args.versions else []),
+            ]
             done = subprocess.run(command, capture_output=True, text=True)
             if done.returncode:
                 print(done.stdout[-2000:], done.stderr[-4000:])
