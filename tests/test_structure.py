@@ -23,6 +23,7 @@ ROOMS = [
     "graph",
     "ops",
     "runtime",
+    "distributed",
     "image",
     "summary",
     "train",

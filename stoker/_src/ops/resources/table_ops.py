@@ -1,4 +1,4 @@
-"""Lookup tables as ops. A `LookupTable` lives in a session's resources (or eager mode's) and locks itself."""
+"""Lookup tables as ops. A `LookupTable` lives in the resources of a session or of eager mode, and has its own lock."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ WHOLE_LINE, LINE_NUMBER = -2, -1
 
 
 class LookupTable:
-    """Keys and their values. Values of all keys lie in one array, so that a lookup is one gather."""
+    """Keys and values. The values of all keys are in one array, so that a lookup is one gather."""
 
     def __init__(
         self, name: str, key_dtype: DType, value_dtype: DType, value_shape: tuple[int, ...] = (), *, static: bool
@@ -29,7 +29,7 @@ class LookupTable:
         self.value_shape = value_shape
         self.static = static  # filled once, by its initializer
         self.initialized = not static
-        self.reserved: tuple[Any, ...] = ()  # keys that a dense table keeps for itself
+        self.reserved: tuple[Any, ...] = ()  # keys that are reserved by a dense table
         self._places: dict[Any, int] = {}
         self._values = self._empty(0)
         self._lock = threading.Lock()
@@ -70,7 +70,7 @@ class LookupTable:
         return rows
 
     def find(self, keys: Any, default: Any, key_dtype: DType) -> Any:
-        """The value of each key, or its default; [*keys.shape, *value_shape]."""
+        """Returns the value of each key, or its default, with shape [*keys.shape, *value_shape]."""
         wanted = self._keys(keys, key_dtype)
         shape = (*tuple(keys.shape), *self.value_shape)
         fallback = self._rows(default)
@@ -94,7 +94,7 @@ class LookupTable:
         return from_numpy(result.reshape(shape))
 
     def insert(self, keys: Any, values: Any, key_dtype: DType, *, replace: bool = False) -> None:
-        """Adds or changes keys; with `replace`, these become the only ones."""
+        """Inserts or updates keys. With `replace`, all other keys are removed."""
         wanted = self._keys(keys, key_dtype)
         rows = self._rows(values)
         expected = (*tuple(keys.shape), *self.value_shape)
@@ -111,11 +111,12 @@ class LookupTable:
                 self._values[self._places.setdefault(key, len(self._places))] = row
 
     def initialize(self, keys: Any, values: Any, key_dtype: DType) -> None:
-        """Fills a static table once; the keys must be distinct, or agree.
+        """Fills a static table once. Duplicate keys must have equal values.
 
         Raises:
-            FailedPreconditionError: a key with two values; another number of keys than the table holds already (all that
-                TensorFlow compares).
+            FailedPreconditionError: A key has two values, or the table was already filled with another number of keys (TensorFlow
+            compares only
+                the number).
         """
         wanted = self._keys(keys, key_dtype)
         with self._lock:
@@ -152,7 +153,7 @@ class LookupTable:
             self._values = grown
 
     def remove(self, keys: Any, key_dtype: DType) -> None:
-        """Forgets keys; those that are not there are passed over."""
+        """Removes keys. Unknown keys are ignored."""
         wanted = self._keys(keys, key_dtype)
         with self._lock:
             for key in wanted:
@@ -160,13 +161,13 @@ class LookupTable:
                 if place is None:
                     continue
                 last = len(self._places)
-                if place != last:  # the last row moves into the gap
+                if place != last:  # The last row moves into the gap.
                     moved = next(k for k, at in reversed(self._places.items()) if at == last)
                     self._places[moved] = place
                     self._values[place] = self._values[last]
 
     def export(self) -> tuple[Any, Any]:
-        """Copies of all keys and values."""
+        """Returns copies of all keys and values."""
         with self._lock:
             self._check_ready()
             keys = np.empty(len(self._places), dtype=self.key_dtype.as_numpy_dtype)
@@ -217,7 +218,7 @@ def _tensors_kernel(kind: str) -> Any:
 
 
 def _handles(kind: str, *, of_tensors: bool) -> None:
-    """The op that makes a kind of table, in its 1.x form (a reference) and its V2 form (a resource)."""
+    """Defines the op that creates a kind of table, in its 1.x form (a reference) and its V2 form (a resource)."""
     attrs = {**_HANDLE, "value_shape": Shape(())} if of_tensors else _HANDLE
     for name, output in ((kind, "Ref(string)"), (f"{kind}V2", "resource")):
         definition = define(f"{name}() -> (table_handle: {output})", SOURCE | STATEFUL, **attrs).not_differentiable()
@@ -312,7 +313,7 @@ def _anonymous_tensors(kind: str) -> Any:
 
 
 def _anonymous(kind: str, *, of_tensors: bool) -> None:
-    """The op that makes a new table each time it runs; nobody finds it but by its handle."""
+    """Defines the op that creates a table each time it runs. Only its handle refers to the table."""
     attrs = {**_ANONYMOUS, "value_shape": Shape(())} if of_tensors else _ANONYMOUS
     definition = define(f"Anonymous{kind}() -> (table_handle: resource)", STATEFUL, **attrs)
     definition.shape(lambda: SCALAR)
@@ -327,14 +328,14 @@ _anonymous("MutableHashTableOfTensors", of_tensors=True)
 # ---- what is done with them -------------------------------------------------------------------------------------
 
 
-# Ops for which TensorFlow does not say that gradients stop: asking for one raises.
+# TensorFlow does not register these ops as not differentiable: asking for their gradient raises an error.
 _RAISING = ("LookupTableImport", "LookupTableExport", "LookupTableRemove")
 
 
 def _on_table(
     name: str, arguments: str, outputs: str, kernel: Any, shape: Any = None, *, v1: bool = True, **attrs: Any
 ) -> OpDefinition:
-    """An op on a table handle, in its 1.x form and its V2 form; the V2 definition."""
+    """Defines an op on a table handle, in its 1.x form and its V2 form. Returns the V2 definition."""
     forms = [(f"{name}V2", "resource")] + ([(name, "Ref(string)")] if v1 else [])
     made = []
     for form, handle in forms:
@@ -353,14 +354,14 @@ def _find(table_handle: LookupTable, keys: Any, default_value: Any, *, Tin: DTyp
 
 
 def _find_shape(table_handle: Shape, keys: Shape, default_value: Shape) -> Shape:
-    # A default of a larger rank than a value's is one for each key.
+    # A default of higher rank than a value is one default for each key.
     if default_value.dims is None or keys.dims is None:
         return UNKNOWN_SHAPE
     return keys.concat(default_value) if len(default_value) < max(1, len(keys)) or not keys.dims else UNKNOWN_SHAPE
 
 
 def _pairs_shape(table_handle: Shape, keys: Shape, values: Shape) -> tuple[Shape, ...]:
-    """A value, or a row of values, for each key."""
+    """Returns the shape of a value, or of a row of values, for each key."""
     if values.dims is not None:
         keys.of_rank(1).merge(Shape(values.at_least(1).dims[:1]))  # type: ignore[index]
     return ()
@@ -445,7 +446,7 @@ def _lines(path: str) -> list[bytes]:
 
 
 def _chosen(lines: list[bytes], vocab_size: int, path: str) -> list[bytes]:
-    """The first `vocab_size` lines (all, if that is negative), none of which is empty."""
+    """Returns the first `vocab_size` lines (all if that is negative). None may be empty."""
     if vocab_size >= 0:
         if len(lines) < vocab_size:
             raise InvalidArgumentError(
@@ -461,7 +462,7 @@ def _chosen(lines: list[bytes], vocab_size: int, path: str) -> list[bytes]:
 
 
 def _column(lines: list[bytes], index: int, kind: DType, mark: bytes, offset: int, path: str) -> np.ndarray:
-    """One column of a vocabulary file as an array of a dtype."""
+    """Returns one column of a vocabulary file as an array."""
     if index == LINE_NUMBER:
         if kind is not dtypes.int64:
             raise InvalidArgumentError(

@@ -1,4 +1,4 @@
-"""tf.lookup and tf.contrib.lookup: tables, what fills them, and vocabularies."""
+"""tf.lookup and tf.contrib.lookup: tables, their initializers, and vocabularies."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from stoker._src.ops.strings import numbers, string_ops
 
 @export("lookup.TextFileIndex", v1="contrib.lookup.TextFileIndex")
 class TextFileIndex:
-    """Columns of a text file that are no columns: the line itself, and its number."""
+    """Special column numbers of a text file: the whole line, and the line number."""
 
     WHOLE_LINE = table_ops.WHOLE_LINE
     LINE_NUMBER = table_ops.LINE_NUMBER
@@ -42,7 +42,7 @@ class TextFileIndex:
 
 @export(v1="contrib.lookup.TableInitializerBase")
 class TableInitializerBase(Trackable):
-    """What fills a table. Subclasses have `initialize(table)`."""
+    """Base class of table initializers. Subclasses define `initialize(table)`."""
 
     def __init__(self, key_dtype: Any, value_dtype: Any) -> None:
         self._key_dtype, self._value_dtype = as_dtype(key_dtype), as_dtype(value_dtype)
@@ -57,7 +57,7 @@ class TableInitializerBase(Trackable):
 
     @property
     def shared_name(self) -> str:
-        """A name for the table: the same for two tables that would have the same contents."""
+        """Returns a name for the table that is the same for all tables with the same contents."""
         return f"hash_table_{uuid.uuid4()}"
 
     def initialize(self, table: Any) -> Any:
@@ -75,7 +75,7 @@ class TableInitializerBase(Trackable):
 
 
 def _registered(op: Any) -> Any:
-    """Notes an initializer's op for `tables_initializer`."""
+    """Adds an initializer's op to the collection that `tables_initializer` runs."""
     if not context.executing_eagerly():
         context.get_default_graph().add_to_collection(GraphKeys.TABLE_INITIALIZERS, op)
     return op
@@ -83,7 +83,7 @@ def _registered(op: Any) -> Any:
 
 @export("lookup.KeyValueTensorInitializer", v1="contrib.lookup.KeyValueTensorInitializer")
 class KeyValueTensorInitializer(TableInitializerBase):
-    """Fills a table from a tensor of keys and one of values."""
+    """Fills a table from a tensor of keys and a tensor of values."""
 
     def __init__(
         self, keys: Any, values: Any, key_dtype: Any = None, value_dtype: Any = None, name: str | None = None
@@ -94,7 +94,7 @@ class KeyValueTensorInitializer(TableInitializerBase):
         super().__init__(self._keys.dtype, self._values.dtype)
 
     def initialize(self, table: Any) -> Any:
-        """The op that fills `table`, noted in TABLE_INITIALIZERS."""
+        """Returns the op that fills `table` and adds it to TABLE_INITIALIZERS."""
         self._check(table)
         with name_scope(self._name, None, [table.resource_handle]):
             return _registered(table_ops.IMPORT(table.resource_handle, self._keys, self._values))
@@ -105,18 +105,18 @@ class TextFileInitializer(TableInitializerBase):
     """Fills a table from columns of a text file.
 
     Args:
-        filename: its name, a string or scalar string tensor.
-        key_dtype: dtype of the keys.
-        key_index: the column of the keys, or TextFileIndex.WHOLE_LINE or LINE_NUMBER.
-        value_dtype: dtype of the values.
-        value_index: the column of the values, likewise.
-        vocab_size: how many lines to take; all by default.
-        delimiter: one character between columns.
-        name: name of the op.
-        value_index_offset: added to line numbers.
+        filename: The name of the file, a string or a scalar string tensor.
+        key_dtype: The dtype of the keys.
+        key_index: The column of the keys, or TextFileIndex.WHOLE_LINE or LINE_NUMBER.
+        value_dtype: The dtype of the values.
+        value_index: The column of the values, with the same special numbers.
+        vocab_size: How many lines to read. All by default.
+        delimiter: The character between columns.
+        name: The name of the op.
+        value_index_offset: A number that is added to line numbers.
 
     Raises:
-        ValueError: an empty name, or columns and dtypes that do not go together.
+        ValueError: The name is empty, or the columns do not match the dtypes.
     """
 
     def __init__(
@@ -165,7 +165,7 @@ class TextFileInitializer(TableInitializerBase):
         return f"hash_table_{path}{size}_{self._key_index}_{self._value_index}{offset}"
 
     def initialize(self, table: Any) -> Any:
-        """The op that fills `table`, noted in TABLE_INITIALIZERS."""
+        """Returns the op that fills `table` and adds it to TABLE_INITIALIZERS."""
         self._check(table)
         with name_scope(self._name, None, [table.resource_handle]):
             return _registered(
@@ -183,7 +183,7 @@ class TextFileInitializer(TableInitializerBase):
 
 @export(v1="contrib.lookup.TextFileStringTableInitializer")
 class TextFileStringTableInitializer(TextFileInitializer):
-    """From line numbers (or a column) to strings."""
+    """Maps line numbers (or a column) to strings."""
 
     def __init__(
         self,
@@ -201,7 +201,7 @@ class TextFileStringTableInitializer(TextFileInitializer):
 
 @export(v1="contrib.lookup.TextFileIdTableInitializer")
 class TextFileIdTableInitializer(TextFileInitializer):
-    """From strings (or a column) to line numbers."""
+    """Maps strings (or a column) to line numbers."""
 
     def __init__(
         self,
@@ -223,7 +223,7 @@ class TextFileIdTableInitializer(TextFileInitializer):
 
 @export(v1="contrib.lookup.LookupInterface")
 class LookupInterface(Trackable):
-    """What all tables have."""
+    """Base class of the tables."""
 
     def __init__(self, key_dtype: Any, value_dtype: Any) -> None:
         self._key_dtype, self._value_dtype = as_dtype(key_dtype), as_dtype(value_dtype)
@@ -248,12 +248,12 @@ class LookupInterface(Trackable):
         return self._handle
 
     def size(self, name: str | None = None) -> Tensor:
-        """The number of keys."""
+        """Returns the number of keys."""
         with name_scope(name, f"{self._name}_Size", [self._handle]):
             return table_ops.SIZE(self._handle)
 
     def _checked(self, keys: Any) -> tuple[Any, Tensor]:
-        """The keys as given, and as one tensor of the right dtype."""
+        """Returns the keys as given, and as one tensor of the right dtype."""
         sparse = SparseTensor.from_value(keys) if is_sparse(keys) else None
         flat = sparse.values if sparse is not None else convert_to_tensor(keys, dtype_hint=self._key_dtype)
         if flat.dtype.base_dtype is not self._key_dtype.base_dtype:
@@ -267,7 +267,7 @@ class LookupInterface(Trackable):
 
 
 def _like_keys(sparse: Any, keys: Tensor, values: Tensor, value_rank: int = 0) -> Any:
-    """Values for sparse keys are sparse; for dense ones their shape is known."""
+    """Gives the values the structure of the keys: sparse for sparse keys. The shape of dense values is set."""
     if sparse is not None:
         return SparseTensor(sparse.indices, values, sparse.dense_shape)
     if value_rank == 0 and not getattr(values, "is_eager", False):
@@ -277,7 +277,7 @@ def _like_keys(sparse: Any, keys: Tensor, values: Tensor, value_rank: int = 0) -
 
 @export(v1="contrib.lookup.InitializableLookupTableBase")
 class InitializableLookupTableBase(LookupInterface):
-    """A table that its initializer fills once."""
+    """A table that is filled once by its initializer."""
 
     def __init__(self, default_value: Any, initializer: TableInitializerBase) -> None:
         super().__init__(initializer.key_dtype, initializer.value_dtype)
@@ -304,10 +304,10 @@ class InitializableLookupTableBase(LookupInterface):
         return self._init_op
 
     def lookup(self, keys: Any, name: str | None = None) -> Any:
-        """The value of each key, or the default; sparse for a SparseTensor of keys.
+        """Returns the value of each key, or the default. The result is sparse for a SparseTensor of keys.
 
         Raises:
-            TypeError: keys of another dtype than the table's.
+            TypeError: The keys do not have the table's key dtype.
         """
         sparse, flat = self._checked(keys)
         with name_scope(name, f"{self._name}_Lookup", [self._handle, flat, self._default_value]):
@@ -317,13 +317,13 @@ class InitializableLookupTableBase(LookupInterface):
 
 @export("lookup.StaticHashTable")
 class StaticHashTable(InitializableLookupTableBase):
-    """A table whose keys and values its initializer gives, and which never changes.
+    """An immutable table whose initializer provides the keys and values.
 
     Args:
-        initializer: what fills it; in a graph, run `tf.tables_initializer()`.
-        default_value: the value of keys that are not there.
-        name: the name of the table's op.
-        experimental_is_anonymous: must be False: every table has a name.
+        initializer: Fills the table. In a graph, run `tf.tables_initializer()`.
+        default_value: The value of missing keys.
+        name: The name of the table's op.
+        experimental_is_anonymous: Must be False. Every table has a name.
     """
 
     def __init__(
@@ -349,7 +349,7 @@ class StaticHashTable(InitializableLookupTableBase):
         return handle
 
     def export(self, name: str | None = None) -> tuple[Tensor, Tensor]:
-        """All keys and values."""
+        """Returns all keys and values."""
         with name_scope(name, f"{self._name}_Export", [self._handle]):
             found = table_ops.EXPORT(self._handle, Tkeys=self._key_dtype, Tvalues=self._value_dtype)
         return found.keys, found.values
@@ -357,7 +357,7 @@ class StaticHashTable(InitializableLookupTableBase):
 
 @export(v1="contrib.lookup.HashTable")
 class HashTable(StaticHashTable):
-    """The table of tf.contrib: `StaticHashTable` with a shared name of one's own."""
+    """The table of tf.contrib: a `StaticHashTable` with an explicit shared name."""
 
     def __init__(
         self,
@@ -391,11 +391,11 @@ export_constant(__name__, "FastHashSpec", v1="contrib.lookup.FastHashSpec")
 
 @export(v1="contrib.lookup.StrongHashSpec")
 class StrongHashSpec(HasherSpec):
-    """SipHash with a key of two integers.
+    """SipHash keyed with two integers.
 
     Raises:
-        ValueError: another number of integers.
-        TypeError: a key that is no list of integers.
+        ValueError: The key does not have two elements.
+        TypeError: The key is not a list of integers.
     """
 
     __slots__ = ()
@@ -409,7 +409,7 @@ class StrongHashSpec(HasherSpec):
 
 
 class _VocabularyTable(LookupInterface):
-    """Ids from a table; keys it does not have are hashed into buckets that come after them."""
+    """Looks up ids in a table. Missing keys are hashed into buckets whose ids follow those of the table."""
 
     def __init__(self, table: Any, num_oov_buckets: int, hasher: HasherSpec, name: str, key_dtype: DType) -> None:
         super().__init__(key_dtype, dtypes.int64)
@@ -420,7 +420,7 @@ class _VocabularyTable(LookupInterface):
 
     @property
     def initializer(self) -> Any:
-        """The op that fills the vocabulary (nothing when there is none)."""
+        """The op that fills the vocabulary. It does nothing if there is none."""
         return grouping.no_op() if self._table is None else self._table.initializer
 
     @property
@@ -428,16 +428,16 @@ class _VocabularyTable(LookupInterface):
         return self.initializer
 
     def size(self, name: str | None = None) -> Tensor:
-        """The number of ids: those of the vocabulary and the buckets."""
+        """Returns the number of ids, of the vocabulary and of the buckets."""
         with name_scope(name, f"{self._name}_Size"):
             known = convert_to_tensor(0, dtypes.int64) if self._table is None else self._table.size()
             return arithmetic.add(known, np.int64(self._num_oov_buckets), name="add")
 
     def lookup(self, keys: Any, name: str | None = None) -> Any:
-        """The id of each key; sparse for a SparseTensor of keys.
+        """Returns the id of each key. The result is sparse for a SparseTensor of keys.
 
         Raises:
-            TypeError: keys of another dtype than the table's.
+            TypeError: The keys do not have the table's key dtype.
         """
         sparse, flat = self._checked(keys)
         inner = flat if self._table is None else casting.cast(flat, self._table.key_dtype)
@@ -470,11 +470,11 @@ class _VocabularyTable(LookupInterface):
 
 @export("lookup.StaticVocabularyTable")
 class StaticVocabularyTable(_VocabularyTable):
-    """Ids of a vocabulary, and `num_oov_buckets` more for all other keys, chosen by hash.
+    """Maps the keys of a vocabulary to its ids, and all other keys to `num_oov_buckets` more ids, by hash.
 
     Raises:
-        ValueError: no buckets.
-        TypeError: an initializer whose keys are neither strings nor int64, or whose values are not int64.
+        ValueError: `num_oov_buckets` is not positive.
+        TypeError: The initializer's keys are neither strings nor int64, or its values are not int64.
     """
 
     def __init__(
@@ -510,10 +510,10 @@ class StaticVocabularyTable(_VocabularyTable):
 
 @export(v1="contrib.lookup.IdTableWithHashBuckets")
 class IdTableWithHashBuckets(_VocabularyTable):
-    """Ids of a table, and `num_oov_buckets` more for all other keys, chosen by the hash of `hasher_spec`.
+    """Maps the keys of a table to its ids, and all other keys to `num_oov_buckets` more ids, by the hash of `hasher_spec`.
 
     Raises:
-        TypeError: a table or hasher of the wrong kind.
+        TypeError: The table or the hasher has the wrong type.
     """
 
     def __init__(
@@ -541,18 +541,18 @@ class IdTableWithHashBuckets(_VocabularyTable):
 
 
 class _MutableTable(LookupInterface):
-    """What `MutableHashTable` and `DenseHashTable` share."""
+    """Base class of `MutableHashTable` and `DenseHashTable`."""
 
     def __init__(self, key_dtype: Any, value_dtype: Any, default_value: Any, checkpoint: bool) -> None:
         super().__init__(key_dtype, value_dtype)
         self._default_value = convert_to_tensor(default_value, self._value_dtype, name="default_value")
         self._value_shape = self._default_value.static_shape
         self._checkpoint = checkpoint
-        self._reserved: tuple[Tensor, ...] = ()  # keys that are never used
+        self._reserved: tuple[Tensor, ...] = ()  # reserved keys
         self._exported: tuple[Tensor, Tensor] | None = None  # the ops of a graph that a saver reads
 
     def _made(self, name: str) -> None:
-        """Settles the table's name once its op is there, and makes it known to savers."""
+        """Sets the table's name after its op was created, and registers the table with savers."""
         eager = getattr(self._handle, "is_eager", False)
         self._name = name if eager else self._handle.op.name.rsplit("/", 1)[-1]
         if self._checkpoint and not eager:
@@ -571,7 +571,7 @@ class _MutableTable(LookupInterface):
         return name_scope(name, f"{self._name}_lookup_table_{action}", [self._handle])
 
     def lookup(self, keys: Any, dynamic_default_values: Any = None, name: str | None = None) -> Any:
-        """The value of each key, or the table's default, or the one of `dynamic_default_values` at its place."""
+        """Returns the value of each key, or the table's default, or the default at the same place in `dynamic_default_values`."""
         sparse, flat = self._checked(keys)
         default = self._default_value if dynamic_default_values is None else dynamic_default_values
         with self._scope(name, "find"):
@@ -580,7 +580,7 @@ class _MutableTable(LookupInterface):
         return _like_keys(sparse, flat, values, len(self._value_shape))
 
     def insert(self, keys: Any, values: Any, name: str | None = None) -> Any:
-        """The op that adds or changes keys."""
+        """Returns the op that inserts or updates keys."""
         _, flat = self._checked(keys)
         with self._scope(name, "insert"):
             return table_ops.INSERT(self._handle, flat, convert_to_tensor(values, self._value_dtype, name="values"))
@@ -588,7 +588,7 @@ class _MutableTable(LookupInterface):
     insert_or_assign = insert
 
     def remove(self, keys: Any, name: str | None = None) -> Any:
-        """The op that forgets keys."""
+        """Returns the op that removes keys."""
         _, flat = self._checked(keys)
         with self._scope(name, "remove"):
             return table_ops.REMOVE(self._handle, flat)
@@ -596,7 +596,7 @@ class _MutableTable(LookupInterface):
     erase = remove
 
     def export(self, name: str | None = None) -> tuple[Tensor, Tensor]:
-        """All keys and values."""
+        """Returns all keys and values."""
         with self._scope(name, "export_values"):
             found = table_ops.EXPORT(self._handle, Tkeys=self._key_dtype, Tvalues=self._value_dtype)
         return found.keys, found.values
@@ -604,15 +604,15 @@ class _MutableTable(LookupInterface):
 
 @export("lookup.experimental.MutableHashTable", v1="contrib.lookup.MutableHashTable")
 class MutableHashTable(_MutableTable):
-    """A table that runs may change.
+    """A mutable table.
 
     Args:
-        key_dtype: dtype of the keys.
-        value_dtype: dtype of the values.
-        default_value: the value of keys that are not there; its shape is every value's.
-        name: the name of the table's op.
-        checkpoint: whether a saver may save it.
-        experimental_is_anonymous: must be False: every table has a name.
+        key_dtype: The dtype of the keys.
+        value_dtype: The dtype of the values.
+        default_value: The value of missing keys. Its shape is the shape of every value.
+        name: The name of the table's op.
+        checkpoint: Whether savers save it.
+        experimental_is_anonymous: Must be False. Every table has a name.
     """
 
     def __init__(
@@ -638,18 +638,18 @@ class MutableHashTable(_MutableTable):
 
 @export("lookup.experimental.DenseHashTable", v1="contrib.lookup.MutableDenseHashTable")
 class DenseHashTable(_MutableTable):
-    """A table that runs may change, with two keys that are never used.
+    """A mutable table with two reserved keys.
 
     Args:
-        key_dtype: dtype of the keys.
-        value_dtype: dtype of the values.
-        default_value: the value of keys that are not there; its shape is every value's.
-        empty_key: a key that is never used.
-        deleted_key: another one.
-        initial_num_buckets: how many keys to expect.
-        name: the name of the table's op.
-        checkpoint: whether a saver may save it.
-        experimental_is_anonymous: must be False: every table has a name.
+        key_dtype: The dtype of the keys.
+        value_dtype: The dtype of the values.
+        default_value: The value of missing keys. Its shape is the shape of every value.
+        empty_key: A key that is never used.
+        deleted_key: Another key that is never used.
+        initial_num_buckets: The expected number of keys.
+        name: The name of the table's op.
+        checkpoint: Whether savers save it.
+        experimental_is_anonymous: Must be False. Every table has a name.
     """
 
     def __init__(
@@ -684,13 +684,13 @@ class DenseHashTable(_MutableTable):
 
 @export(v1=("tables_initializer", "initializers.tables_initializer"))
 def tables_initializer(name: str = "init_all_tables") -> Any:
-    """The op that fills all tables of the graph."""
+    """Returns the op that fills all tables of the graph."""
     return initialize_all_tables(name)
 
 
 @export(v1="initialize_all_tables")
 def initialize_all_tables(name: str = "init_all_tables") -> Any:
-    """The older name of `tables_initializer`."""
+    """An older name of `tables_initializer`."""
     if context.executing_eagerly():
         return grouping.no_op(name=name)
     ops = context.get_default_graph().get_collection(GraphKeys.TABLE_INITIALIZERS)
