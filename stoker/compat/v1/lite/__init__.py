@@ -4,6 +4,7 @@
 # fmt: off
 from stoker.compat.v1.lite import constants as constants
 from stoker.compat.v1.lite import experimental as experimental
+from stoker._src.lite.converter import TFLiteConverter as TFLiteConverter
 from stoker._src.lite.interpreter import Interpreter as Interpreter
 from stoker._src.lite.op_hints import OpHint as OpHint
 from stoker._src.lite.options import OpsSet as OpsSet
