@@ -9,6 +9,7 @@ from stoker import bitwise as bitwise
 from stoker import compat as compat
 from stoker import config as config
 from stoker import debugging as debugging
+from stoker import distribute as distribute
 from stoker import dtypes as dtypes
 from stoker import errors as errors
 from stoker import estimator as estimator

@@ -9,6 +9,7 @@ from stoker.compat.v2 import bitwise as bitwise
 from stoker.compat.v2 import compat as compat
 from stoker.compat.v2 import config as config
 from stoker.compat.v2 import debugging as debugging
+from stoker.compat.v2 import distribute as distribute
 from stoker.compat.v2 import dtypes as dtypes
 from stoker.compat.v2 import errors as errors
 from stoker.compat.v2 import estimator as estimator
