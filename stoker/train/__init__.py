@@ -3,6 +3,7 @@
 # Written by scripts/api_gen.py.
 # fmt: off
 from stoker.train import experimental as experimental
+from stoker._src.distributed.cluster_spec import ClusterSpec as ClusterSpec
 from stoker._src.formats.protos import BytesList as BytesList
 from stoker._src.formats.protos import ClusterDef as ClusterDef
 from stoker._src.formats.protos import Example as Example

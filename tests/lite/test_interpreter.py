@@ -80,7 +80,7 @@ def test_neither_or_both_sources_are_errors():
         with pytest.raises(ValueError, match=message):
             tf.lite.Interpreter(*args)
     with pytest.raises(TypeError, match="bytes"):
-        tf.lite.Interpreter(model_content=3)
+        tf.lite.Interpreter(model_content=3)  # pyright: ignore[reportArgumentType]
 
 
 def test_resizing_an_input():

@@ -35,12 +35,6 @@ def test_a_target_that_nobody_serves_is_not_found(target):
         assert f'target: "{target}"' in str(error.value)
 
 
-def test_servers_are_missing():
-    """Nobody serves grpc:// targets, and a session says so."""
-    with pytest.raises(NotImplementedError, match="grpc://machine:2222"):
-        tf.Session("grpc://machine:2222")
-
-
 def test_sessions_on_one_worker_share_resources_by_name(shared_worker):
     """A variable of one graph is the variable of that name in another graph whose session has the same worker."""
     sessions = []

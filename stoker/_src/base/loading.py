@@ -101,6 +101,7 @@ def load() -> None:
             if ".native" not in module.name:
                 importlib.import_module(module.name)
         importlib.import_module("stoker._src.runtime.install")
+        importlib.import_module("stoker._src.distributed.targets")
     finally:
         if collecting:
             gc.freeze()

@@ -39,6 +39,7 @@ class Planning:
     specialize: Callable[[Any], Kernel | None] | None = None  # a faster kernel for a specific node
     in_place: tuple[int, Kernel] | None = None  # the input that is overwritten, and the in-place kernel
     lower: Callable[..., Any] | None = None  # the op as fused loops
+    lowers_large_inputs: bool = False  # whether it fuses with small tensors if only its result is small
     exchanges: dict[Any, Callable[..., Any]] = field(default_factory=dict)  # by the op that it may precede
     of_numbers: Callable[[Any], bool] | None = None  # whether a node only packs scalars
     device_numbers: frozenset[str] = frozenset()  # `host` inputs that the kernel also accepts as GPU tensors

@@ -97,6 +97,33 @@ def dynamic_rnn(
         TypeError: `cell` is not a cell.
         ValueError: neither an initial state nor a dtype is given, or the rank of the inputs is unknown.
     """
+    return run_in_loop(
+        cell,
+        inputs,
+        sequence_length,
+        initial_state,
+        dtype,
+        parallel_iterations,
+        time_major,
+        scope,
+        lambda x: x,
+        lambda x: x,
+    )
+
+
+def run_in_loop(
+    cell: Any,
+    inputs: Any,
+    sequence_length: Any,
+    initial_state: Any,
+    dtype: Any,
+    parallel_iterations: int | None,
+    time_major: bool,
+    scope: Any,
+    entering: Any,
+    leaving: Any,
+) -> Any:
+    """`dynamic_rnn`. `entering` and `leaving` wrap what goes into the loop and what comes out of it, both with time first."""
     check_cell(cell, "cell")
     with variable_scope.variable_scope(scope or "rnn"):
         flat = [convert_to_tensor(x) for x in nest.flatten(inputs)]
@@ -105,6 +132,7 @@ def dynamic_rnn(
                 raise ValueError(f"Shape {x.shape} must have rank at least {2 if time_major else 3}")
         if not time_major:
             flat = [_swapped(x) for x in flat]
+        flat = [entering(x) for x in flat]
         first = flat[0]
         sizes = shaping.shape(first)
         steps = sizes[0]
@@ -114,6 +142,7 @@ def dynamic_rnn(
         state = _initial_state(cell, initial_state, batch_size, dtype)
         structure = inputs
         outputs, final = _loop(cell, structure, flat, state, steps, batch_size, lengths, parallel_iterations)
+        outputs = nest.map_structure(leaving, outputs)
         if not time_major:
             outputs = nest.map_structure(_swapped, outputs)
         return outputs, final

@@ -59,7 +59,9 @@ def _apply_tensor_float_32() -> None:
 class Placement:
     """The devices of one session. `gpu` is None if there is no usable GPU; data is then never moved."""
 
-    def __init__(self, config: Any) -> None:
+    def __init__(self, config: Any, prefix: str = PREFIX) -> None:
+        """`prefix` is the start of the devices' names, up to the type."""
+        self.prefix = prefix
         allowed = config.device_count.get("GPU", -1) if config is not None else -1
         count = usable_gpus() if allowed != 0 else 0
         self.count = count if allowed < 0 else min(count, allowed)
@@ -70,8 +72,12 @@ class Placement:
             _apply_tensor_float_32()
 
     def names(self) -> list[str]:
-        cpus = [f"{PREFIX}CPU:{index}" for index in range(self.cpus)]
-        return [*cpus, *(f"{PREFIX}GPU:{index}" for index in range(self.count))]
+        cpus = [f"{self.prefix}CPU:{index}" for index in range(self.cpus)]
+        return [*cpus, *(f"{self.prefix}GPU:{index}" for index in range(self.count))]
+
+    def is_here(self, spec: DeviceSpec) -> bool:
+        """Whether a device name refers to this process, apart from the device's type and number."""
+        return spec.job in (None, "localhost") and (spec.task or 0) == 0
 
     def requested(self, op: Operation) -> torch.device | None:
         """Returns the device that `op` names, or None if it names none.
@@ -83,7 +89,7 @@ class Placement:
             return None
         spec = DeviceSpec.from_string(op.device)
         index = spec.device_index or 0
-        here = spec.job in (None, "localhost") and (spec.task or 0) == 0
+        here = self.is_here(spec)
         if here and (spec.device_type is None or (spec.device_type == "CPU" and index < self.cpus)):
             # All CPU devices map to this machine's CPU.
             return torch.device("cpu") if spec.device_type else None
@@ -106,7 +112,7 @@ class Placement:
             tensors = (*op.outputs, *op._inputs)
             floats = any(tensor.dtype.is_floating or tensor.dtype.is_complex for tensor in tensors)
             wanted = self.gpu if self.gpu is not None and floats else torch.device("cpu")
-        return f"{PREFIX}{'CPU' if wanted.type == 'cpu' else 'GPU'}:{wanted.index or 0}"
+        return f"{self.prefix}{'CPU' if wanted.type == 'cpu' else 'GPU'}:{wanted.index or 0}"
 
     def variable_device(self, op: Operation) -> torch.device | None:
         """Returns the device of the variable that `op` creates; None for the device of its initial value (the CPU)."""
@@ -237,7 +243,7 @@ class DeviceAttributes:
 def described(placement: Placement, prefix: str = PREFIX) -> list[DeviceAttributes]:
     """Returns the devices of a session."""
     return [
-        DeviceAttributes(name.replace(PREFIX, prefix), name.rsplit(":", 2)[1], memory_of(name), number + 1)
+        DeviceAttributes(name.replace(placement.prefix, prefix), name.rsplit(":", 2)[1], memory_of(name), number + 1)
         for number, name in enumerate(placement.names())
     ]
 

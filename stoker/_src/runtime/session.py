@@ -17,6 +17,7 @@ from stoker._src.base.export import export
 from stoker._src.base.shapes import Shape
 from stoker._src.formats.protos import ConfigProto
 from stoker._src.graph import context, placement_log
+from stoker._src.graph.definition import Trait
 from stoker._src.graph.graph import Graph, current_session, enter_session
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.support.values import to_numpy
@@ -25,7 +26,7 @@ from stoker._src.runtime.feeds import expand_feeds
 from stoker._src.runtime.fetches import FetchPlan
 from stoker._src.runtime.memory import keep_freed_memory
 from stoker._src.runtime.plan.planner import prune
-from stoker._src.runtime.targets import LocalRunner, Runner, RunPlan, open_target, reset_target
+from stoker._src.runtime.targets import LocalRunner, PartialRunner, Runner, RunPlan, open_target, reset_target
 
 
 def _shapes_of(feed_dict: Any) -> list[Shape] | None:
@@ -89,7 +90,7 @@ class BaseSession:
         self._closed = False
         self._plans: dict[Any, RunPlan] = {}
         self._planning = threading.Lock()
-        self._partial_runs: dict[str, _PartialRun] = {}
+        self._partial_runs: dict[str, PartialRun] = {}
         _live_sessions.add(self)
 
     @property
@@ -262,9 +263,12 @@ class BaseSession:
         if self._closed:
             raise RuntimeError("Attempted to use a closed Session.")
         tensors = self._feed_tensors(dict.fromkeys(feeds or ()))
-        run = _PartialRun(FetchPlan(self._graph, fetches), set(tensors))
+        fetch = FetchPlan(self._graph, fetches)
+        run = PartialRun(fetch, set(tensors))
         if not run.allowed:
             raise _misused("partial_run_setup needs something to fetch.")
+        if isinstance(self._runner, PartialRunner):
+            return self._runner.partial_run_setup(self._graph, fetch, tensors)
         handle = f"partial_run_{next(_partial_run_numbers)}"
         self._partial_runs[handle] = run
         return handle
@@ -275,10 +279,14 @@ class BaseSession:
         Raises:
             InvalidArgumentError: the handle is unknown, fetches or feeds were not set up, or the run has ended.
         """
+        feeds = dict(zip(self._feed_tensors(feed_dict), (feed_dict or {}).values()))
+        if isinstance(self._runner, PartialRunner):
+            fetch = FetchPlan(self._graph, fetches)
+            given = {tensor: self._runner.converter(tensor)(value) for tensor, value in feeds.items()}
+            return fetch.build([public(value) for value in self._runner.partial_run(handle, self._graph, fetch, given)])
         run = self._partial_runs.get(handle)
         if run is None:
             raise _misused(f"{handle!r} is no handle that partial_run_setup returned.")
-        feeds = dict(zip(self._feed_tensors(feed_dict), (feed_dict or {}).values()))
         results = run.go_on(self._graph, self._runner, FetchPlan(self._graph, fetches), feeds)
         run.forget_if_ended()
         return results
@@ -313,7 +321,7 @@ def _misused(problem: str) -> InvalidArgumentError:
     return InvalidArgumentError(None, None, problem)
 
 
-class _PartialRun:
+class PartialRun:
     """A partial run: the values that are known so far."""
 
     def __init__(self, fetch: FetchPlan, feeds: set[Tensor]) -> None:
@@ -359,7 +367,9 @@ class _PartialRun:
         needed, _ = prune([t for t in fetch.tensors if t not in self.known], targets, set(feeds))
         ops = sorted(needed, key=lambda op: op._id)
         # Everything that runs in this part is fetched, so that the next part can start from it.
-        fresh = [t for op in ops for t in op.outputs if t not in self.known and not t.dtype._is_ref_dtype]
+        # Handles are not: they are cheap to make again, and cannot leave the task that owns what they refer to.
+        made = [op for op in ops if not op.definition.traits & Trait.SOURCE]
+        fresh = [t for op in made for t in op.outputs if t not in self.known and not t.dtype._is_ref_dtype]
         fresh += [t for t in fetch.tensors if t.dtype._is_ref_dtype and t not in self.known]
         everything = FetchPlan(graph, [fresh, targets])
         plan = runner.plan(graph, everything, feeds)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from stoker._src.base.errors import NotFoundError
 from stoker._src.base.shapes import Shape
@@ -53,6 +53,15 @@ class Runner(Protocol):
     def list_devices(self) -> list[DeviceAttributes]: ...
     def reset(self, containers: list[str] | None) -> None: ...
     def close(self) -> None: ...
+
+
+@runtime_checkable
+class PartialRunner(Protocol):
+    """A runner whose place has partial runs of its own."""
+
+    def partial_run_setup(self, graph: Graph, fetch: FetchPlan, feeds: list[Tensor]) -> str: ...
+    def partial_run(self, handle: str, graph: Graph, fetch: FetchPlan, feeds: dict[Tensor, Any]) -> list[Any]: ...
+    def converter(self, tensor: Tensor) -> Callable[[Any], Any]: ...
 
 
 class LocalRunner:
@@ -131,8 +140,6 @@ def _scheme_of(target: str) -> _Scheme:
     name, separator, _ = target.partition("://")
     if not target or (separator and name in _schemes and name):
         return _schemes[name]
-    if separator and name == "grpc":
-        raise NotImplementedError(f"Sessions on servers are missing: {target}")
     raise NotFoundError(
         None, None, f'No session factory registered for the given session options: {{target: "{target}"}}'
     )
@@ -143,7 +150,6 @@ def open_target(target: str, config: Any) -> Runner:
 
     Raises:
         NotFoundError: the target's scheme is not registered.
-        NotImplementedError: the target is a server.
     """
     return _scheme_of(target).factory(target, config)
 
@@ -153,7 +159,6 @@ def reset_target(target: str, containers: list[str] | None, config: Any) -> None
 
     Raises:
         NotFoundError: the target's scheme is not registered.
-        NotImplementedError: the target is a server.
     """
     reset = _scheme_of(target).reset
     if reset is not None:

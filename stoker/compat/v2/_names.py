@@ -106,6 +106,8 @@ from stoker._src.graph.tensor_spec import NoneTensorSpec as NoneTensorSpec
 from stoker._src.graph.tensor_spec import TensorSpec as TensorSpec
 from stoker._src.graph.type_spec import type_spec_from_value as type_spec_from_value
 from stoker._src.graph.type_spec import TypeSpec as TypeSpec
+from stoker._src.interop.module import to_torch as to_torch
+from stoker._src.interop.weights import from_torch_state as from_torch_state
 from stoker._src.ops.array.casting import bitcast as bitcast
 from stoker._src.ops.array.casting import cast as cast
 from stoker._src.ops.array.constants import constant_v2 as constant

@@ -365,3 +365,52 @@ def test_logarithms_at_the_edges(value):
         found = session.run([tf.log(given) * 2.0 + 0.0, tf.log1p(given) * 2.0 + 0.0], {given: x})
     for one, other in zip(found, expected):
         np.testing.assert_allclose(one, other, rtol=2e-6)
+
+
+@st.composite
+def pieces(draw):
+    """A matrix, where to cut it, how to pad it, and the width of what it is multiplied by."""
+    rows, columns = draw(st.integers(2, 40)), draw(st.integers(2, 40))
+    cut = draw(st.integers(1, columns - 1))
+    padding = draw(st.tuples(*[st.integers(0, 3)] * 4))
+    return rows, columns, cut, padding, draw(st.integers(1, 90)), draw(st.integers(0, 1000))
+
+
+@needs_native
+@settings(deadline=None, max_examples=40)
+@given(pieces())
+def test_slices_pads_and_products_agree_with_their_kernels(case):
+    """Slices, splits, stacks, pads, comparisons and products, small ones and those left to BLAS, equal the ops' own kernels."""
+    rows, columns, cut, (top, bottom, left, right), width, seed = case
+    random = np.random.RandomState(seed)
+
+    def build(x, w):
+        y = tf.tanh(x)
+        first, second = tf.split(y, [cut, columns - cut], axis=1)
+        padded = tf.pad(first * 2.0, [[top, bottom], [left, right]])
+        stacked = tf.stack([y[:, 0], tf.sigmoid(y[:, -1])], axis=1)
+        strided = tf.exp(y[::2, 1:])
+        product = tf.nn.relu(tf.matmul(y, w) + 1.0)
+        back = tf.matmul(product, w, transpose_b=True) * 0.01
+        across = tf.matmul(y, product, transpose_a=True) * 0.01
+        both = tf.logical_or(tf.logical_and(y > 0.0, tf.equal(y, y)), tf.not_equal(y, x))
+        chosen = tf.where(both, y, -y)
+        parts = tf.unstack(tf.square(second), axis=0)
+        return [
+            padded,
+            stacked,
+            strided,
+            product,
+            back,
+            across,
+            chosen,
+            parts[0],
+            parts[-1],
+            tf.slice(y, [1, 0], [-1, cut]),
+        ]
+
+    worth_sharing = mock.patch.object(fused_loops, "_WORTH_SHARING", 0 if seed % 2 else fused_loops._WORTH_SHARING)
+    blas = mock.patch.object(fused_loops, "_MOST_PRODUCTS", 64 if seed % 3 else fused_loops._MOST_PRODUCTS)
+    with worth_sharing, blas:
+        arrays = [random.uniform(-1, 1, shape).astype("f") for shape in ((rows, columns), (columns, width))]
+        run_both(build, *arrays, tolerance=2e-5)

@@ -17,6 +17,13 @@ if TYPE_CHECKING:
 
 def graph_def_of(graph: Graph, *, from_version: int | None = None, add_shapes: bool = False) -> Any:
     """Returns the GraphDef of `graph`, or only of the nodes added since `from_version`, with its function library."""
+    return graph_def_and_names(graph, from_version=from_version, add_shapes=add_shapes)[0]
+
+
+def graph_def_and_names(
+    graph: Graph, *, from_version: int | None = None, add_shapes: bool = False
+) -> tuple[Any, dict[str, str]]:
+    """Returns the GraphDef, and the names in it of tensors that have another name there than in the graph."""
     proto = GraphDef()
     proto.versions.producer = PRODUCER_VERSION
     names = {op.name for op in graph._ops}
@@ -42,7 +49,7 @@ def graph_def_of(graph: Graph, *, from_version: int | None = None, add_shapes: b
         gradient = getattr(function, "gradient", None)
         if gradient is not None:
             proto.library.gradient.add(function_name=function.name, gradient_func=gradient.name)
-    return proto
+    return proto, lowering.renamed
 
 
 def _keep_neighbours(node: Any, names: set[str]) -> None:

@@ -16,12 +16,15 @@ import numpy as np
 from stoker._src.lite.verification.layout import members
 from stoker._src.lite.verification.rules import (
     BYTES,
+    COUNTS,
     ENUMERATIONS,
     OPTIONAL_INPUTS,
     OPTIONS,
     POSITIVE,
     SUBGRAPHS,
     Variables,
+    implied_shape,
+    too_large,
 )
 from stoker._src.lite.verification.structure import Table, read_model
 
@@ -211,6 +214,32 @@ class _Checks:
                 self.options(index, options)
         if expected and operator.BuiltinOptions is None and operator.BuiltinOptions2 is None:
             self.fail(f"it has no {expected}")
+
+        self.sizes(name, operator, tensors)
+
+    def sizes(self, name: str, operator: Table, tensors: list[Table]) -> None:
+        """Counts that options and constants state."""
+        inputs, outputs = integers(operator.Inputs), integers(operator.Outputs)
+        if name in COUNTS:
+            option, side = COUNTS[name]
+            stated, found = operator.BuiltinOptions.fields[option], len(inputs if side == "Inputs" else outputs)
+            if stated != found:
+                self.fail(f"{option} is {stated}, and it has {found} {side.lower()}")
+        # What decides the size of the result is the first argument of some ops and the second of others.
+        place = 0 if name in ("FILL", "RANDOM_UNIFORM", "RANDOM_STANDARD_NORMAL") else 1
+        if len(inputs) > place and outputs and 0 <= outputs[0] < len(tensors):
+            constant = self.constant(tensors[inputs[place]])
+            if constant is not None:
+                declared = integers(tensors[outputs[0]].Shape)
+                implied = implied_shape(name, integers(tensors[inputs[0]].Shape), constant)
+                if too_large(implied, declared):
+                    self.fail(f"its result has the shape {implied}, and is declared to have {declared}")
+
+    def constant(self, tensor: Table) -> list[int] | None:
+        """The value of a constant of 32 or 64 bit integers, None for other tensors."""
+        format = {"INT32": "<i4", "INT64": "<i8"}.get(members("TensorType")[tensor.Type])
+        data = self.model.Buffers[tensor.Buffer].Data
+        return None if format is None or not data else integers(data, format)
 
     def options(self, index: int, options: Table) -> None:
         for name, value in options.fields.items():

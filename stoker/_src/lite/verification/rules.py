@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from stoker._src.lite.verification.structure import Table
 
 # Bytes of an element, 0 where the size is not fixed.
@@ -89,6 +91,7 @@ OPTIONS = {
     "SPLIT": "SplitOptions",
     "SPLIT_V": "SplitVOptions",
     "PACK": "PackOptions",
+    "UNPACK": "UnpackOptions",
     "IF": "IfOptions",
     "WHILE": "WhileOptions",
     "CALL_ONCE": "CallOnceOptions",
@@ -116,6 +119,35 @@ OPTIONAL_INPUTS = {
     "BIDIRECTIONAL_SEQUENCE_RNN": frozenset({9, 10, 11}),
     "STABLEHLO_COMPOSITE": frozenset(range(1024)),
 }
+
+
+# Options that say how many inputs or outputs there are. The kernels believe them.
+COUNTS = {
+    "SPLIT": ("NumSplits", "Outputs"),
+    "SPLIT_V": ("NumSplits", "Outputs"),
+    "UNPACK": ("Num", "Outputs"),
+    "PACK": ("ValuesCount", "Inputs"),
+}
+# A result that is larger than this and not declared so comes from a damaged constant.
+_LARGE = 2**24
+
+
+def implied_shape(name: str, shape: list[int], constant: list[int]) -> list[int] | None:
+    """The shape of a result that follows from a shape and the op's constant argument. None where the op is another one, or the two do not fit."""
+    if name in ("PAD", "PADV2", "MIRROR_PAD") and len(constant) == 2 * len(shape):
+        return [size + constant[2 * n] + constant[2 * n + 1] for n, size in enumerate(shape)]
+    if name == "TILE" and len(constant) == len(shape):
+        return [size * times for size, times in zip(shape, constant, strict=True)]
+    if name in ("FILL", "BROADCAST_TO", "RANDOM_UNIFORM", "RANDOM_STANDARD_NORMAL"):
+        return constant
+    if name in ("RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR") and len(shape) == 4 and len(constant) == 2:
+        return [shape[0], *constant, shape[3]]
+    return None
+
+
+def too_large(implied: list[int] | None, declared: list[int]) -> bool:
+    """Whether constants ask for a large result that the model does not declare."""
+    return implied is not None and implied != declared and math.prod(max(0, size) for size in implied) > _LARGE
 
 
 class Variables:

@@ -23,6 +23,7 @@ from stoker._src.ops.array import casting, shaping
 from stoker._src.ops.array.shaping import identity
 from stoker._src.ops.support import rows
 from stoker._src.ops.support.dispatching import dispatched
+from stoker._src.ops.support.lowering import viewed
 from stoker._src.ops.support.movement import allocatable, itemsize, rearranges
 
 # ---- Pack, Unpack -----------------------------------------------------------------------------------------------
@@ -54,6 +55,15 @@ def pack_shape(values: list[Shape], *, axis: int) -> Shape:
 
 
 PACK.of_numbers(lambda op: op._inputs[0].dtype.is_integer and op.outputs[0].static_shape.rank == 1)
+
+
+@PACK.lower
+def pack_lower(build: Any, op: Operation, values: list[Any]) -> Any:
+    axis = op.attr("axis") % (len(values[0].shape) + 1)
+    if any(value.shape != values[0].shape for value in values):
+        return None
+    shape = (*values[0].shape[:axis], 1, *values[0].shape[axis:])
+    return build.concat([build.reshape(value, shape) for value in values], axis)
 
 
 @PACK.spelled_shape
@@ -152,6 +162,9 @@ def unpack_kernel(value: Any, *, num: int, axis: int) -> Any:
         parts = [part.squeeze(axis) for part in np.split(value, max(num, 1), axis)][:num]
         return [part if part.ndim or isinstance(part.item(), bytes) else part.item() for part in parts]
     return value.unbind(axis)
+
+
+UNPACK.lower(viewed)
 
 
 @UNPACK.shape
@@ -545,6 +558,9 @@ def _settled(sizes: list[int], total: int) -> list[int]:
             f"Determined shape must either match input shape along split_dim exactly if fully specified, or be less than the size of the input along split_dim if not fully specified.  Got: {given} (sizes {sizes} of {total})",
         )
     return [total - given if size == -1 else size for size in sizes]
+
+
+SPLIT_V.lower(viewed)
 
 
 @SPLIT_V.shape(values=["size_splits", "split_dim"])

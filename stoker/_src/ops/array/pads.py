@@ -65,6 +65,11 @@ def pad_kernel(input: Any, paddings: Any) -> Any:
     return input.clone()
 
 
+@PAD.lower
+def pad_lower(build: Any, op: Operation, input: Any, paddings: Any) -> Any:
+    return build.pad(input, paddings) if len(paddings) == len(input.shape) else None
+
+
 @PAD_V2.kernel
 def pad_v2_kernel(input: Any, paddings: Any, constant_values: Any) -> Any:
     paddings = _checked(input, paddings)

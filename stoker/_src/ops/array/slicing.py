@@ -24,6 +24,7 @@ from stoker._src.ops.array.broadcasting import reduce_to_inputs
 from stoker._src.ops.array.constants import constant_of
 from stoker._src.ops.support import rows
 from stoker._src.ops.support.handles import is_resource_variable
+from stoker._src.ops.support.lowering import viewed
 from stoker._src.ops.support.movement import allocatable, element, itemsize, signed
 
 builtin_slice = slice
@@ -53,6 +54,9 @@ def slice_kernel(input: Any, begin: list[int], size: list[int]) -> Any:
             raise InvalidArgumentError(None, None, f"Size[{axis}] must be in [0, {extent - start}], but is {count}")
         index.append(builtin_slice(start, start + count))
     return input[tuple(index)]
+
+
+SLICE.lower(viewed)
 
 
 @SLICE.shape(values=["begin", "size"])
@@ -227,6 +231,9 @@ def strided_slice_kernel(
         return signed(input)[items].flip(flips).view(input.dtype)
     except IndexError:
         raise _out_of_bounds(items, input.shape) from None
+
+
+STRIDED_SLICE.lower(viewed)
 
 
 @STRIDED_SLICE.shape

@@ -69,6 +69,9 @@ def matmul_lower(build: Any, op: Operation, a: Any, b: Any) -> Any:
     return build.matmul(a, b, transpose_a=op.attr("transpose_a"), transpose_b=op.attr("transpose_b"))
 
 
+MATMUL.planning.lowers_large_inputs = True
+
+
 @MATMUL.specialize
 def plain_matmul(op: Operation) -> Any:
     """Floating point matrices go directly to torch. If torch fails, the shape rule explains why."""

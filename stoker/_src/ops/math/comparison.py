@@ -113,6 +113,8 @@ def equality_shape(x: Shape, y: Shape, *, incompatible_shape_error: bool) -> Sha
 
 EQUAL.shape(equality_shape)
 NOT_EQUAL.shape(equality_shape)
+EQUAL.lower(binary_loop("equal"))
+NOT_EQUAL.lower(binary_loop("not_equal"))
 
 
 @export("equal", "math.equal")
@@ -154,10 +156,12 @@ def approximate_equal(x: Any, y: Any, tolerance: float = 1e-05, name: str | None
 LOGICAL_AND = define("LogicalAnd(x: bool, y: bool) -> (z: bool)").not_differentiable()
 LOGICAL_AND.kernel(torch.logical_and)
 LOGICAL_AND.shape(broadcasting)
+LOGICAL_AND.lower(binary_loop("mul"))  # booleans are 1 and 0 in fused loops
 
 LOGICAL_OR = define("LogicalOr(x: bool, y: bool) -> (z: bool)").not_differentiable()
 LOGICAL_OR.kernel(torch.logical_or)
 LOGICAL_OR.shape(broadcasting)
+LOGICAL_OR.lower(binary_loop("max"))
 
 LOGICAL_NOT = define("LogicalNot(x: bool) -> (y: bool)").not_differentiable()
 LOGICAL_NOT.kernel(torch.logical_not)

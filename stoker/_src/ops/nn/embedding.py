@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 
 from stoker._src.base import dtypes
 from stoker._src.base.export import export
+from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor
-from stoker._src.graph.scopes import name_scope
+from stoker._src.graph.scopes import colocate_with, name_scope
 from stoker._src.graph.sparse_tensor import SparseTensor
 from stoker._src.graph.tensor import Tensor
 from stoker._src.ops.array import casting, gathering, joining, ranges, scattering, selection, shaping
@@ -48,6 +50,12 @@ def _clipped(rows: Tensor, ids: Tensor, max_norm: Any) -> Tensor:
     return clipping.clip_by_norm(rows, max_norm, np.arange(id_rank, rank, dtype=np.int32))
 
 
+def _beside(part: Any) -> Any:
+    """Places ops beside a variable, so that only the rows that are looked up travel to another task."""
+    op = getattr(part, "op", None)
+    return colocate_with(op) if op is not None and context.target() is getattr(op, "graph", None) else nullcontext()
+
+
 def _lookup(params: Any, ids: Any, partition_strategy: str, name: str | None, max_norm: Any) -> Tensor:
     parts = _parts(params)
     if len(parts) > 1 and partition_strategy not in ("mod", "div"):
@@ -55,7 +63,9 @@ def _lookup(params: Any, ids: Any, partition_strategy: str, name: str | None, ma
     with name_scope(name, "embedding_lookup", [ids]) as scope:
         ids = convert_to_tensor(ids, name="ids")
         if len(parts) == 1:
-            return shaping.identity(_clipped(gathering.gather(parts[0], ids, name=scope), ids, max_norm))
+            with _beside(parts[0]):
+                rows = _clipped(gathering.gather(parts[0], ids, name=scope), ids, max_norm)
+            return shaping.identity(rows)
         count = len(parts)
         flat = shaping.reshape(ids, [-1])
         places = ranges.range(ranges.size(flat))
@@ -67,7 +77,10 @@ def _lookup(params: Any, ids: Any, partition_strategy: str, name: str | None, ma
         owner = casting.cast(owner, dtypes.int32)
         local_ids = scattering.dynamic_partition(local, owner, count)
         indices = scattering.dynamic_partition(places, owner, count)
-        found = [gathering.gather(part, local_ids[i]) for i, part in enumerate(parts)]
+        found = []
+        for i, part in enumerate(parts):
+            with _beside(part):
+                found.append(gathering.gather(part, local_ids[i]))
         stitched = scattering.PARALLEL_DYNAMIC_STITCH(indices, found, name=scope)
         row = stitched.static_shape[1:]
         shape = convert_to_tensor(parts[0]).static_shape[1:] if row.dims is None else row

@@ -23,18 +23,29 @@ class RunState:
         self._lock = threading.Lock()
         self._waiting: set[threading.Condition] = set()
         self._inner: set[RunState] = set()
+        self._callbacks: list[Callable[[], None]] = []
         self.at_end: list[Callable[[], None]] = []  # cleanup functions, called however the run ends
 
     def cancel(self) -> None:
         """Wakes everything that waits in this run, which then raises CancelledError."""
         with self._lock:
             self.cancelled = True
-            waiting, inner = list(self._waiting), list(self._inner)
+            waiting, inner, callbacks = list(self._waiting), list(self._inner), list(self._callbacks)
         for condition in waiting:
             with condition:
                 condition.notify_all()
         for state in inner:
             state.cancel()
+        for callback in callbacks:
+            callback()
+
+    def on_cancel(self, callback: Callable[[], None]) -> None:
+        """Calls `callback` when the run is cancelled, or immediately if it is already."""
+        with self._lock:
+            self._callbacks.append(callback)
+            cancelled = self.cancelled
+        if cancelled:
+            callback()
 
     def check(self, what: str) -> None:
         """Stops long-running work. A loop calls this once per iteration.
@@ -54,15 +65,25 @@ class RunState:
     def inner(self) -> Iterator[RunState]:
         """The state of a nested run: it has the same deadline and is cancelled with this one."""
         state = RunState()
-        state.timeout_in_ms, state.deadline = self.timeout_in_ms, self.deadline
-        with self._lock:
-            self._inner.add(state)
-            state.cancelled = self.cancelled
+        self.adopt(state)
         try:
             yield state
         finally:
-            with self._lock:
-                self._inner.discard(state)
+            self.disown(state)
+
+    def adopt(self, state: RunState) -> None:
+        """Makes `state` that of a nested run: it is cancelled with this one, and has at most the same deadline."""
+        if self.deadline is not None and (state.deadline is None or state.deadline > self.deadline):
+            state.timeout_in_ms, state.deadline = self.timeout_in_ms, self.deadline
+        with self._lock:
+            self._inner.add(state)
+            cancelled = self.cancelled
+        if cancelled:
+            state.cancel()
+
+    def disown(self, state: RunState) -> None:
+        with self._lock:
+            self._inner.discard(state)
 
     def enter(self, condition: threading.Condition) -> None:
         with self._lock:

@@ -136,6 +136,9 @@ BINARY(loop_less_equal, x <= y ? 1.0f : 0.0f)
 BINARY(loop_greater, x > y ? 1.0f : 0.0f)
 BINARY(loop_greater_equal, x >= y ? 1.0f : 0.0f)
 
+BINARY(loop_equal, x == y ? 1.0f : 0.0f)
+BINARY(loop_not_equal, x != y ? 1.0f : 0.0f)
+
 /* One row of a selection: the step of the mask is 0 or 1. */
 VECTORISED static void loop_select(float *restrict out, const float *mask, const float *t, const float *e, int64_t n, int step) {
     if (step)

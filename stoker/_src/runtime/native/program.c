@@ -22,11 +22,11 @@ static const char *UNARY_NAMES[] = {"neg", "square", "sqrt", "rsqrt", "reciproca
 static const binary_loop BINARY_LOOPS[] = {loop_add, loop_sub, loop_mul, loop_div, loop_max, loop_min,
                                            loop_square_difference, loop_tanh_grad, loop_sigmoid_grad, loop_relu_grad,
                                            loop_sqrt_grad, loop_rsqrt_grad, loop_reciprocal_grad, loop_leaky_relu,
-                                           loop_less, loop_less_equal, loop_greater, loop_greater_equal};
+                                           loop_less, loop_less_equal, loop_greater, loop_greater_equal, loop_equal, loop_not_equal};
 static const char *BINARY_NAMES[] = {"add", "sub", "mul", "div", "max", "min",
                                      "square_difference", "tanh_grad", "sigmoid_grad", "relu_grad",
                                      "sqrt_grad", "rsqrt_grad", "reciprocal_grad", "leaky_relu",
-                                     "less", "less_equal", "greater", "greater_equal"};
+                                     "less", "less_equal", "greater", "greater_equal", "equal", "not_equal"};
 enum { UNARIES = sizeof UNARY_LOOPS / sizeof *UNARY_LOOPS, BINARIES = sizeof BINARY_LOOPS / sizeof *BINARY_LOOPS };
 
 typedef struct {
@@ -36,11 +36,25 @@ typedef struct {
     PyObject *output_groups; /* a tuple of (how many, argument of `empty`, elements of each) */
     PyObject *empty, *fallback;
     PyObject *code, *scratch, *constants, *places; /* bytes; kept alive here */
+    PyObject *segments;                            /* bytes of int64: first and last line of each segment, and its rows or 0 */
     PyObject *booleans; /* bytes of int64: the elements of each input that is boolean, 0 for the others */
-    Py_ssize_t inputs, outputs, scratch_count, constant_count, length;
+    Py_ssize_t inputs, outputs, scratch_count, constant_count, length, segment_count;
     int64_t scratch_size; /* in floats; that of one row if `rows` is not 0 */
     int64_t rows, block;  /* number of rows that threads share (or 0), and number of rows in one block */
 } Program;
+
+/* Fortran's sgemm of the BLAS that torch contains; NULL if it is not known. */
+typedef void (*sgemm_function)(const char *, const char *, const int *, const int *, const int *, const float *, const float *, const int *,
+                               const float *, const int *, const float *, float *, const int *);
+static sgemm_function blas_sgemm = NULL;
+
+/* out[m, n] = a[m, k] b[k, n] for row-major matrices. BLAS has column-major ones, so it computes the transposed product. */
+static void blas_matmul(float *out, const float *a, const float *b, int64_t m, int64_t k, int64_t n, int transpose_a, int transpose_b) {
+    int rows = (int)m, inner = (int)k, columns = (int)n;
+    int a_step = transpose_a ? rows : inner, b_step = transpose_b ? inner : columns;
+    float one = 1.0f, zero = 0.0f;
+    blas_sgemm(transpose_b ? "T" : "N", transpose_a ? "T" : "N", &columns, &rows, &inner, &one, b, &b_step, a, &a_step, &zero, out, &columns);
+}
 
 static PyObject *str_shape, *str_is_contiguous, *str_contiguous, *str_data_ptr, *str_unbind;
 
@@ -62,6 +76,8 @@ static void copy(const int64_t *w, float *out, const float *a) {
                 const float *from = a + i * w[8] + j * w[9] + k * w[10];
                 if (w[7] == 1 && w[11] == 1)
                     memcpy(to, from, (size_t)w[3] * sizeof(float));
+                else if (w[7] == 1 && w[11] == 0)
+                    for (int64_t q = 0; q < w[3]; q++) to[q] = *from;
                 else
                     for (int64_t q = 0; q < w[3]; q++) to[q * w[7]] = from[q * w[11]];
             }
@@ -85,8 +101,12 @@ static void execute(const int64_t *w, const int64_t *end, float **buffers) {
         case BINARY_LOOP: /* loop, out, a, b, sizes, steps */
             rows(w + 5, BINARY_LOOPS[w[1]], buffers[w[2]], buffers[w[3]], buffers[w[4]]);
             break;
-        case MATMUL: { /* out, a, b, m, k, n, transpose a, transpose b, room for the transpose of b */
+        case MATMUL: { /* out, a, b, m, k, n, transpose a, transpose b, room for the transpose of b, whether BLAS is faster */
             const float *b = buffers[w[3]];
+            if (w[10]) {
+                blas_matmul(buffers[w[1]], buffers[w[2]], b, w[4], w[5], w[6], (int)w[7], (int)w[8]);
+                break;
+            }
             if (w[8]) {
                 loop_transpose(buffers[w[9]], b, w[5], w[6]);
                 b = buffers[w[9]];
@@ -190,6 +210,28 @@ static int execute_shared(const Program *self, float **buffers) {
         free(room);
     }
     return enough;
+}
+
+/* Runs the segments of a program of small tensors one after the other. Threads share the rows of those that have enough work. */
+static void execute_segments(const Program *self, float **buffers) {
+    const int64_t *code = (const int64_t *)PyBytes_AS_STRING(self->code), *segment = (const int64_t *)PyBytes_AS_STRING(self->segments);
+    for (Py_ssize_t i = 0; i < self->segment_count; i++, segment += 3) {
+        const int64_t *first = code + segment[0] * WORDS, *last = code + segment[1] * WORDS;
+        int64_t all = segment[2];
+        if (!all) {
+            execute(first, last, buffers);
+            continue;
+        }
+#pragma omp parallel
+        {
+#ifdef _OPENMP
+            int64_t thread = omp_get_thread_num(), threads = omp_get_num_threads();
+#else
+            int64_t thread = 0, threads = 1;
+#endif
+            execute_rows(first, last, buffers, all, all * thread / threads, all * (thread + 1) / threads);
+        }
+    }
 }
 
 /* The address of a tensor's elements; NULL with an exception set on failure. */
@@ -298,13 +340,12 @@ static PyObject *call(PyObject *callable, PyObject *const *args, size_t flags, P
     rest += self->scratch_count;
     const int64_t *places = (const int64_t *)PyBytes_AS_STRING(self->places);
     for (Py_ssize_t i = 0; i < self->constant_count; i++) rest[i] = (float *)PyBytes_AS_STRING(self->constants) + places[i];
-    const int64_t *code = (const int64_t *)PyBytes_AS_STRING(self->code);
     int enough = 1;
     Py_BEGIN_ALLOW_THREADS
     if (self->rows)
         enough = execute_shared(self, buffers);
     else
-        execute(code, code + self->length * WORDS, buffers);
+        execute_segments(self, buffers);
     Py_END_ALLOW_THREADS
     if (!enough) {
         PyErr_NoMemory();
@@ -322,11 +363,11 @@ failed:
 
 static PyObject *program_new(PyTypeObject *type, PyObject *args, PyObject *keywords) {
     static char *names[] = {"code",  "input_shapes", "output_groups", "scratch", "scratch_size", "rows",
-                            "block", "constants",    "places",        "empty",   "fallback",     "booleans", NULL};
-    PyObject *code, *shapes, *groups, *scratch, *constants, *places, *empty, *fallback, *booleans;
+                            "block", "constants",    "places",        "empty",   "fallback",     "booleans", "segments", NULL};
+    PyObject *code, *shapes, *groups, *scratch, *constants, *places, *empty, *fallback, *booleans, *segments;
     long long size, rows, block;
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "SO!O!SLLLSSOOS", names, &code, &PyTuple_Type, &shapes, &PyTuple_Type, &groups,
-                                     &scratch, &size, &rows, &block, &constants, &places, &empty, &fallback, &booleans))
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "SO!O!SLLLSSOOSS", names, &code, &PyTuple_Type, &shapes, &PyTuple_Type, &groups,
+                                     &scratch, &size, &rows, &block, &constants, &places, &empty, &fallback, &booleans, &segments))
         return NULL;
     if (PyBytes_GET_SIZE(booleans) != PyTuple_GET_SIZE(shapes) * (Py_ssize_t)sizeof(int64_t)) {
         PyErr_SetString(PyExc_ValueError, "`booleans` has one number for each input");
@@ -351,6 +392,8 @@ static PyObject *program_new(PyTypeObject *type, PyObject *args, PyObject *keywo
     self->constants = Py_NewRef(constants);
     self->places = Py_NewRef(places);
     self->booleans = Py_NewRef(booleans);
+    self->segments = Py_NewRef(segments);
+    self->segment_count = PyBytes_GET_SIZE(segments) / (Py_ssize_t)(3 * sizeof(int64_t));
     self->empty = Py_NewRef(empty);
     self->fallback = Py_NewRef(fallback);
     self->inputs = PyTuple_GET_SIZE(shapes);
@@ -386,6 +429,7 @@ static void dealloc(Program *self) {
     Py_XDECREF(self->constants);
     Py_XDECREF(self->places);
     Py_XDECREF(self->booleans);
+    Py_XDECREF(self->segments);
     Py_TYPE(self)->tp_free((PyObject *)self);
 }
 
@@ -403,8 +447,21 @@ static PyTypeObject ProgramType = {
     .tp_dealloc = (destructor)dealloc,
 };
 
+static PyObject *set_sgemm(PyObject *m, PyObject *pointer) {
+    (void)m;
+    void *found = PyLong_AsVoidPtr(pointer);
+    if (PyErr_Occurred()) return NULL;
+    blas_sgemm = (sgemm_function)found;
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef functions[] = {
+    {"set_sgemm", set_sgemm, METH_O, "Takes the address of BLAS's sgemm_, with which products of any size can be fused."},
+    {NULL, NULL, 0, NULL},
+};
+
 static struct PyModuleDef module = {
-    PyModuleDef_HEAD_INIT, "program", "Fused loops: many ops on float32 tensors in one call.", -1, NULL, NULL, NULL, NULL, NULL,
+    PyModuleDef_HEAD_INIT, "program", "Fused loops: many ops on float32 tensors in one call.", -1, functions, NULL, NULL, NULL, NULL,
 };
 
 static int add_names(PyObject *m, const char *attribute, const char **names, int count) {

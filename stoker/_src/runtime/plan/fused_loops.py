@@ -12,7 +12,9 @@ If a tensor's shape at run time differs from its static shape, the ops' own kern
 
 from __future__ import annotations
 
+import ctypes
 import math
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -30,9 +32,28 @@ from stoker._src.runtime.plan.instructions import EFFECTS, Host, Instruction, Va
 
 native = extension("stoker._src.runtime.native.program")  # if it is missing, every op runs its own kernel
 
+
+def _find_blas() -> bool:
+    """Passes the address of torch's BLAS to the native loops. Returns whether there is one."""
+    if native is None:
+        return False
+    library = os.path.join(os.path.dirname(torch.__file__), "lib", "libtorch_cpu.so")
+    try:
+        found = ctypes.CDLL(library).sgemm_
+    except (OSError, AttributeError):
+        return False
+    native.set_sgemm(ctypes.cast(found, ctypes.c_void_p).value)
+    return True
+
+
+_has_blas = _find_blas()
+
 ShapeOf = Callable[[Tensor], Shape]
 _LARGEST = 1 << 15  # most elements of a small tensor; torch splits larger ones among threads
 _MOST_PRODUCTS = 1 << 16  # most multiplications of a matmul; torch's BLAS is faster beyond that
+_MOST_BLAS_PRODUCTS = (
+    1 << 24
+)  # most multiplications of a matmul that the loops leave to BLAS; torch has faster products beyond that
 _FEWEST, _FEWEST_LARGE = 3, 2  # fewest ops worth fusing, for small and for large tensors
 _DIMENSIONS = 4  # number of dimensions of a native loop
 _FEWEST_ROWS = 16  # fewest rows of large tensors, so that threads can share them
@@ -96,11 +117,12 @@ class Builder:
     def matmul(self, a: Buffer, b: Buffer, *, transpose_a: bool, transpose_b: bool) -> Buffer | None:
         m, k = reversed(a.shape) if transpose_a else a.shape
         n = b.shape[0] if transpose_b else b.shape[1]
-        if not 0 < m * k * n <= _MOST_PRODUCTS or m * n > _LARGEST:
+        if not 0 < m * k * n <= (_MOST_BLAS_PRODUCTS if _has_blas else _MOST_PRODUCTS) or m * n > _LARGEST:
             return None
         out = Buffer((m, n))
-        room = Buffer((k, n) if transpose_b else ())
-        self.code.append([native.MATMUL, out, a, b, m, k, n, int(transpose_a), int(transpose_b), room])
+        by_blas = m * k * n > _MOST_PRODUCTS
+        room = Buffer((k, n) if transpose_b and not by_blas else ())
+        self.code.append([native.MATMUL, out, a, b, m, k, n, int(transpose_a), int(transpose_b), room, int(by_blas)])
         return out
 
     def sum(self, x: Buffer, axes: list[int], *, keep_dims: bool, mean: bool = False) -> Buffer | None:
@@ -171,6 +193,16 @@ class Builder:
                 return None
             at += part.shape[axis]
         return out
+
+    def pad(self, x: Buffer, paddings: list[list[int]]) -> Buffer | None:
+        """x with `paddings` (before, after) zeros around each axis."""
+        shape = tuple(size + before + after for size, (before, after) in zip(x.shape, paddings))
+        if x.size == 0 or any(min(pair) < 0 for pair in paddings):
+            return None
+        out = self.copy(self.scalar(0.0), shape, [0] * len(shape))
+        steps = _row_major(shape)
+        at = sum(before * step for (before, _), step in zip(paddings, steps))
+        return out if out is not None and self.copy_into(out, at, steps, x, 0, _row_major(x.shape), x.shape) else None
 
     def select(self, mask: Buffer, t: Buffer, e: Buffer) -> Buffer | None:
         """Selects `t` where the mask is true and `e` elsewhere. The mask may be broadcast; `t` and `e` have the same shape."""
@@ -302,6 +334,7 @@ class Builder:
             block=max(1, _BLOCK * rows // max(largest, 1)),
             constants=b"".join(np.ascontiguousarray(c.numpy(), np.float32).tobytes() for _, c in constants),
             places=np.asarray(places, np.int64).tobytes(),
+            segments=np.asarray([] if rows else self._segments(), np.int64).tobytes(),
             empty=torch.empty,
             fallback=_Fallback(self.instructions, inputs, results),
             booleans=np.asarray(
@@ -344,6 +377,30 @@ class Builder:
             outputs.append((value, buffer))
         return outputs
 
+    def _segments(self) -> list[tuple[int, int, int]]:
+        """Cuts the loops of small tensors into (first line, last line + 1, rows). Threads share the rows of a segment; 0 for one thread."""
+        segments: list[tuple[int, int, int]] = []
+        first, rows, time = 0, 0, 0.0
+        filled: set[int] = set()
+        for at in range(len(self.code) + 1):
+            line = self.code[at] if at < len(self.code) else None
+            if line is not None and rows > 1 and _has_rows(line, rows, filled):
+                filled |= _filled([line])
+                time += _time(line)
+                continue
+            shared = rows if time >= _WORTH_SHARING else 0
+            if at > first:
+                if segments and not shared and not segments[-1][2]:
+                    segments[-1] = (segments[-1][0], at, 0)
+                else:
+                    segments.append((first, at, shared))
+            if line is None:
+                break
+            out = line[2 if line[0] in (native.UNARY_LOOP, native.BINARY_LOOP) else 1]
+            rows = out.shape[0] if out.shape and out.shape[0] > 1 and _has_rows(line, out.shape[0], set()) else 0
+            first, time, filled = at, _time(line) if rows else 0.0, _filled([line])
+        return segments
+
     def _rows(self, shape: tuple[int, ...]) -> int:
         """How many rows of small tensors threads may share; 0 if rows depend on each other or there is too little work."""
         rows = shape[0] if shape else 0
@@ -353,8 +410,7 @@ class Builder:
             if rows <= 1 or not _has_rows(line, rows, filled):
                 return 0
             filled.update(_filled([line]))
-            slow = line[0] == native.SOFTMAX or (line[0] == native.UNARY_LOOP and line[1] in _slow_loops())
-            time += _size(line) * (_SLOW if slow else _QUICK)
+            time += _time(line)
         return rows if time >= _WORTH_SHARING else 0
 
     def _scratch(self, first: int, rows: int) -> tuple[list[tuple[int, int]], int]:
@@ -407,6 +463,12 @@ def _size(line: list[Any]) -> int:
     if line[0] in (native.SUM, native.SOFTMAX):
         return math.prod(line[3:6])
     return math.prod(_walks(line)[0])
+
+
+def _time(line: list[Any]) -> float:
+    """About how many nanoseconds a loop takes."""
+    slow = line[0] == native.SOFTMAX or (line[0] == native.UNARY_LOOP and line[1] in _slow_loops())
+    return _size(line) * (_SLOW if slow else _QUICK)
 
 
 def _filled(code: list[list[Any]]) -> set[int]:
@@ -552,10 +614,14 @@ def _is_large(instruction: Instruction, shape_of: ShapeOf) -> bool | None:
     if len(given) != len(op._inputs) or any(value.handle for value in given):
         return None
     known = [_known(shape_of, tensor) for tensor in op.outputs]
+    outputs = len(known)
     for value, tensor in zip(given, op._inputs):
         if not (_is_host(value) and tensor.dtype.is_integer):
             known.append(_known(shape_of, tensor))
-    return None if None in known else any(math.prod(shape) > _LARGEST for shape in known)  # type: ignore[arg-type]
+    if None in known:
+        return None
+    sized = known[:outputs] if op.definition.planning.lowers_large_inputs else known
+    return any(math.prod(shape) > _LARGEST for shape in sized)  # type: ignore[arg-type]
 
 
 def _is_host(value: Value) -> bool:

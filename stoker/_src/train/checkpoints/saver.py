@@ -366,7 +366,7 @@ class Saver:
             else:
                 sess.run(self.saver_def.restore_op_name, {self.saver_def.filename_tensor_name: path})
         except NotFoundError as error:
-            keys = _object_keys(path)
+            keys = object_keys(path)
             if keys is None:
                 raise _explained(
                     error, "a Variable name or other graph key that is missing from the checkpoint"
@@ -465,7 +465,7 @@ def _renamed(saver_def: Any, rename: Callable[[str, str], str], scope: str) -> A
     return renamed
 
 
-def _object_keys(path: str) -> dict[str, str] | None:
+def object_keys(path: str) -> dict[str, str] | None:
     """The keys of variables, by their names, in a checkpoint of objects; None for another checkpoint."""
     reader = CheckpointReader(path)
     if not reader.has_tensor(OBJECT_GRAPH_KEY):

@@ -4,6 +4,8 @@
 # fmt: off
 from stoker.compat.v1.train import experimental as experimental
 from stoker.compat.v1.train import queue_runner as queue_runner
+from stoker._src.distributed.cluster_spec import ClusterSpec as ClusterSpec
+from stoker._src.distributed.server import Server as Server
 from stoker._src.formats.protos import BytesList as BytesList
 from stoker._src.formats.protos import ClusterDef as ClusterDef
 from stoker._src.formats.protos import Example as Example

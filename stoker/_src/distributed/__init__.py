@@ -1,0 +1,1 @@
+"""Distributed sessions: servers, and sessions on them, over TensorFlow's wire protocol."""

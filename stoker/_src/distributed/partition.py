@@ -1,0 +1,250 @@
+"""Divides a graph into one part for each task, joined by `_Send` and `_Recv` nodes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from stoker._src.base.errors import InvalidArgumentError
+from stoker._src.distributed.placer import Placer
+from stoker._src.distributed.rendezvous import key_text, task_of
+from stoker._src.distributed.wire_graph import PUSHED
+from stoker._src.formats.protos import GraphDef, NodeDef
+from stoker._src.graph.graph import Graph
+from stoker._src.graph.interchange.function_def import referenced_functions
+from stoker._src.graph.interchange.lower_control_flow import Lowering, takes_references
+from stoker._src.graph.interchange.node_def import PRODUCER_VERSION, node_def_of
+from stoker._src.graph.interchange.older_forms import in_older_form
+from stoker._src.graph.tensor import Operation, Tensor
+from stoker._src.runtime.plan.planner import in_order, prune
+
+
+@dataclass
+class TaskPart:
+    """One task's part: its GraphDef, and the keys of the feeds and fetches by tensor."""
+
+    task: str
+    graph_def: Any = field(default_factory=GraphDef)
+    feeds: dict[Tensor, str] = field(default_factory=dict)
+    fetches: dict[Tensor, str] = field(default_factory=dict)
+
+
+def partition(
+    graph: Graph,
+    feeds: list[Tensor],
+    fetches: list[Tensor],
+    targets: list[Operation],
+    placer: Placer,
+    devices: dict[str, Any],
+    pushing: set[str],
+) -> list[TaskPart]:
+    """Returns the parts of the graph that a run needs.
+
+    Args:
+        graph: the whole graph.
+        feeds, fetches, targets: what the run gets and wants.
+        placer: the devices of ops.
+        devices: DeviceAttributes by name.
+        pushing: the tasks that send values without being asked.
+    """
+    return _Partition(graph, feeds, fetches, targets, placer, devices, pushing).build()
+
+
+class _Partition:
+    def __init__(
+        self,
+        graph: Graph,
+        feeds: list[Tensor],
+        fetches: list[Tensor],
+        targets: list[Operation],
+        placer: Placer,
+        devices: dict[str, Any],
+        pushing: set[str],
+    ) -> None:
+        self.fed = set(feeds)
+        self.fetches = [tensor for tensor in dict.fromkeys(fetches) if tensor not in self.fed]
+        self.needed, self.waited = prune(self.fetches, targets, self.fed)
+        self.ops = [op for op in in_order(self.needed | self.waited, self.fed) if op in self.needed]
+        self.placer, self.devices, self.pushing = placer, devices, pushing
+        self.parts: dict[str, TaskPart] = {}
+        self.lowering = Lowering(node_def_of, {op.name for op in graph._ops})
+        self.taken = {op.name for op in graph._ops}
+        self.written: dict[str, list[Operation]] = {}  # by task
+        self.copies: set[tuple[str, Operation]] = set()
+        self.received: dict[tuple[str, Any], str] = {}
+        self.count = 0
+
+    def build(self) -> list[TaskPart]:
+        for op in self.ops:
+            self._write(op, self.placer.device(op))
+        for tensor in self.fetches:
+            device = self.placer.device(tensor.op)
+            part = self._part(task_of(device))
+            name = self._name(f"_send_{tensor.op.name}_{tensor.value_index}")
+            edge = tensor.name
+            node = self._transfer("_Send", name, device, device, device, edge, tensor, is_client=True)
+            node.input.append(self._output(tensor))
+            part.fetches[tensor] = key_text(device, self.devices[device].incarnation, device, edge)
+            part.graph_def.node.append(node)
+        for task, part in self.parts.items():
+            part.graph_def.versions.producer = PRODUCER_VERSION
+            plain = [op for op in self.written.get(task, ()) if not takes_references(op)]
+            for function in referenced_functions([*plain, *self.lowering.inlined]).values():
+                part.graph_def.library.function.append(function.to_function_def())
+        return list(self.parts.values())
+
+    def _part(self, task: str) -> TaskPart:
+        return self.parts.setdefault(task, TaskPart(task))
+
+    def _name(self, base: str) -> str:
+        name, count = base, 0
+        while name in self.taken:
+            count += 1
+            name = f"{base}_{count}"
+        self.taken.add(name)
+        return name
+
+    def _output(self, tensor: Tensor) -> str:
+        text = tensor._as_node_def_input()
+        return self.lowering.renamed.get(text, text)
+
+    def _write(self, op: Operation, device: str) -> None:
+        task = task_of(device)
+        part = self._part(task)
+        self.written.setdefault(task, []).append(op)
+        nodes = (
+            self.lowering.nodes_of(op)
+            if takes_references(op)
+            else in_older_form(node_def_of(op), op, in_function=False)
+        )
+        inputs: dict[str, list[str]] = {}
+        for tensor in op._inputs:
+            inputs[tensor._as_node_def_input()] = [self._input(tensor, device)]
+        for control in op._control_inputs:
+            inputs["^" + control.name] = self._controls(control, device)
+        for node in nodes:
+            node.device = device
+            node.attr.pop("_class", None)
+            texts = [each for text in node.input for each in inputs.get(text, [text])]
+            del node.input[:]
+            node.input.extend(text for text in texts if not text.startswith("^"))
+            node.input.extend(dict.fromkeys(text for text in texts if text.startswith("^")))
+            part.graph_def.node.append(node)
+
+    def _input(self, tensor: Tensor, device: str) -> str:
+        """Returns the name under which a task has a tensor: of the node itself, or of the node that receives it."""
+        task = task_of(device)
+        if tensor in self.fed:
+            return self._receive_feed(tensor, task, device)
+        source = self.placer.device(tensor.op)
+        if task_of(source) == task:
+            return self._output(tensor)
+        if tensor.op.type == "Const" and not tensor.op._control_inputs:
+            self._copy_constant(tensor.op, task, device)
+            return tensor.op.name
+        return self._receive(tensor, source, task, device)
+
+    def _copy_constant(self, op: Operation, task: str, device: str) -> None:
+        if (task, op) not in self.copies:
+            self.copies.add((task, op))
+            node = node_def_of(op)
+            node.device = device
+            node.attr.pop("_class", None)
+            self._part(task).graph_def.node.append(node)
+
+    def _receive_feed(self, tensor: Tensor, task: str, device: str) -> str:
+        known = self.received.get((task, tensor))
+        if known is not None:
+            return known
+        name = self.received[task, tensor] = self._name(f"_recv_{tensor.op.name}_{tensor.value_index}")
+        part = self._part(task)
+        part.graph_def.node.append(
+            self._transfer("_Recv", name, device, device, device, tensor.name, tensor, is_client=True)
+        )
+        part.feeds[tensor] = key_text(device, self.devices[device].incarnation, device, tensor.name)
+        return name
+
+    def _receive(self, tensor: Tensor, source: str, task: str, device: str) -> str:
+        known = self.received.get((task, tensor))
+        if known is not None:
+            return known
+        if tensor.dtype.base_dtype.name in ("resource", "variant"):
+            raise InvalidArgumentError(
+                None,
+                tensor.op,
+                f"{tensor.name} is a {tensor.dtype.base_dtype.name} on {source} and cannot be sent to {device}: place the ops that "
+                "use it on the same task.",
+            )
+        name = self.received[task, tensor] = self._join(tensor.op.name, self._output(tensor), tensor, source, device)
+        return name
+
+    def _join(self, base: str, output: str, tensor: Tensor | None, source: str, device: str) -> str:
+        """Adds the two nodes that take a value from one task to another. Returns the name of the receiving node."""
+        self.count += 1
+        edge = f"edge_{self.count}_{base}"
+        send = self._transfer("_Send", self._name(f"{base}/_{self.count}_send"), source, source, device, edge, tensor)
+        send.input.append(output)
+        self._part(task_of(source)).graph_def.node.append(send)
+        name = self._name(f"{base}/_{self.count}_recv")
+        receive = self._transfer("_Recv", name, device, source, device, edge, tensor)
+        self._part(task_of(device)).graph_def.node.append(receive)
+        return name
+
+    def _controls(self, control: Operation, device: str) -> list[str]:
+        """Returns what stands for a control input. An op that is only waited for does not run; what it waits for is waited for instead."""
+        found: dict[str, None] = {}
+        pending, seen = [control], set()
+        while pending:
+            each = pending.pop(0)
+            if each in seen or (each.outputs and all(tensor in self.fed for tensor in each.outputs)):
+                continue
+            seen.add(each)
+            if each in self.needed:
+                found["^" + self._wait_for(each, device)] = None
+            elif each in self.waited:
+                pending += [*(t.op for t in each._inputs if t not in self.fed), *each._control_inputs]
+        return list(found)
+
+    def _wait_for(self, op: Operation, device: str) -> str:
+        source, task = self.placer.device(op), task_of(device)
+        if task_of(source) == task:
+            return op.name
+        if op.type == "Const" and not op._control_inputs:
+            self._copy_constant(op, task, device)
+            return op.name
+        known = self.received.get((task, op))
+        if known is not None:
+            return known
+        # What travels is a zero that is made after the op.
+        signal = NodeDef(name=self._name(f"{op.name}/_done"), op="Const", device=source, input=["^" + op.name])
+        signal.attr["dtype"].type = signal.attr["value"].tensor.dtype = 1
+        signal.attr["value"].tensor.tensor_shape.SetInParent()
+        signal.attr["value"].tensor.float_val.append(0.0)
+        self._part(task_of(source)).graph_def.node.append(signal)
+        self.received[task, op] = name = self._join(op.name, signal.name, None, source, device)
+        return name
+
+    def _transfer(
+        self,
+        kind: str,
+        name: str,
+        device: str,
+        source: str,
+        destination: str,
+        edge: str,
+        tensor: Tensor | None,
+        *,
+        is_client: bool = False,
+    ) -> Any:
+        node = NodeDef(name=name, op=kind, device=device)
+        attr = node.attr
+        dtype = 1 if tensor is None else tensor.dtype.base_dtype.as_datatype_enum
+        attr["T" if kind == "_Send" else "tensor_type"].type = dtype
+        attr["tensor_name"].s = edge.encode()
+        attr["send_device"].s, attr["recv_device"].s = source.encode(), destination.encode()
+        incarnation = self.devices[source].incarnation
+        attr["send_device_incarnation"].i = incarnation - (1 << 64) if incarnation >> 63 else incarnation
+        attr["client_terminated"].b = is_client
+        if not is_client and {task_of(source), task_of(destination)} <= self.pushing:
+            attr[PUSHED].b = True
+        return node

@@ -1,0 +1,440 @@
+"""gRPC as distributed sessions use it: channels, errors, and the calls to masters and workers."""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+os.environ.setdefault("GRPC_VERBOSITY", "ERROR")  # gRPC logs every connection that ends
+
+import grpc
+
+from stoker._src.base.errors import (
+    CancelledError,
+    InternalError,
+    InvalidArgumentError,
+    NotFoundError,
+    OpError,
+    exception_type_from_error_code,
+)
+from stoker._src.distributed import messages
+from stoker._src.distributed.rendezvous import DeadTensorError, StepTable
+from stoker._src.distributed.wire_graph import Edge
+from stoker._src.formats import protos
+from stoker._src.graph.graph import Graph
+
+MASTER, WORKER, PEER = "tensorflow.MasterService", "tensorflow.WorkerService", "stoker.PeerService"
+_OPTIONS = [
+    ("grpc.max_send_message_length", -1),
+    ("grpc.max_receive_message_length", -1),
+    ("grpc.use_local_subchannel_pool", 1),
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.min_reconnect_backoff_ms", 100),
+    ("grpc.max_reconnect_backoff_ms", 2000),
+    ("grpc.enable_http_proxy", 0),
+]
+_LONGEST_DETAILS = 3000  # gRPC limits the size of the trailer in which an error travels
+_NODE = re.compile(r"\n?\s*\[\[(?:\{\{)?node ([^\s{}\]]+)[^\]]*\]\]")
+
+
+# -- errors ------------------------------------------------------------------------------------------------------
+
+
+def described(error: BaseException) -> tuple[int, str]:
+    """Returns an error as code and message, with the node that failed."""
+    if not isinstance(error, OpError):
+        return InternalError.error_code, f"{type(error).__name__}: {error}"
+    text = error.message
+    name = getattr(error.op, "name", None)
+    if name and not _NODE.search(text):
+        text += f"\n\t [[{{{{node {name}}}}}]]"
+    return error.error_code, text
+
+
+def error_of(code: int, message: str) -> OpError:
+    try:
+        kind = exception_type_from_error_code(code)
+    except KeyError:
+        return OpError(None, None, message, code)
+    return kind(None, None, message)
+
+
+def raised(error: OpError, graph: Graph) -> OpError:
+    """Returns an error of a server as an error of the client: with the op of the client's graph."""
+    name = getattr(error.op, "name", None)
+    message = error.message
+    found = _NODE.search(message)
+    if name is None and found is not None:
+        name = found[1]
+    op = graph._by_name.get(name) if name else None
+    if op is not None and found is not None and found[1] == name:
+        message = (message[: found.start()] + message[found.end() :]).strip()
+    copy = error_of(error.error_code, message)
+    copy._op = op
+    return copy
+
+
+def from_rpc_error(error: Any, where: str) -> OpError:
+    """Returns the error that a call ended with."""
+    if isinstance(error, grpc.FutureCancelledError):
+        return CancelledError(None, None, f"The call to {where} was cancelled.")
+    code = error.code()
+    details = error.details() or ""
+    if code == grpc.StatusCode.UNAVAILABLE:
+        details = f"{details} ({where} does not respond)"
+    return error_of(code.value[0], details)
+
+
+# -- channels ----------------------------------------------------------------------------------------------------
+
+
+def tls_files() -> dict[str, bytes | None]:
+    """Returns the contents of the files that STOKER_TLS_CERT, STOKER_TLS_KEY and STOKER_TLS_CA name."""
+    found: dict[str, bytes | None] = {}
+    for name in ("CERT", "KEY", "CA"):
+        path = os.environ.get(f"STOKER_TLS_{name}")
+        if path is None:
+            found[name] = None
+            continue
+        try:
+            with open(path, "rb") as file:
+                found[name] = file.read()
+        except OSError as error:
+            raise NotFoundError(None, None, f"STOKER_TLS_{name}: {path}: {error.strerror}") from error
+    return found
+
+
+def open_channel(address: str, protocol: str) -> Any:
+    if protocol == "grpc+tls":
+        files = tls_files()
+        credentials = grpc.ssl_channel_credentials(files["CA"], files["KEY"], files["CERT"])
+        return grpc.secure_channel(address, credentials, options=_OPTIONS)
+    return grpc.insecure_channel(address, options=_OPTIONS)
+
+
+class Connection:
+    """A channel to one server, and its methods by name. Requests and responses are bytes."""
+
+    def __init__(self, address: str, protocol: str = "grpc") -> None:
+        self.address = address
+        self._channel = open_channel(address, protocol)
+        self._methods: dict[str, Any] = {}
+
+    def method(self, service: str, name: str) -> Any:
+        found = self._methods.get(name)
+        if found is None:
+            found = self._methods[name] = self._channel.unary_unary(f"/{service}/{name}")
+        return found
+
+    def call(self, service: str, name: str, request: bytes, timeout: float | None = None) -> bytes:
+        try:
+            return self.method(service, name)(request, timeout=timeout)
+        except grpc.RpcError as error:
+            raise from_rpc_error(error, self.address) from None
+
+    def future(self, service: str, name: str, request: bytes, timeout: float | None = None) -> Any:
+        return self.method(service, name).future(request, timeout=timeout)
+
+    def close(self) -> None:
+        self._channel.close()
+
+
+# -- workers -----------------------------------------------------------------------------------------------------
+
+
+class GraphCall:
+    """A RunGraph on its way."""
+
+    def __init__(self, future: Any, where: str, keys: list[str], trace: Any) -> None:
+        self._future, self._where, self._keys, self._trace = future, where, keys, trace
+
+    def cancel(self, error: OpError | None = None) -> None:
+        self._future.cancel()
+
+    def result(self) -> list[Any]:
+        try:
+            data = self._future.result()
+        except (grpc.RpcError, grpc.FutureCancelledError) as error:
+            raise from_rpc_error(error, self._where) from None
+        response = messages.read_run_graph_response(data)
+        if response.code:
+            raise error_of(response.code, f"From {self._where}:\n{response.message}")
+        if self._trace is not None and response.step_stats:
+            self._trace.MergeFromString(response.step_stats)
+        missing = [key for key in self._keys if key not in response.values]
+        if missing:
+            raise InternalError(None, None, f"{self._where} did not return the value of {missing[0]}")
+        return [response.values[key] for key in self._keys]
+
+
+class WorkerConnection:
+    """The calls of a master to a worker in another process. Each returns a function that waits for the result."""
+
+    def __init__(self, task: str, connection: Connection) -> None:
+        self.task, self.connection = task, connection
+
+    def _start(self, name: str, request: Any, timeout: float | None = None) -> Callable[[], bytes]:
+        data = request if isinstance(request, bytes) else request.SerializeToString()
+        future = self.connection.future(WORKER, name, data, timeout)
+
+        def wait() -> bytes:
+            try:
+                return future.result()
+            except (grpc.RpcError, grpc.FutureCancelledError) as error:
+                raise from_rpc_error(error, self.task) from None
+
+        return wait
+
+    def get_status(self, timeout: float) -> Callable[[], list[Any]]:
+        wait = self._start("GetStatus", b"", timeout)
+        return lambda: list(protos.GetStatusResponse.FromString(wait()).device_attributes)
+
+    def create_worker_session(self, handle: str, isolated: bool) -> Callable[[], Any]:
+        return self._start(
+            "CreateWorkerSession",
+            protos.CreateWorkerSessionRequest(session_handle=handle, isolate_session_state=isolated),
+        )
+
+    def delete_worker_session(self, handle: str) -> None:
+        self._start("DeleteWorkerSession", protos.DeleteWorkerSessionRequest(session_handle=handle))
+
+    def register_graph(self, handle: str, graph_def: Any, options: Any) -> Callable[[], str]:
+        wait = self._start(
+            "RegisterGraph",
+            protos.RegisterGraphRequest(
+                session_handle=handle,
+                create_worker_session_called=True,
+                graph_def=graph_def,
+                graph_options=options,
+            ),
+        )
+        return lambda: protos.RegisterGraphResponse.FromString(wait()).graph_handle
+
+    def deregister_graph(self, handle: str, graph_handle: str) -> None:
+        self._start(
+            "DeregisterGraph",
+            protos.DeregisterGraphRequest(
+                session_handle=handle, create_worker_session_called=True, graph_handle=graph_handle
+            ),
+        )
+
+    def run_graph(
+        self,
+        handle: str,
+        graph_handle: str,
+        step_id: int,
+        feeds: dict[str, Any],
+        fetches: list[str],
+        timeout_in_ms: int,
+        trace: Any,
+        on_error: Callable[[OpError], None],
+    ) -> GraphCall:
+        request = messages.run_graph_request(handle, graph_handle, step_id, feeds, fetches, traced=trace is not None)
+        future = self.connection.future(WORKER, "RunGraph", request, timeout_in_ms / 1000 or None)
+        call = GraphCall(future, self.task, fetches, trace)
+
+        def ended(done: Any) -> None:
+            # A failed part must stop the others at once, also while the master waits for one of them.
+            if done.cancelled():
+                return
+            error = done.exception()
+            if error is not None:
+                on_error(from_rpc_error(error, self.task))
+            elif messages.has_error(done.result()):
+                try:
+                    call.result()
+                except OpError as problem:
+                    on_error(problem)
+
+        future.add_done_callback(ended)
+        return call
+
+    def cleanup_graph(self, step_id: int) -> None:
+        self._start("CleanupGraph", protos.CleanupGraphRequest(step_id=step_id))
+
+    def cleanup_all(self, containers: list[str]) -> Callable[[], Any]:
+        return self._start("CleanupAll", protos.CleanupAllRequest(container=containers))
+
+
+class Peers:
+    """Connections of one task to the others, opened when they are needed."""
+
+    def __init__(self, addresses: dict[str, str], protocol: str) -> None:
+        self._addresses, self._protocol = addresses, protocol
+        self._guard = threading.Lock()
+        self._connections: dict[str, WorkerConnection] = {}
+
+    def connect(self, task: str) -> WorkerConnection:
+        with self._guard:
+            found = self._connections.get(task)
+            if found is None:
+                address = self._addresses.get(task)
+                if address is None:
+                    raise InvalidArgumentError(None, None, f"There is no task {task} in the cluster.")
+                found = self._connections[task] = WorkerConnection(task, Connection(address, self._protocol))
+            return found
+
+    def push(self, task: str, step_id: int, values: dict[str, Any], table: StepTable) -> Callable[[], None]:
+        """Sends values to a stoker task in one message. Returns a function that waits until they have arrived."""
+        request = messages.send_tensors_request(step_id, values)
+        future = self.connect(task).connection.future(PEER, "SendTensors", request)
+
+        def ended(done: Any) -> None:
+            if not done.cancelled() and done.exception() is not None:
+                table.abort(from_rpc_error(done.exception(), task))
+
+        def wait() -> None:
+            try:
+                future.result()
+            except (grpc.RpcError, grpc.FutureCancelledError) as error:
+                raise from_rpc_error(error, task) from None
+
+        future.add_done_callback(ended)
+        table.on_abort(lambda error: future.cancel())
+        return wait
+
+    def ask(self, task: str, step_id: int, edge: Edge, table: StepTable) -> None:
+        """Asks a task for a value. It is put into `table` when it arrives."""
+        request = protos.RecvTensorRequest(step_id=step_id, rendezvous_key=edge.key)
+        future = self.connect(task).connection.future(WORKER, "RecvTensor", request.SerializeToString())
+
+        def ended(done: Any) -> None:
+            if done.cancelled():
+                return
+            error = done.exception()
+            if error is not None:
+                table.abort(from_rpc_error(error, task))
+                return
+            try:
+                value, is_dead = messages.read_recv_tensor_response(done.result())
+            except OpError as problem:
+                table.abort(problem)
+                return
+            if is_dead:
+                table.abort(
+                    DeadTensorError(
+                        None,
+                        None,
+                        f"The value of {edge.tensor.op.name} belongs to a branch that {task} did not take: branches and loops "
+                        "that span several tasks are not supported.",
+                    )
+                )
+            else:
+                table.put({edge.key: value})
+
+        future.add_done_callback(ended)
+        table.on_abort(lambda error: future.cancel())
+
+    def close(self) -> None:
+        with self._guard:
+            connections, self._connections = list(self._connections.values()), {}
+        for each in connections:
+            each.connection.close()
+
+
+# -- masters -----------------------------------------------------------------------------------------------------
+
+
+class MasterConnection:
+    """A session at a master in another process."""
+
+    def __init__(self, target: str, graph_def: Any, config: Any) -> None:
+        protocol, _, address = target.partition("://")
+        self._target = target
+        self._connection = Connection(address, protocol)
+        self._timeout = config.operation_timeout_in_ms / 1000 or None
+        request = protos.CreateSessionRequest(graph_def=graph_def, config=config, target=target)
+        try:
+            data = self._call("CreateSession", request.SerializeToString())
+        except OpError:
+            self._connection.close()
+            raise
+        response = protos.CreateSessionResponse.FromString(data)
+        self._handle, self._version = response.session_handle, response.graph_version
+        self._guard = threading.Lock()
+        self._running: set[Any] = set()
+        self._closed = False
+
+    def _call(self, name: str, request: bytes) -> bytes:
+        return self._connection.call(MASTER, name, request, self._timeout)
+
+    def extend(self, graph_def: Any) -> None:
+        request = protos.ExtendSessionRequest(
+            session_handle=self._handle, graph_def=graph_def, current_graph_version=self._version
+        )
+        data = self._call("ExtendSession", request.SerializeToString())
+        self._version = protos.ExtendSessionResponse.FromString(data).new_graph_version
+
+    def prepare(self, feeds: list[str], fetches: list[str], targets: list[str]) -> messages.StepNames:
+        return messages.StepNames(self._handle, feeds, fetches, targets)
+
+    def partial_run_setup(self, feeds: list[str], fetches: list[str], targets: list[str]) -> str:
+        request = protos.PartialRunSetupRequest(session_handle=self._handle, feed=feeds, fetch=fetches, target=targets)
+        data = self._call("PartialRunSetup", request.SerializeToString())
+        return protos.PartialRunSetupResponse.FromString(data).partial_run_handle
+
+    def partial_run(
+        self, handle: str, feeds: list[str], fetches: list[str], targets: list[str], values: list[Any]
+    ) -> list[Any]:
+        return self.run(self.prepare(feeds, fetches, targets), values, None, None, partial_run=handle)
+
+    def run(
+        self, prepared: messages.StepNames, values: list[Any], options: Any, metadata: Any, *, partial_run: str = ""
+    ) -> list[Any]:
+        request = messages.run_step_request(prepared, values, options, partial_run)
+        timeout = self._timeout
+        if options is not None and options.timeout_in_ms:
+            timeout = options.timeout_in_ms / 1000
+        future = self._connection.future(MASTER, "RunStep", request, timeout)
+        with self._guard:
+            self._running.add(future)
+            if self._closed:
+                future.cancel()
+        try:
+            data = future.result()
+        except grpc.FutureCancelledError:
+            raise CancelledError(None, None, "Session has been closed.") from None
+        except grpc.RpcError as error:
+            raise from_rpc_error(error, self._target) from None
+        finally:
+            with self._guard:
+                self._running.discard(future)
+        response = messages.read_run_step_response(data)
+        if response.code:
+            raise error_of(response.code, response.message)
+        if metadata is not None and response.metadata:
+            metadata.MergeFromString(response.metadata)
+        missing = [name for name in prepared.fetches if name not in response.values]
+        if missing:
+            raise InternalError(None, None, f"{self._target} did not return the value of {missing[0]}")
+        return [response.values[name] for name in prepared.fetches]
+
+    def devices(self) -> list[Any]:
+        request = protos.ListDevicesRequest(session_handle=self._handle)
+        response = protos.ListDevicesResponse.FromString(self._call("ListDevices", request.SerializeToString()))
+        return [*response.local_device, *response.remote_device]
+
+    def close(self) -> None:
+        with self._guard:
+            self._closed = True
+            running = list(self._running)
+        for future in running:
+            future.cancel()
+        request = protos.CloseSessionRequest(session_handle=self._handle)
+        with suppress(OpError):  # a server that does not respond, or does not know the session any more, has closed it
+            self._connection.call(MASTER, "CloseSession", request.SerializeToString(), self._timeout or 10.0)
+        self._connection.close()
+
+    @staticmethod
+    def reset(target: str, containers: list[str], filters: list[str]) -> None:
+        protocol, _, address = target.partition("://")
+        connection = Connection(address, protocol)
+        request = protos.ResetRequest(container=containers, device_filters=filters)
+        try:
+            connection.call(MASTER, "Reset", request.SerializeToString())
+        finally:
+            connection.close()

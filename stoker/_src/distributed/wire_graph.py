@@ -1,0 +1,141 @@
+"""A part of a graph as it arrives at a worker: `_Recv` nodes become placeholders, `_Send` nodes become identities.
+
+The part is an ordinary graph after that. The edges say which placeholder gets which value, and where the value of an identity goes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from stoker._src.base.errors import InvalidArgumentError, NotFoundError, OpError, PermissionDeniedError
+from stoker._src.distributed.rendezvous import key_text
+from stoker._src.formats.protos import GraphDef
+from stoker._src.graph import context
+from stoker._src.graph.graph import Graph
+from stoker._src.graph.interchange.function_library import UnknownNameError
+from stoker._src.graph.interchange.importer import import_graph_def
+from stoker._src.graph.tensor import Tensor
+
+_RECEIVES = ("_Recv", "_HostRecv")
+_SENDS = ("_Send", "_HostSend")
+PYTHON_OPS = frozenset(("PyFunc", "PyFuncStateless", "EagerPyFunc"))
+PUSHED = "_stoker_pushed"
+"""An attribute of `_Send` and `_Recv` nodes between two stoker tasks: the sender sends the value without being asked."""
+
+
+@dataclass(frozen=True)
+class Edge:
+    """A value that leaves or enters a part of a graph."""
+
+    key: str
+    tensor: Tensor
+    source: str  # devices
+    destination: str
+    is_client: bool  # a feed or a fetch, which travels with the request to run the part
+    is_pushed: bool
+
+
+@dataclass(frozen=True)
+class WireGraph:
+    graph: Graph
+    receives: list[Edge]
+    sends: list[Edge]
+
+
+def check_no_python(graph_def: Any) -> None:
+    """Refuses nodes that would call Python functions of this process.
+
+    Raises:
+        PermissionDeniedError: there is such a node.
+    """
+    bodies = [function.node_def for function in graph_def.library.function]
+    for nodes in (graph_def.node, *bodies):
+        for node in nodes:
+            if node.op in PYTHON_OPS:
+                raise PermissionDeniedError(
+                    None,
+                    None,
+                    f"Node '{node.name:.200}' (op {node.op}) calls a Python function of its own process: a server does not run it "
+                    "for a client in another process.",
+                )
+
+
+def import_graph(graph_def: Any) -> Graph:
+    """Returns a GraphDef that came from the network as a graph.
+
+    Raises:
+        InvalidArgumentError: the GraphDef is malformed.
+        NotFoundError: it has an op that is not registered.
+    """
+    graph = Graph()
+    try:
+        with context.enter_graph(graph):
+            import_graph_def(graph_def, name="")
+    except UnknownNameError as error:
+        raise NotFoundError(None, None, error.message) from error
+    except OpError:
+        raise
+    except (ValueError, TypeError) as error:
+        raise InvalidArgumentError(None, None, str(error)) from error
+    return graph
+
+
+def read_part(graph_def: Any) -> WireGraph:
+    """Imports a part of a graph.
+
+    Raises:
+        InvalidArgumentError: the part is malformed.
+        NotFoundError: it has an op that is not registered.
+    """
+    plain = GraphDef()
+    plain.versions.CopyFrom(graph_def.versions)
+    plain.library.CopyFrom(graph_def.library)
+    names = {node.name for node in graph_def.node}
+    renamed = {name: _free(f"wire{name}", names) for name in names if name.startswith("_")}
+    found: list[tuple[str, bool, Any]] = []
+    for node in graph_def.node:
+        copy = plain.node.add()
+        copy.CopyFrom(node)
+        copy.attr.pop("_class", None)  # the placement is settled
+        name: str = renamed.get(node.name) or node.name
+        copy.name = name
+        if renamed:
+            copy.input[:] = [_renamed(text, renamed) for text in copy.input]
+        if node.op in _RECEIVES:
+            found.append((name, True, node))
+            copy.op = "Placeholder"
+            copy.attr.clear()
+            copy.attr["dtype"].type = node.attr["tensor_type"].type
+            copy.attr["shape"].shape.unknown_rank = True
+        elif node.op in _SENDS:
+            found.append((name, False, node))
+            copy.op = "Identity"
+            copy.attr.clear()
+            copy.attr["T"].type = node.attr["T"].type
+    graph = import_graph(plain)
+    receives, sends = [], []
+    for name, is_receive, node in found:
+        (receives if is_receive else sends).append(_edge(graph, name, node))
+    return WireGraph(graph, receives, sends)
+
+
+def _edge(graph: Graph, name: str, node: Any) -> Edge:
+    attr = node.attr
+    source, destination = attr["send_device"].s.decode(), attr["recv_device"].s.decode()
+    key = key_text(source, attr["send_device_incarnation"].i, destination, attr["tensor_name"].s.decode())
+    op = graph.get_operation_by_name(name)
+    is_client, is_pushed = attr["client_terminated"].b, PUSHED in attr and attr[PUSHED].b
+    return Edge(key, op.outputs[0], source, destination, is_client, is_pushed)
+
+
+def _free(name: str, taken: set[str]) -> str:
+    while name in taken:
+        name += "_"
+    return name
+
+
+def _renamed(text: str, renamed: dict[str, str]) -> str:
+    prefix = "^" if text.startswith("^") else ""
+    node, colon, index = text.removeprefix("^").partition(":")
+    return f"{prefix}{renamed.get(node, node)}{colon}{index}"

@@ -1,0 +1,37 @@
+"""How ops become TFLite builtins, by family. Importing the package registers all of them."""
+
+from stoker._src.lite.builtins import (
+    arrays,
+    control_flow,
+    convolutions,
+    elementwise,
+    images,
+    indexing,
+    lists,
+    networks,
+    passing,
+    products,
+    random,
+    reductions,
+    resources,
+    segments,
+    signal,
+)
+
+__all__ = [
+    "arrays",
+    "control_flow",
+    "convolutions",
+    "elementwise",
+    "images",
+    "indexing",
+    "lists",
+    "networks",
+    "passing",
+    "products",
+    "random",
+    "reductions",
+    "resources",
+    "segments",
+    "signal",
+]

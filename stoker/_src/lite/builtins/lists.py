@@ -1,0 +1,266 @@
+"""Lists of tensors and TensorArrays: one tensor with the elements along its first dimension.
+
+A list that is reserved has elements of a shape that may be unknown until the first is set. It stays pending until then; a loop that sets its
+elements finds out their shape (`control_flow.py`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from ai_edge_litert import schema_py_generated as schema
+
+from stoker._src.graph.tensor import Operation
+from stoker._src.graph.tensor import Tensor as GraphTensor
+from stoker._src.lite.builtins.arrays import reshaped
+from stoker._src.lite.lowering import PendingList, Scope, Unsupported, lite_shape, lowers
+from stoker._src.lite.model import TYPE_CODES, Tensor, numpy_dtype, type_of
+
+
+def reserved(
+    scope: Scope, op: Operation, length: np.ndarray | Tensor, type_name: str, element: tuple[int, ...] | None
+) -> PendingList | Tensor:
+    """A list of `length` elements."""
+    pending = PendingList(op.name, type_name, length, element)
+    return zeros(scope, op, pending) if element is not None and -1 not in element else pending
+
+
+def zeros(scope: Scope, op: Operation, pending: PendingList, sizes: Tensor | None = None) -> Tensor:
+    """The elements of a list that is reserved, all zero. `sizes` is the shape of an element where it is not static."""
+    count = -1 if isinstance(pending.length, Tensor) else int(pending.length)
+    shape = None if pending.element is None else (count, *pending.element)
+    zero = scope.constant(0, "zero", numpy_dtype(pending.type))
+    if shape is not None and -1 not in shape and np.prod(shape, dtype=np.int64) <= 1024:
+        return scope.constant(np.zeros(shape, numpy_dtype(pending.type)), pending.name)
+    if sizes is None:
+        assert pending.element is not None
+        sizes = scope.constant(np.array(pending.element), "element_shape", np.int32)
+    first = pending.length if isinstance(pending.length, Tensor) else scope.constant(pending.length, "length", np.int32)
+    first = reshaped(scope, scope.cast(op, first, "INT32"), scope.temporary(op, "INT32", (1,)))
+    if sizes.is_constant and first.is_constant:
+        whole = scope.constant(shape, "shape", np.int32)
+    else:
+        whole = scope.temporary(op, "INT32", (-1 if shape is None else len(shape),))
+        scope.emit("CONCATENATION", [first, sizes], whole, schema.ConcatenationOptionsT(axis=0))
+    return scope.emit(
+        "FILL", [whole, zero], Tensor(scope.unique(pending.name), pending.type, shape), schema.FillOptionsT()
+    )
+
+
+def _element_shape(scope: Scope, tensor: GraphTensor) -> tuple[int, ...] | None:
+    known = scope.known(tensor)
+    if known is None or known.ndim == 0:
+        return None
+    return tuple(int(size) for size in known)
+
+
+@lowers("TensorListReserve")
+def reserve(scope: Scope, op: Operation) -> Any:
+    length = scope.values[op.inputs[1]]
+    assert isinstance(length, (np.ndarray, Tensor))
+    return reserved(scope, op, length, type_of(op.attr("element_dtype")), _element_shape(scope, op.inputs[0]))
+
+
+@lowers("EmptyTensorList")
+def empty(scope: Scope, op: Operation) -> Any:
+    element = _element_shape(scope, op.inputs[0])
+    return PendingList(op.name, type_of(op.attr("element_dtype")), np.array(0, np.int32), element)
+
+
+@lowers("TensorListFromTensor")
+def from_tensor(scope: Scope, op: Operation) -> Any:
+    return scope.tensor(op.inputs[0])
+
+
+def set_item(scope: Scope, op: Operation, values: Any, index: GraphTensor, item: GraphTensor) -> Any:
+    """The list with one element replaced."""
+    element = scope.tensor(item)
+    if isinstance(values, PendingList):
+        if element.shape is None or -1 in element.shape:
+            raise Unsupported("the shape of the list's elements is not known", "give the TensorArray an element_shape")
+        values.element = element.shape
+        values = zeros(scope, op, values)
+    if not isinstance(values, Tensor):
+        raise Unsupported("the list has no value in TFLite")
+    if element.shape is None:
+        raise Unsupported("the rank of the list's elements is not known", "give the TensorArray an element_shape")
+    row = (
+        reshaped(scope, element, scope.temporary(op, element.type, (1, *element.shape)))
+        if sum(s < 0 for s in element.shape) <= 1
+        else None
+    )
+    if row is None:
+        axis = scope.constant(0, "axis", np.int32)
+        row = scope.emit(
+            "EXPAND_DIMS",
+            [element, axis],
+            scope.temporary(op, element.type, (1, *element.shape)),
+            schema.ExpandDimsOptionsT(),
+        )
+    known = scope.known(index)
+    rank = len(element.shape) + 1
+    if known is not None:
+        start = scope.constant([int(known), *[0] * (rank - 1)], "start", np.int32)
+    else:
+        position = reshaped(scope, scope.int32(op, index), scope.temporary(op, "INT32", (1,)))
+        start = position
+        if rank > 1:
+            rest = scope.constant([0] * (rank - 1), "start", np.int32)
+            start = scope.temporary(op, "INT32", (rank,))
+            scope.emit("CONCATENATION", [position, rest], start, schema.ConcatenationOptionsT(axis=0))
+    result = Tensor(scope.unique(op.name), values.type, values.shape)
+    return scope.emit("DYNAMIC_UPDATE_SLICE", [values, row, start], result, schema.DynamicUpdateSliceOptionsT())
+
+
+@lowers("TensorListSetItem")
+def list_set_item(scope: Scope, op: Operation) -> Any:
+    values = scope.values[op.inputs[0]]
+    if isinstance(values, np.ndarray):
+        values = scope.tensor(op.inputs[0])
+    return set_item(scope, op, values, op.inputs[1], op.inputs[2])
+
+
+@lowers("TensorListPushBack")
+def push_back(scope: Scope, op: Operation) -> Any:
+    values, element = scope.values[op.inputs[0]], scope.tensor(op.inputs[1])
+    if element.shape is None:
+        raise Unsupported("the rank of the list's elements is not known", "give the TensorArray an element_shape")
+    axis = scope.constant(0, "axis", np.int32)
+    row = scope.emit(
+        "EXPAND_DIMS",
+        [element, axis],
+        scope.temporary(op, element.type, (1, *element.shape)),
+        schema.ExpandDimsOptionsT(),
+    )
+    if isinstance(values, PendingList):
+        return row
+    assert isinstance(values, Tensor)
+    count = -1 if values.shape is None or values.shape[0] < 0 else values.shape[0] + 1
+    result = Tensor(scope.unique(op.name), element.type, (count, *element.shape))
+    return scope.emit("CONCATENATION", [values, row], result, schema.ConcatenationOptionsT(axis=0))
+
+
+def gathered(scope: Scope, op: Operation, values: Any, indices: GraphTensor) -> Any:
+    """The elements at some positions; the element at a position."""
+    if not isinstance(values, Tensor):
+        raise Unsupported("the list is read before it is written", "write its elements first")
+    where, result = scope.int32(op, indices), scope.result(op)
+    if values.shape is not None and where.shape is not None:
+        result.shape = (*where.shape, *values.shape[1:])
+    return scope.emit("GATHER", [values, where], result, schema.GatherOptionsT(axis=0))
+
+
+def _list(scope: Scope, tensor: GraphTensor) -> Any:
+    value = scope.values[tensor]
+    return scope.tensor(tensor) if isinstance(value, np.ndarray) else value
+
+
+@lowers("TensorListGetItem", "TensorListGather")
+def get_item(scope: Scope, op: Operation) -> Any:
+    return gathered(scope, op, _list(scope, op.inputs[0]), op.inputs[1])
+
+
+@lowers("TensorListStack")
+def stack(scope: Scope, op: Operation) -> Any:
+    return stacked(scope, op, _list(scope, op.inputs[0]))
+
+
+def stacked(scope: Scope, op: Operation, values: Any) -> Any:
+    if isinstance(values, PendingList):
+        shape = lite_shape(scope.shape_of(op.outputs[0]))
+        if shape is None or -1 in shape[1:]:
+            raise Unsupported("the shape of the list's elements is not known", "give the TensorArray an element_shape")
+        values.element = shape[1:]
+        return zeros(scope, op, values)
+    return values
+
+
+@lowers("TensorListLength")
+def length(scope: Scope, op: Operation) -> Any:
+    return _length(scope, op, _list(scope, op.inputs[0]))
+
+
+def _length(scope: Scope, op: Operation, values: Any) -> Any:
+    if isinstance(values, PendingList):
+        return values.length
+    if values.shape is not None and values.shape[0] >= 0:
+        return np.array(values.shape[0], np.int32)
+    rank = -1 if values.shape is None else len(values.shape)
+    sizes = scope.emit(
+        "SHAPE", [values], scope.temporary(op, "INT32", (rank,)), schema.ShapeOptionsT(outType=TYPE_CODES["INT32"])
+    )
+    return scope.emit("GATHER", [sizes, scope.constant(0, "axis", np.int32)], scope.result(op), schema.GatherOptionsT())
+
+
+@lowers("TensorListConcat", "TensorListConcatV2")
+def list_concat(scope: Scope, op: Operation) -> Any:
+    return [_joined(scope, op, _list(scope, op.inputs[0])), None]
+
+
+def _joined(scope: Scope, op: Operation, values: Any) -> Any:
+    """The elements one behind the other along their first dimension; all have the same size."""
+    result = scope.result(op)
+    if not isinstance(values, Tensor) or values.shape is None or sum(size < 0 for size in values.shape[1:]) > 0:
+        raise Unsupported("the shape of the list's elements is not known", "give the TensorArray an element_shape")
+    result.shape = (-1 if values.shape[0] < 0 else values.shape[0] * values.shape[1], *values.shape[2:])
+    return reshaped(scope, values, result)
+
+
+# ---- TensorArray of 1.x: a handle, and a flow that carries the elements ---------------------------------------------
+
+
+@lowers("TensorArrayV3")
+def tensor_array(scope: Scope, op: Operation) -> Any:
+    size = scope.values[op.inputs[0]]
+    assert isinstance(size, (np.ndarray, Tensor))
+    element = lite_shape(op.attr("element_shape"))
+    return None, reserved(scope, op, size, type_of(op.attr("dtype")), element)
+
+
+@lowers("TensorArrayWriteV3")
+def tensor_array_write(scope: Scope, op: Operation) -> Any:
+    return set_item(scope, op, scope.values[op.inputs[3]], op.inputs[1], op.inputs[2])
+
+
+@lowers("TensorArrayReadV3", "TensorArrayGatherV3")
+def tensor_array_read(scope: Scope, op: Operation) -> Any:
+    values, indices = scope.values[op.inputs[2]], scope.known(op.inputs[1])
+    if op.type == "TensorArrayGatherV3" and _is_whole(op, indices, values):
+        return stacked(scope, op, values)
+    return gathered(scope, op, values, op.inputs[1])
+
+
+def _is_whole(op: Operation, indices: np.ndarray | None, values: Any) -> bool:
+    """Whether all elements are wanted, in order: `stack` asks for the range of the array's size."""
+    if indices is not None:
+        count = values.shape[0] if isinstance(values, Tensor) and values.shape else -1
+        return (count < 0 or indices.size == count) and bool((indices == np.arange(indices.size)).all())
+    source = op.inputs[1].op
+    return source.type == "Range" and source.inputs[1].op.type == "TensorArraySizeV3"
+
+
+@lowers("TensorArrayScatterV3")
+def tensor_array_scatter(scope: Scope, op: Operation) -> Any:
+    indices = scope.known(op.inputs[1])
+    source = op.inputs[1].op
+    if indices is None and source.type != "Range":
+        raise Unsupported("a TensorArray is unstacked in order only", "use TensorArray.unstack")
+    if indices is not None and (indices != np.arange(indices.size)).any():
+        raise Unsupported("a TensorArray is unstacked in order only", "use TensorArray.unstack")
+    return scope.tensor(op.inputs[2])
+
+
+@lowers("TensorArraySizeV3")
+def tensor_array_size(scope: Scope, op: Operation) -> Any:
+    return _length(scope, op, scope.values[op.inputs[1]])
+
+
+@lowers("TensorArrayConcatV3")
+def tensor_array_concat(scope: Scope, op: Operation) -> Any:
+    return [_joined(scope, op, scope.values[op.inputs[1]]), None]
+
+
+@lowers("TensorArrayCloseV3")
+def tensor_array_close(scope: Scope, op: Operation) -> Any:
+    return None

@@ -1,0 +1,149 @@
+"""Products of matrices."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from ai_edge_litert import schema_py_generated as schema
+
+from stoker._src.graph.tensor import Operation
+from stoker._src.lite.builtins.arrays import reshaped, transposed
+from stoker._src.lite.lowering import Scope, Unsupported, lowers
+from stoker._src.lite.model import Tensor
+
+
+def _batch_matmul(
+    scope: Scope, a: Tensor, b: Tensor, result: Tensor, adj_x: bool = False, adj_y: bool = False
+) -> Tensor:
+    if result.type not in ("FLOAT32", "INT32", "INT8", "INT16"):
+        raise Unsupported(f"TFLite multiplies matrices of float32, not {result.type.lower()}", "cast to float32")
+    return scope.emit("BATCH_MATMUL", [a, b], result, schema.BatchMatMulOptionsT(adjX=adj_x, adjY=adj_y))
+
+
+@lowers("MatMul")
+def matmul(scope: Scope, op: Operation) -> Any:
+    a, b = op.inputs
+    transpose_a, transpose_b = op.attr("transpose_a"), op.attr("transpose_b")
+    weights, result = scope.known(b), scope.result(op)
+    if weights is None or result.type != "FLOAT32":
+        return _batch_matmul(scope, scope.tensor(a), scope.tensor(b), result, transpose_a, transpose_b)
+    left = scope.tensor(a)
+    if transpose_a:
+        shape = None if left.shape is None else left.shape[::-1]
+        left = transposed(scope, left, (1, 0), scope.temporary(op, left.type, shape))
+    rows = weights if transpose_b else np.ascontiguousarray(weights.T)
+    return scope.emit(
+        "FULLY_CONNECTED", [left, scope.constant(rows, b.op.name), None], result, schema.FullyConnectedOptionsT()
+    )
+
+
+@lowers("BatchMatMul", "BatchMatMulV2", "BatchMatMulV3")
+def batch_matmul(scope: Scope, op: Operation) -> Any:
+    a, b = op.inputs
+    adj_x, adj_y = op.attr("adj_x"), op.attr("adj_y")
+    weights, result = scope.known(b), scope.result(op)
+    if (
+        weights is not None
+        and weights.ndim == 2
+        and not adj_x
+        and result.type == "FLOAT32"
+        and scope.shape_of(a).rank is not None
+    ):
+        rows = weights if adj_y else np.ascontiguousarray(weights.T)
+        options = schema.FullyConnectedOptionsT(keepNumDims=True)
+        return scope.emit("FULLY_CONNECTED", [scope.tensor(a), scope.constant(rows, b.op.name), None], result, options)
+    return _batch_matmul(scope, scope.tensor(a), scope.tensor(b), result, adj_x, adj_y)
+
+
+@lowers("Einsum")
+def einsum(scope: Scope, op: Operation) -> Any:
+    """A product of one or two tensors: transposes bring it to a product of matrices, reshapes merge and split dimensions."""
+    equation = op.attr("equation").replace(" ", "")
+    terms, _, out = equation.partition("->")
+    labels = terms.split(",")
+    if "." in equation or any(len(set(term)) != len(term) for term in (*labels, out)) or len(labels) > 2:
+        raise Unsupported(
+            f"the equation {equation} repeats a label or has an ellipsis", "write it with tf.matmul and tf.transpose"
+        )
+    given = scope.inputs(op)
+    sizes: dict[str, int] = {}
+    for term, tensor in zip(labels, given, strict=True):
+        if tensor.shape is None:
+            raise Unsupported("the ranks must be known", "give the inputs static shapes")
+        for label, size in zip(term, tensor.shape, strict=True):
+            sizes[label] = max(size, sizes.get(label, -1))
+    summed = [
+        _summed(scope, op, tensor, term, set("".join(labels[:i] + labels[i + 1 :])) | set(out))
+        for i, (tensor, term) in enumerate(zip(given, labels, strict=True))
+    ]
+    if len(summed) == 1:
+        tensor, term = summed[0]
+        return _ordered(scope, op, tensor, term, out, scope.result(op), sizes)
+    (a, left), (b, right) = summed
+    batch = [label for label in left if label in right and label in out]
+    inner = [label for label in left if label in right and label not in out]
+    rows = [label for label in left if label not in right]
+    columns = [label for label in right if label not in left]
+    a = _matrix(scope, op, a, left, (batch, rows, inner), sizes)
+    b = _matrix(scope, op, b, right, (batch, inner, columns), sizes)
+    product_labels = "".join((*batch, *rows, *columns))
+    merged = (*[sizes[each] for each in batch], _merged(rows, sizes), _merged(columns, sizes))
+    result = scope.result(op)
+    direct = product_labels == out and len(rows) == len(columns) == 1
+    product = _batch_matmul(scope, a, b, result if direct else scope.temporary(op, result.type, merged))
+    if direct:
+        return product
+    if len(rows) != 1 or len(columns) != 1:
+        full = tuple(sizes[each] for each in product_labels)
+        if sum(size < 0 for size in full) > 1:
+            raise Unsupported("more than one size of its result is unknown", "give the inputs static shapes")
+        last = product_labels == out
+        product = reshaped(scope, product, result if last else scope.temporary(op, result.type, full))
+        if last:
+            return product
+    return _ordered(scope, op, product, product_labels, out, result, sizes)
+
+
+def _merged(labels: list[str], sizes: dict[str, int]) -> int:
+    values = [sizes[each] for each in labels]
+    return -1 if any(size < 0 for size in values) else math.prod(values)
+
+
+def _summed(scope: Scope, op: Operation, tensor: Tensor, term: str, wanted: set[str]) -> tuple[Tensor, str]:
+    """Sums over the labels that nothing else has."""
+    axes = [position for position, label in enumerate(term) if label not in wanted]
+    if not axes:
+        return tensor, term
+    assert tensor.shape is not None
+    shape = tuple(size for position, size in enumerate(tensor.shape) if position not in axes)
+    inputs = [tensor, scope.constant(axes, "axis", np.int32)]
+    total = scope.emit("SUM", inputs, scope.temporary(op, tensor.type, shape), schema.ReducerOptionsT())
+    return total, "".join(label for label in term if label in wanted)
+
+
+def _matrix(
+    scope: Scope, op: Operation, tensor: Tensor, term: str, groups: tuple[list[str], ...], sizes: dict[str, int]
+) -> Tensor:
+    """The tensor with its dimensions in three groups, of which the last two are merged to one each."""
+    order = "".join(label for group in groups for label in group)
+    if order != term:
+        shape = tuple(sizes[each] for each in order)
+        tensor = transposed(
+            scope, tensor, [term.index(each) for each in order], scope.temporary(op, tensor.type, shape)
+        )
+    if len(groups[1]) == len(groups[2]) == 1:
+        return tensor
+    shape = (*[sizes[each] for each in groups[0]], _merged(groups[1], sizes), _merged(groups[2], sizes))
+    if sum(size < 0 for size in shape) > 1:
+        raise Unsupported("more than one size of an input is unknown", "give the inputs static shapes")
+    return reshaped(scope, tensor, scope.temporary(op, tensor.type, shape))
+
+
+def _ordered(
+    scope: Scope, op: Operation, tensor: Tensor, term: str, out: str, result: Tensor, sizes: dict[str, int]
+) -> Tensor:
+    if term == out:
+        return tensor
+    return transposed(scope, tensor, [term.index(each) for each in out], result)

@@ -1,0 +1,303 @@
+"""The conversion: from graphs with inputs and outputs to the bytes of a `.tflite` file.
+
+Steps: lower the nodes that the outputs need (`lowering`, `builtins/`), clean up, recognise patterns, fold and fuse (`passes/`), decide about nodes
+that no builtin computes, give each operator its version, write (`flatbuffer`), and load the result in LiteRT.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from ai_edge_litert import schema_py_generated as schema
+from flatbuffers import flexbuffers
+
+from stoker._src.graph.tensor import Operation
+from stoker._src.graph.tensor import Tensor as GraphTensor
+from stoker._src.lite import builtins
+from stoker._src.lite.builtins.resources import ASSIGNMENTS
+from stoker._src.lite.lowering import (
+    LOWERINGS,
+    Conversion,
+    Problem,
+    Rules,
+    Scope,
+    Table,
+    Unsupported,
+    Value,
+    Variable,
+    function_of,
+    lite_shape,
+    needed_ops,
+)
+from stoker._src.lite.model import Model, Operator, Signature, Subgraph, Tensor, type_of
+from stoker._src.lite.passes import cleanup, fusion, patterns
+from stoker._src.lite.passes.editing import Editor, apply_rules
+from stoker._src.lite.versions import assign_versions, minimum_runtime
+
+assert builtins.__all__  # importing the package registers the lowerings
+
+
+class ConverterError(Exception):
+    """A model that cannot be converted. `problems` lists the nodes and the reasons."""
+
+    def __init__(self, message: str, problems: list[Problem] | None = None) -> None:
+        super().__init__(message)
+        self.problems = problems or []
+
+
+@dataclass
+class Source:
+    """A graph to convert: its inputs and outputs, and the values of what it takes from outside."""
+
+    inputs: list[GraphTensor]
+    outputs: list[GraphTensor]
+    input_names: list[str]
+    output_names: list[str]
+    name: str = "main"
+    shapes: dict[GraphTensor, tuple[int, ...]] = field(default_factory=dict)
+    """Shapes of inputs, in place of the graph's; -1 for what the model's caller chooses."""
+    variables: dict[str, Variable] = field(default_factory=dict)
+    """By the name of the node."""
+    captured: dict[GraphTensor, Value] = field(default_factory=dict)
+    """Inputs of a function that the conversion has values for."""
+    controls: list[Operation] = field(default_factory=list)
+    """What runs in addition to what the outputs need."""
+    table_entries: Callable[[Table, Operation], None] | None = None
+    signature: str = ""
+    signature_inputs: list[str] = field(default_factory=list)
+    signature_outputs: list[str] = field(default_factory=list)
+
+
+Observer = Callable[[str, Model], None]
+
+
+def convert_sources(sources: list[Source], rules: Rules, observe: Observer | None = None) -> Model:
+    """The model of one or more graphs, each with a subgraph of its own.
+
+    Args:
+      sources: The graphs. Variables with the same object are shared between them.
+      rules: Which operators may be used.
+      observe: Called with the name of each step and the model after it.
+
+    Raises:
+      ConverterError: Nodes that cannot be converted, all of them in one message.
+    """
+    conversion = Conversion(rules)
+    mains = [Subgraph(source.name) for source in sources]
+    conversion.model.subgraphs.extend(mains)
+    for source in sources:
+        _mark_assigned(source)
+    for source, main in zip(sources, mains, strict=True):
+        _lower(conversion, source, main)
+    model = conversion.model
+    if conversion.initial is not None:
+        model.subgraphs.append(conversion.initial)
+        for main in mains:
+            once = Operator("CALL_ONCE", [], [], schema.CallOnceOptionsT(), subgraphs=[conversion.initial])
+            main.operators.insert(0, once)
+    _observed(observe, "lowered", model)
+    for step, rewrite in STEPS:
+        for subgraph in model.subgraphs:
+            rewrite(subgraph)
+        _observed(observe, step, model)
+    _drop_unused_subgraphs(model, len(mains))
+    _resolve_foreign(conversion)
+    return model
+
+
+def finish(model: Model) -> Model:
+    """Gives operators their versions and the model the version of the runtime that it needs."""
+    assign_versions(model)
+    model.metadata["min_runtime_version"] = minimum_runtime(model).encode().ljust(16, b"\0")
+    return model
+
+
+def _observed(observe: Observer | None, step: str, model: Model) -> None:
+    if observe is not None:
+        observe(step, model)
+
+
+def _dead_code(subgraph: Subgraph) -> None:
+    Editor(subgraph).finish()
+
+
+STEPS: list[tuple[str, Callable[[Subgraph], Any]]] = [
+    ("pruned", _dead_code),
+    ("cleaned", cleanup.clean),
+    ("patterns", lambda subgraph: apply_rules(subgraph, patterns.PATTERNS)),
+    ("folded", lambda subgraph: apply_rules(subgraph, fusion.FOLDING)),
+    ("fused", lambda subgraph: apply_rules(subgraph, fusion.FUSING)),
+    ("cells", lambda subgraph: apply_rules(subgraph, {"MUL": [patterns.lstm_cell]})),
+    ("merged", cleanup.merge_duplicates),
+]
+
+
+def _lower(conversion: Conversion, source: Source, main: Subgraph) -> None:
+    conversion.variables = source.variables
+    conversion.table_entries = source.table_entries
+    scope = Scope(conversion, main)
+    given: list[Tensor] = []
+    for tensor, name in zip(source.inputs, source.input_names, strict=True):
+        shape = source.shapes.get(tensor, lite_shape(tensor.static_shape))
+        made = Tensor(scope.unique(name), type_of(tensor.dtype), shape)
+        given.append(made)
+        scope.values[tensor] = made
+    scope.values.update(source.captured)
+    main.inputs = given
+    scope.run(source.outputs, source.controls)
+    results = []
+    for tensor, name in zip(source.outputs, source.output_names, strict=True):
+        try:
+            result = scope.tensor(tensor)
+        except Unsupported as error:
+            raise ConverterError(
+                f"The output '{tensor.name}' cannot be an output of a TFLite model: {error.reason}."
+            ) from None
+        if result not in given and result not in results and not result.is_constant:
+            result.name = name
+        results.append(result)
+    main.outputs = results
+    if source.signature:
+        inputs = dict(zip(source.signature_inputs, given, strict=True))
+        outputs = dict(zip(source.signature_outputs, results, strict=True))
+        conversion.model.signatures.append(_LateSignature(source.signature, inputs, outputs, main))
+
+
+class _LateSignature(Signature):
+    """Its outputs are those of the subgraph, which passes may replace."""
+
+    def __init__(self, key: str, inputs: dict[str, Tensor], outputs: dict[str, Tensor], subgraph: Subgraph) -> None:
+        self.key, self.inputs, self.subgraph = key, inputs, subgraph
+        self._names = list(outputs)
+
+    @property
+    def outputs(self) -> dict[str, Tensor]:
+        return dict(zip(self._names, self.subgraph.outputs, strict=True))
+
+
+def _mark_assigned(source: Source) -> None:
+    """Finds the variables that the model itself assigns to: they cannot be constants."""
+
+    def walk(ops: list[Operation], handles: dict[GraphTensor, Variable]) -> None:
+        for op in ops:
+            given = [handles.get(tensor) for tensor in op.inputs]
+            if op.type == "VarHandleOp" and op.name in source.variables:
+                handles[op.outputs[0]] = source.variables[op.name]
+            elif op.type == "Identity" and given[0] is not None:
+                handles[op.outputs[0]] = given[0]
+            elif op.type in ASSIGNMENTS and given[0] is not None:
+                given[0].assigned = True
+            for attr in op.attrs.values():
+                for ref in attr if isinstance(attr, (tuple, list)) else (attr,):
+                    if not hasattr(ref, "target"):
+                        continue
+                    function = function_of(op, ref)
+                    shift = len(op.inputs) - len(function.inputs)
+                    inner = {t: v for t, v in zip(function.inputs, given[shift:], strict=False) if v is not None}
+                    if inner:
+                        walk(
+                            needed_ops(function.outputs, function.control_outputs, dict.fromkeys(function.inputs)),
+                            inner,
+                        )
+
+    handles = {tensor: value for tensor, value in source.captured.items() if isinstance(value, Variable)}
+    walk(needed_ops(source.outputs, source.controls, dict.fromkeys([*source.inputs, *source.captured])), handles)
+
+
+def _drop_unused_subgraphs(model: Model, mains: int) -> None:
+    used: dict[Subgraph, None] = {}
+    waiting = list(model.subgraphs[:mains])
+    while waiting:
+        subgraph = waiting.pop()
+        if subgraph not in used:
+            used[subgraph] = None
+            for operator in subgraph.operators:
+                waiting.extend(operator.subgraphs)
+    model.subgraphs = [each for each in model.subgraphs if each in used]
+
+
+# ---- nodes that no builtin computes ---------------------------------------------------------------------------------
+
+
+def _resolve_foreign(conversion: Conversion) -> None:
+    """Makes the nodes that are left TensorFlow's own kernels or custom ops, if the rules allow them.
+
+    Raises:
+      ConverterError: They do not.
+    """
+    rules = conversion.rules
+    left: list[Problem] = []
+    for operator in conversion.model.operators():
+        problem = conversion.problems.get(operator)
+        if problem is None or operator.code != "CUSTOM":
+            continue
+        is_user = problem.op.type in rules.user_select_ops
+        if any(tensor is None for tensor in operator.inputs) and problem.op.inputs:
+            left.append(problem)
+        elif rules.select_ops or is_user:
+            operator.custom_code = f"Flex{problem.op.type}"
+            operator.custom_options = _node_options(problem.op)
+        elif rules.custom_ops:
+            operator.custom_options = _attribute_options(problem.op)
+        else:
+            left.append(problem)
+    if left:
+        raise ConverterError(_report(left), left)
+
+
+def _node_options(op: Operation) -> bytes:
+    """What TensorFlow's kernels get: the op's name and its NodeDef."""
+    node = op.node_def
+    builder = flexbuffers.Builder()
+    with builder.Vector():
+        builder.String(op.type)
+        builder.String(node.SerializeToString())
+    return bytes(builder.Finish())
+
+
+def _attribute_options(op: Operation) -> bytes:
+    """The attributes of a custom op, by name."""
+    builder = flexbuffers.Builder()
+    with builder.Map():
+        for name, value in sorted(op.attrs.items()):
+            number = value.item() if isinstance(value, np.generic) else value
+            if isinstance(number, (bool, int, float, str)):
+                builder.Key(name)
+                builder.Add(number)
+            elif isinstance(number, (tuple, list)) and number and all(isinstance(each, int) for each in number):
+                builder.Key(name)
+                builder.TypedVectorFromElements([int(each) for each in number])
+    return bytes(builder.Finish())
+
+
+def _report(problems: list[Problem]) -> str:
+    """One message for all nodes: by op and reason, with their names, the lines that made them and what to use instead."""
+    groups: dict[tuple[str, str, str], list[Operation]] = {}
+    for problem in problems:
+        groups.setdefault((problem.op.type, problem.reason, problem.instead), []).append(problem.op)
+    count = len({problem.op for problem in problems})
+    lines = [
+        "Some ops are not supported by the native TFLite runtime: "
+        f"{count} {'node' if count == 1 else 'nodes'} of {len({key[0] for key in groups})} op(s) cannot be converted."
+    ]
+    for (kind, reason, instead), ops in groups.items():
+        lines.append(f"  {kind}: {reason}.")
+        for op in ops[:5]:
+            lines.append(f"    node '{op.name}', made at {op.user_line}")
+        if len(ops) > 5:
+            lines.append(f"    and {len(ops) - 5} more")
+        if instead:
+            lines.append(f"    Instead: {instead}.")
+    lines.append(
+        "  To run them with TensorFlow's own kernels, add tf.lite.OpsSet.SELECT_TF_OPS to target_spec.supported_ops; "
+        "to implement them yourself, set allow_custom_ops = True."
+    )
+    return "\n".join(lines)
+
+
+def supported_types() -> list[str]:
+    """The ops that have a lowering."""
+    return sorted(LOWERINGS)

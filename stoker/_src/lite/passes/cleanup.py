@@ -1,0 +1,244 @@
+"""Operators that do nothing, that undo each other, or that compute the same twice."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from ai_edge_litert import schema_py_generated as schema
+
+from stoker._src.lite.model import Operator, Subgraph, Tensor
+from stoker._src.lite.passes.editing import Editor, Rule, apply_rules, has_effect, plain, scalar
+
+_UNARY = (
+    "ABS",
+    "CEIL",
+    "COS",
+    "ELU",
+    "EXP",
+    "FLOOR",
+    "LEAKY_RELU",
+    "LOG",
+    "LOGISTIC",
+    "NEG",
+    "RELU",
+    "RELU6",
+    "RELU_N1_TO_1",
+    "RELU_0_TO_1",
+    "ROUND",
+    "RSQRT",
+    "SIN",
+    "SQRT",
+    "SQUARE",
+    "TANH",
+    "HARD_SWISH",
+    "GELU",
+    "CAST",
+    "SIGN",
+)
+_BINARY = ("ADD", "SUB", "MUL", "DIV", "MAXIMUM", "MINIMUM", "SQUARED_DIFFERENCE")
+_UNREPEATABLE = ("RANDOM_UNIFORM", "RANDOM_STANDARD_NORMAL", "MULTINOMIAL", "READ_VARIABLE", "IF", "WHILE", "CUSTOM")
+
+
+def _known(shape: tuple[int, ...] | None) -> bool:
+    return shape is not None and -1 not in shape
+
+
+def merged_reshape(editor: Editor, operator: Operator) -> bool:
+    """A reshape of a reshape is the second one; a reshape to the shape that is there is none."""
+    source, result = operator.inputs[0], operator.outputs[0]
+    assert source is not None
+    if source.shape == result.shape and _known(source.shape) and editor.bypass(operator, source):
+        return True
+    before = editor.made_by(source, "RESHAPE")
+    if before is None or operator.inputs[1] is None or not operator.inputs[1].is_constant:
+        return False
+    editor.change(operator, inputs=[before.inputs[0], operator.inputs[1]])
+    return True
+
+
+def merged_transpose(editor: Editor, operator: Operator) -> bool:
+    """A transpose of a transpose is one, or none."""
+    order = operator.inputs[1]
+    assert order is not None
+    if order.data is None:
+        return False
+    before = editor.made_by(operator.inputs[0], "TRANSPOSE")
+    if before is None or before.inputs[1] is None or before.inputs[1].data is None:
+        return False
+    together = before.inputs[1].data[order.data]
+    source = before.inputs[0]
+    assert source is not None
+    if (together == np.arange(together.size)).all():
+        return editor.bypass(operator, source)
+    editor.change(operator, inputs=[source, editor.constant(together, order, "perm")])
+    return True
+
+
+def sunk_transpose(editor: Editor, operator: Operator) -> bool:
+    """f(transpose(x)) is transpose(f(x)), so that transposes from channels first to last and back meet.
+
+    Of two inputs the other one must be the same transpose, or a constant.
+    """
+    made = [editor.made_by(tensor, "TRANSPOSE") for tensor in operator.inputs]
+    first = next((each for each in made if each is not None), None)
+    if first is None or operator.outputs[0].shape is None:
+        return False
+    order = first.inputs[1]
+    assert order is not None
+    if order.data is None or order.data.tolist() not in ([0, 3, 1, 2], [0, 2, 3, 1]):
+        return False
+    following = editor.consumers.get(operator.outputs[0], [])
+    leads_on = [
+        each
+        for each in following
+        if each.code in ("TRANSPOSE", "ADD", "MUL", "SUB", "MAXIMUM", "MINIMUM", "CONCATENATION", *_UNARY)
+    ]
+    if not following or len(leads_on) != len(following) or operator.outputs[0] in editor.outputs:
+        return False
+    inputs: list[Tensor | None] = []
+    back = np.argsort(order.data)
+    for tensor, maker in zip(operator.inputs, made, strict=True):
+        assert tensor is not None
+        if maker is not None:
+            if maker.inputs[1] is None or maker.inputs[1].data is None or (maker.inputs[1].data != order.data).any():
+                return False
+            if not all(each is operator for each in editor.consumers[tensor]) or tensor in editor.outputs:
+                return False
+            inputs.append(maker.inputs[0])
+        elif tensor.data is not None and tensor.data.ndim <= 4:
+            full = tensor.data.reshape((1,) * (4 - tensor.data.ndim) + tensor.data.shape)
+            inputs.append(editor.constant(np.ascontiguousarray(full.transpose(back)), tensor, tensor.name))
+        else:
+            return False
+    result = operator.outputs[0]
+    assert result.shape is not None
+    before = Tensor(f"{result.name}/", result.type, tuple(result.shape[axis] for axis in back))
+    # The transpose moves behind: the operator at its place computes, the one that was first rearranges.
+    editor.change(operator, inputs=inputs, outputs=[before])
+    moved = Operator("TRANSPOSE", [before, order], [result], schema.TransposeOptionsT())
+    position = editor.subgraph.operators.index(operator)
+    editor.subgraph.operators.insert(position + 1, moved)
+    editor.producers[result] = moved
+    editor.consumers.setdefault(before, []).append(moved)
+    editor.consumers.setdefault(order, []).append(moved)
+    return True
+
+
+def neutral(editor: Editor, operator: Operator) -> bool:
+    """x + 0, x - 0, x * 1, x / 1 and x ** 1 are x, where x has the result's shape."""
+    neutral_value = 0.0 if operator.code in ("ADD", "SUB") else 1.0
+    pairs = [(operator.inputs[0], operator.inputs[1])]
+    if operator.code in ("ADD", "MUL"):
+        pairs.append((operator.inputs[1], operator.inputs[0]))
+    for value, other in pairs:
+        assert value is not None
+        assert other is not None
+        if other.data is None or value.data is not None or not plain(operator):
+            continue
+        if other.data.dtype == object or other.data.size > 4096 or not (other.data == neutral_value).all():
+            continue
+        same = value.shape == operator.outputs[0].shape and value.shape is not None
+        if (same or other.data.ndim == 0) and editor.bypass(operator, value):
+            return True
+    return False
+
+
+def squared(editor: Editor, operator: Operator) -> bool:
+    """x ** 2 and x * x are squares, x ** 0.5 a root."""
+    x = operator.inputs[0]
+    if operator.code == "MUL":
+        if x is None or x is not operator.inputs[1] or x.type != "FLOAT32" or not plain(operator):
+            return False
+        editor.change(operator, "SQUARE", [x], options=schema.SquareOptionsT())
+        return True
+    power = scalar(operator.inputs[1])
+    if x is None or x.type != "FLOAT32" or x.shape != operator.outputs[0].shape:
+        return False
+    if power == 2:
+        editor.change(operator, "SQUARE", [x], options=schema.SquareOptionsT())
+    elif power == 0.5:
+        editor.change(operator, "SQRT", [x])
+    elif power == -0.5:
+        editor.change(operator, "RSQRT", [x])
+    elif power == 1:
+        return editor.bypass(operator, x)
+    else:
+        return False
+    return True
+
+
+def negated_sum(editor: Editor, operator: Operator) -> bool:
+    """x + (-y) is x - y."""
+    if not plain(operator):
+        return False
+    for value, other in (operator.inputs, operator.inputs[::-1]):
+        negation = editor.made_by(other, "NEG")
+        if negation is not None and value is not None and value.type == "FLOAT32":
+            editor.change(operator, "SUB", [value, negation.inputs[0]], options=schema.SubOptionsT())
+            return True
+    return False
+
+
+CLEANUP: dict[str, list[Rule]] = {
+    "RESHAPE": [merged_reshape],
+    "TRANSPOSE": [merged_transpose],
+    "ADD": [neutral, negated_sum],
+    "SUB": [neutral],
+    "MUL": [neutral, squared],
+    "DIV": [neutral],
+    "POW": [squared],
+}
+SINKING: dict[str, list[Rule]] = {code: [sunk_transpose] for code in (*_UNARY, *_BINARY)} | {
+    "TRANSPOSE": [merged_transpose]
+}
+
+
+def clean(subgraph: Subgraph) -> None:
+    apply_rules(subgraph, CLEANUP)
+    if any(operator.code == "TRANSPOSE" for operator in subgraph.operators):
+        apply_rules(subgraph, SINKING)
+
+
+def merge_duplicates(subgraph: Subgraph) -> None:
+    """Keeps one of several operators that compute the same, and one of several constants with the same value."""
+    seen: dict[Any, Operator] = {}
+    replaced: dict[Tensor, Tensor] = {}
+    outputs = set(subgraph.outputs)
+    constants: dict[Any, Tensor] = {}
+    kept = []
+    for operator in subgraph.operators:
+        operator.inputs = [_merged(each, replaced, constants) for each in operator.inputs]
+        key = _key(operator)
+        known = None if key is None else seen.get(key)
+        if known is not None and not any(tensor in outputs for tensor in operator.outputs):
+            replaced.update(zip(operator.outputs, known.outputs, strict=True))
+            continue
+        if key is not None:
+            seen.setdefault(key, operator)
+        kept.append(operator)
+    subgraph.operators = kept
+
+
+def _merged(tensor: Tensor | None, replaced: dict[Tensor, Tensor], constants: dict[Any, Tensor]) -> Tensor | None:
+    if tensor is None:
+        return None
+    if tensor.data is None or tensor.quantization is not None or tensor.is_variable:
+        return replaced.get(tensor, tensor)
+    if tensor.data.dtype == object or tensor.data.nbytes > 256:
+        return tensor
+    return constants.setdefault((tensor.type, tensor.data.shape, tensor.data.tobytes()), tensor)
+
+
+def _key(operator: Operator) -> Any:
+    if operator.code in _UNREPEATABLE or has_effect(operator) or not operator.outputs:
+        return None
+    options = operator.options
+    fields = () if options is None else tuple((name, _hashable(value)) for name, value in sorted(vars(options).items()))
+    return operator.code, tuple(operator.inputs), fields
+
+
+def _hashable(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return value.tobytes()
+    return tuple(value) if isinstance(value, list) else value

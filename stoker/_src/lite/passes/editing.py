@@ -1,0 +1,161 @@
+"""An editor of a subgraph: who makes and who reads each tensor, kept up to date while operators change."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from ai_edge_litert import schema_py_generated as schema
+
+from stoker._src.lite.model import Operator, Subgraph, Tensor
+
+# Operators that do something besides computing their outputs.
+EFFECTS = frozenset(("ASSIGN_VARIABLE", "CALL_ONCE", "HASHTABLE_IMPORT", "CALL"))
+NO_ACTIVATION = schema.ActivationFunctionType.NONE
+
+
+class Editor:
+    """The operators of a subgraph in order, with the producer and the consumers of each tensor."""
+
+    def __init__(self, subgraph: Subgraph) -> None:
+        self.subgraph = subgraph
+        self.removed: set[Operator] = set()
+        self.producers: dict[Tensor, Operator] = subgraph.producers()
+        self.consumers: dict[Tensor, list[Operator]] = subgraph.consumers()
+        self.outputs = set(subgraph.outputs)
+        self._names = {tensor.name for tensor in subgraph.tensors}
+
+    def producer(self, tensor: Tensor | None) -> Operator | None:
+        return None if tensor is None else self.producers.get(tensor)
+
+    def made_by(self, tensor: Tensor | None, *codes: str) -> Operator | None:
+        """The operator that makes the tensor, if it is one of these."""
+        found = self.producer(tensor)
+        return found if found is not None and found.code in codes else None
+
+    def is_private(self, tensor: Tensor, to: Operator) -> bool:
+        """Whether nobody but one input of `to` reads the tensor."""
+        return tensor not in self.outputs and self.consumers.get(tensor) == [to]
+
+    def remove(self, operator: Operator) -> None:
+        self.removed.add(operator)
+        for tensor in operator.inputs:
+            if tensor is not None:
+                self.consumers[tensor].remove(operator)
+        for tensor in operator.outputs:
+            if self.producers.get(tensor) is operator:
+                del self.producers[tensor]
+
+    def change(
+        self,
+        operator: Operator,
+        code: str | None = None,
+        inputs: Sequence[Tensor | None] | None = None,
+        outputs: list[Tensor] | None = None,
+        options: Any = None,
+    ) -> None:
+        """Makes an operator another one, in its place."""
+        if code is not None:
+            operator.code, operator.options, operator.custom_code = code, options, ""
+        if inputs is not None:
+            for tensor in operator.inputs:
+                if tensor is not None:
+                    self.consumers[tensor].remove(operator)
+            operator.inputs = list(inputs)
+            for tensor in inputs:
+                if tensor is not None:
+                    self.consumers.setdefault(tensor, []).append(operator)
+        if outputs is not None:
+            for tensor in operator.outputs:
+                if self.producers.get(tensor) is operator:
+                    del self.producers[tensor]
+            operator.outputs = outputs
+            self.producers.update(dict.fromkeys(outputs, operator))
+
+    def absorb(self, operator: Operator, following: Operator) -> None:
+        """Removes `following`; `operator` makes its result. What it made before was private to `following`."""
+        outputs = following.outputs
+        self.remove(following)
+        self.change(operator, outputs=outputs)
+
+    def bypass(self, operator: Operator, source: Tensor) -> bool:
+        """Removes an operator whose only result equals `source`. False if its result must stay, as an output of the subgraph."""
+        (result,) = operator.outputs
+        if result in self.outputs:
+            maker = self.producers.get(source)
+            if maker is None or source in self.outputs:
+                return False
+            # The name of an output is the caller's.
+            source.name = result.name
+            self.subgraph.outputs = [source if each is result else each for each in self.subgraph.outputs]
+            self.outputs = set(self.subgraph.outputs)
+        self.remove(operator)
+        for consumer in self.consumers.pop(result, []):
+            consumer.inputs = [source if each is result else each for each in consumer.inputs]
+            self.consumers.setdefault(source, []).append(consumer)
+        return True
+
+    def constant(self, array: np.ndarray, like: Tensor | None, name: str) -> Tensor:
+        """A constant; it keeps the name of the one that it replaces."""
+        type_name = "FLOAT32" if like is None else like.type
+        return Tensor(name if like is None else like.name, type_name, array.shape, array)
+
+    def finish(self) -> None:
+        """Writes the operators back, without those that were removed and those that nothing needs."""
+        needed = set(self.outputs)
+        kept = []
+        for operator in reversed(self.subgraph.operators):
+            if operator in self.removed:
+                continue
+            if has_effect(operator) or any(tensor in needed for tensor in operator.outputs):
+                kept.append(operator)
+                needed.update(tensor for tensor in operator.inputs if tensor is not None)
+        self.subgraph.operators = kept[::-1]
+
+
+def has_effect(operator: Operator) -> bool:
+    return operator.code in EFFECTS or any(
+        has_effect(inner) for subgraph in operator.subgraphs for inner in subgraph.operators
+    )
+
+
+Rule = Callable[[Editor, Operator], bool]
+
+
+def apply_rules(subgraph: Subgraph, rules: dict[str, list[Rule]]) -> bool:
+    """Applies rules, by the code of the operator that they look at, until none applies. True if any did."""
+    editor = Editor(subgraph)
+    changed_at_all = False
+    waiting = list(subgraph.operators)
+    while waiting:
+        again: list[Operator] = []
+        for operator in waiting:
+            if operator in editor.removed:
+                continue
+            for rule in rules.get(operator.code, ()):
+                if rule(editor, operator):
+                    changed_at_all = True
+                    if operator not in editor.removed:
+                        again.append(operator)
+                        again.extend(each for tensor in operator.outputs for each in editor.consumers.get(tensor, ()))
+                    break
+        waiting = list(dict.fromkeys(again))
+    editor.finish()
+    return changed_at_all
+
+
+def scalar(tensor: Tensor | None) -> float | None:
+    """The value of a constant with one element."""
+    if tensor is None or tensor.data is None or tensor.data.size != 1 or tensor.data.dtype == object:
+        return None
+    return float(tensor.data.reshape(-1)[0])
+
+
+def is_float(*tensors: Tensor | None) -> bool:
+    return all(tensor is None or tensor.type == "FLOAT32" for tensor in tensors)
+
+
+def plain(operator: Operator) -> bool:
+    """Whether no activation is fused into the operator."""
+    return getattr(operator.options, "fusedActivationFunction", NO_ACTIVATION) == NO_ACTIVATION

@@ -1,0 +1,345 @@
+"""Arithmetic and activations that a neighbouring operator can do on the way.
+
+A factor or an addend with a value for each channel goes into the weights and the bias of the convolution or product before it, which is how
+batch normalization disappears. An activation goes into the operator that makes its input.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from ai_edge_litert import schema_py_generated as schema
+
+from stoker._src.lite.model import Operator, Tensor
+from stoker._src.lite.passes.editing import Editor, Rule, is_float, plain, scalar
+
+# The axis of the weights that belongs to the output's channels.
+CHANNEL_AXIS = {"CONV_2D": 0, "DEPTHWISE_CONV_2D": 3, "FULLY_CONNECTED": 0, "TRANSPOSE_CONV": 0, "CONV_3D": 4}
+# The positions of the weights and of the bias.
+WEIGHTS = {
+    "CONV_2D": (1, 2),
+    "DEPTHWISE_CONV_2D": (1, 2),
+    "FULLY_CONNECTED": (1, 2),
+    "TRANSPOSE_CONV": (1, 3),
+    "CONV_3D": (1, 2),
+}
+ACTIVATIONS = {
+    "RELU": schema.ActivationFunctionType.RELU,
+    "RELU6": schema.ActivationFunctionType.RELU6,
+    "RELU_N1_TO_1": schema.ActivationFunctionType.RELU_N1_TO_1,
+}
+TAKES_ACTIVATION = (
+    "ADD",
+    "AVERAGE_POOL_2D",
+    "CONV_2D",
+    "CONV_3D",
+    "DEPTHWISE_CONV_2D",
+    "DIV",
+    "FULLY_CONNECTED",
+    "MAX_POOL_2D",
+    "MUL",
+    "SUB",
+)
+
+
+def _per_channel(tensor: Tensor | None, channels: int, rank: int | None) -> np.ndarray | None:
+    """A constant that has a value for each channel, or one for all, as a vector."""
+    if tensor is None or tensor.data is None or tensor.type != "FLOAT32":
+        return None
+    data = tensor.data
+    if data.size == 1 and (rank is None or data.ndim <= rank):
+        return np.full(channels, data.reshape(-1)[0], np.float32)
+    if data.ndim and data.shape[-1] == channels and data.size == channels and (rank is None or data.ndim <= rank):
+        return data.reshape(-1)
+    return None
+
+
+def _product_before(editor: Editor, operator: Operator) -> tuple[Operator, Tensor | None, int] | None:
+    """The convolution or product whose result only `operator` reads, the other input, and the position of the result."""
+    for position, (value, other) in enumerate((operator.inputs, operator.inputs[::-1])):
+        before = editor.made_by(value, *WEIGHTS)
+        if before is None or value is None or not plain(before) or not editor.is_private(value, operator):
+            continue
+        weights = before.inputs[WEIGHTS[before.code][0]]
+        if weights is not None and weights.data is not None and is_float(weights, operator.outputs[0]):
+            return before, other, position
+    return None
+
+
+def _weights_and_bias(before: Operator) -> tuple[Tensor, Tensor | None, int, int]:
+    at, bias_at = WEIGHTS[before.code]
+    weights = before.inputs[at]
+    assert weights is not None
+    bias = before.inputs[bias_at] if len(before.inputs) > bias_at else None
+    return weights, bias, at, bias_at
+
+
+def folded_factor(editor: Editor, operator: Operator) -> bool:
+    """conv(x) * c: c goes into the weights and the bias."""
+    found = _product_before(editor, operator)
+    if found is None or (operator.code == "DIV" and found[2] == 1):
+        return False
+    before, other, _ = found
+    weights, bias, at, bias_at = _weights_and_bias(before)
+    axis = CHANNEL_AXIS[before.code]
+    assert weights.data is not None
+    channels = weights.data.shape[axis]
+    shape = before.outputs[0].shape
+    factor = _per_channel(other, channels, None if shape is None else len(shape))
+    if factor is None or (bias is not None and bias.data is None) or operator.outputs[0].shape != shape:
+        return False
+    if operator.code == "DIV":
+        factor = (1 / factor.astype(np.float64)).astype(np.float32)
+    if not np.isfinite(factor).all():
+        return False
+    along = [1] * weights.data.ndim
+    along[axis] = channels
+    inputs = list(before.inputs)
+    inputs[at] = editor.constant(weights.data * factor.reshape(along), weights, weights.name)
+    if bias is not None:
+        assert bias.data is not None
+        inputs[bias_at] = editor.constant(bias.data * factor, bias, bias.name)
+    editor.change(before, inputs=inputs)
+    _take_over(editor, before, operator)
+    return True
+
+
+def folded_addend(editor: Editor, operator: Operator) -> bool:
+    """conv(x) + c: c goes into the bias."""
+    found = _product_before(editor, operator)
+    if found is None or (operator.code == "SUB" and found[2] == 1):
+        return False
+    before, other, _ = found
+    weights, bias, _, bias_at = _weights_and_bias(before)
+    assert weights.data is not None
+    channels = weights.data.shape[CHANNEL_AXIS[before.code]]
+    shape = before.outputs[0].shape
+    addend = _per_channel(other, channels, None if shape is None else len(shape))
+    if addend is None or (bias is not None and bias.data is None) or operator.outputs[0].shape != shape:
+        return False
+    if operator.code == "SUB":
+        addend = -addend
+    total = addend if bias is None or bias.data is None else bias.data + addend
+    inputs = [*before.inputs, *[None] * (bias_at + 1 - len(before.inputs))]
+    # A constant that is used as it is keeps its array, so that equal ones stay shared.
+    inputs[bias_at] = editor.constant(
+        np.ascontiguousarray(total, np.float32), None, other.name if other is not None else "bias"
+    )
+    editor.change(before, inputs=inputs)
+    _take_over(editor, before, operator)
+    return True
+
+
+def _take_over(editor: Editor, before: Operator, operator: Operator) -> None:
+    """`before` makes the result of `operator`, and has its activation."""
+    activation = getattr(operator.options, "fusedActivationFunction", 0)
+    editor.absorb(before, operator)
+    if activation:
+        before.options.fusedActivationFunction = activation
+
+
+def merged_constants(editor: Editor, operator: Operator) -> bool:
+    """(x + a) + b is x + (a + b), and so for products."""
+    if not plain(operator):
+        return False
+    for value, other in (operator.inputs, operator.inputs[::-1]):
+        before = editor.made_by(value, operator.code)
+        if before is None or other is None or other.data is None or value is None or other.type != "FLOAT32":
+            continue
+        if (
+            not plain(before)
+            or not editor.is_private(value, operator)
+            or before.outputs[0].shape != operator.outputs[0].shape
+        ):
+            continue
+        for kept, constant in (before.inputs, before.inputs[::-1]):
+            if constant is not None and constant.data is not None and kept is not None and kept.data is None:
+                together = constant.data + other.data if operator.code == "ADD" else constant.data * other.data
+                if together.size > max(constant.data.size, other.data.size):
+                    return False
+                editor.change(
+                    operator, inputs=[kept, editor.constant(np.asarray(together, np.float32), other, other.name)]
+                )
+                return True
+    return False
+
+
+def fused_activation(editor: Editor, operator: Operator) -> bool:
+    """relu(conv(x)): the convolution cuts off its result itself."""
+    (value,) = operator.inputs
+    before = editor.made_by(value, *TAKES_ACTIVATION)
+    if (
+        before is None
+        or value is None
+        or not plain(before)
+        or not editor.is_private(value, operator)
+        or not is_float(value)
+    ):
+        return False
+    activation = ACTIVATIONS[operator.code]
+    editor.absorb(before, operator)
+    before.options.fusedActivationFunction = activation
+    return True
+
+
+def clipped(editor: Editor, operator: Operator) -> bool:
+    """min(max(x, 0), 6) and its like are activations; max(x, 0) is one."""
+    for value, other in (operator.inputs, operator.inputs[::-1]):
+        bound = scalar(other)
+        if (
+            bound is None
+            or value is None
+            or value.data is not None
+            or not is_float(value)
+            or value.shape != operator.outputs[0].shape
+        ):
+            continue
+        inner_code = "MAXIMUM" if operator.code == "MINIMUM" else "MINIMUM"
+        inner = editor.made_by(value, inner_code, "RELU")
+        if inner is not None and editor.is_private(value, operator):
+            inner_bound, x = _bound_of(inner)
+            if inner_bound is not None and x is not None and x.shape == value.shape:
+                low, high = (inner_bound, bound) if operator.code == "MINIMUM" else (bound, inner_bound)
+                code = {(0.0, 6.0): "RELU6", (-1.0, 1.0): "RELU_N1_TO_1", (0.0, 1.0): "RELU_0_TO_1"}.get((low, high))
+                if code is not None:
+                    editor.change(operator, code, [x])
+                    return True
+        if operator.code == "MAXIMUM" and bound == 0:
+            # An upper bound may follow, with which it is one of the above.
+            following = editor.consumers.get(operator.outputs[0], [])
+            if not any(each.code == "MINIMUM" for each in following):
+                editor.change(operator, "RELU", [value])
+                return True
+    return False
+
+
+def _bound_of(operator: Operator) -> tuple[float | None, Tensor | None]:
+    if operator.code == "RELU":
+        return 0.0, operator.inputs[0]
+    for value, other in (operator.inputs, operator.inputs[::-1]):
+        bound = scalar(other)
+        if bound is not None:
+            return bound, value
+    return None, None
+
+
+def scaled_softmax(editor: Editor, operator: Operator) -> bool:
+    """softmax(x * c) has c as its beta."""
+    before = editor.made_by(operator.inputs[0], "MUL", "DIV")
+    if (
+        before is None
+        or not plain(before)
+        or not editor.is_private(before.outputs[0], operator)
+        or operator.options.beta != 1
+    ):
+        return False
+    pairs = [before.inputs] if before.code == "DIV" else [before.inputs, before.inputs[::-1]]
+    for value, other in pairs:
+        factor = scalar(other)
+        if factor is not None and factor > 0 and value is not None and value.shape == operator.outputs[0].shape:
+            operator.options.beta = float(np.float32(factor if before.code == "MUL" else 1 / factor))
+            editor.change(operator, inputs=[value])
+            return True
+    return False
+
+
+def same_padding(editor: Editor, operator: Operator) -> bool:
+    """A PAD with zeros before a convolution without padding, where it is the padding that SAME means."""
+    x, weights = operator.inputs[0], operator.inputs[1]
+    pad = editor.made_by(x, "PAD")
+    options = operator.options
+    if pad is None or options.padding != schema.Padding.VALID or weights is None or weights.shape is None:
+        return False
+    source, amounts = pad.inputs[0], pad.inputs[1]
+    if source is None or source.shape is None or amounts is None or amounts.data is None or len(source.shape) != 4:
+        return False
+    pairs = amounts.data.tolist()
+    if any(pairs[0]) or any(pairs[3]):
+        return False
+    for axis, stride, dilation in (
+        (1, options.strideH, options.dilationHFactor),
+        (2, options.strideW, options.dilationWFactor),
+    ):
+        size, kernel = source.shape[axis], (weights.shape[axis] - 1) * dilation + 1
+        if size < 0 and stride != 1:
+            return False
+        total = max(kernel - 1, 0) if stride == 1 else max((-(-size // stride) - 1) * stride + kernel - size, 0)
+        if pairs[axis] != [total // 2, total - total // 2]:
+            return False
+    options.padding = schema.Padding.SAME
+    editor.change(operator, inputs=[source, *operator.inputs[1:]])
+    return True
+
+
+def dilated(editor: Editor, operator: Operator) -> bool:
+    """A convolution between SPACE_TO_BATCH_ND and BATCH_TO_SPACE_ND is one with dilations."""
+    conv = editor.made_by(operator.inputs[0], "CONV_2D", "DEPTHWISE_CONV_2D")
+    before = editor.made_by(conv.inputs[0], "SPACE_TO_BATCH_ND") if conv is not None else None
+    if conv is None or before is None or not editor.is_private(conv.outputs[0], operator):
+        return False
+    blocks, pads = (tensor.data if tensor is not None else None for tensor in before.inputs[1:])
+    back, crops = (tensor.data if tensor is not None else None for tensor in operator.inputs[1:])
+    options = conv.options
+    if blocks is None or pads is None or back is None or crops is None or blocks.size != 2 or (blocks != back).any():
+        return False
+    if (options.strideH, options.strideW, options.dilationHFactor, options.dilationWFactor) != (1, 1, 1, 1):
+        return False
+    if options.padding != schema.Padding.VALID or not editor.is_private(before.outputs[0], conv):
+        return False
+    source, weights = before.inputs[0], conv.inputs[1]
+    assert source is not None
+    assert weights is not None
+    assert weights.shape is not None
+    reach = [(weights.shape[axis] - 1) * int(block) for axis, block in zip((1, 2), blocks, strict=True)]
+    # What the paddings add beyond what is cropped again is the padding of the whole.
+    total = (pads - crops).tolist()
+    if total == [[each // 2, each - each // 2] for each in reach]:
+        padding = schema.Padding.SAME
+    elif not np.any(total):
+        padding = schema.Padding.VALID
+    else:
+        return False
+    options.padding = padding
+    options.dilationHFactor, options.dilationWFactor = int(blocks[0]), int(blocks[1])
+    editor.change(conv, inputs=[source, *conv.inputs[1:]])
+    _take_over(editor, conv, operator)
+    return True
+
+
+def flattened_product(editor: Editor, operator: Operator) -> bool:
+    """reshape(product(reshape(x))) that merges and splits leading dimensions is a product that keeps them."""
+    product = editor.made_by(operator.inputs[0], "FULLY_CONNECTED")
+    before = editor.made_by(product.inputs[0], "RESHAPE") if product is not None else None
+    if (
+        product is None
+        or before is None
+        or product.options.keepNumDims
+        or not editor.is_private(product.outputs[0], operator)
+    ):
+        return False
+    source, result, weights = before.inputs[0], operator.outputs[0], product.inputs[1]
+    if source is None or source.shape is None or result.shape is None or weights is None or weights.shape is None:
+        return False
+    if len(source.shape) < 2 or source.shape[:-1] != result.shape[:-1] or sum(size < 0 for size in source.shape) > 1:
+        return False
+    if source.shape[-1] != weights.shape[1] or result.shape[-1] != weights.shape[0]:
+        return False
+    product.options.keepNumDims = True
+    editor.change(product, inputs=[source, *product.inputs[1:]])
+    editor.absorb(product, operator)
+    return True
+
+
+FOLDING: dict[str, list[Rule]] = {
+    "MUL": [folded_factor, merged_constants],
+    "DIV": [folded_factor],
+    "ADD": [folded_addend, merged_constants],
+    "SUB": [folded_addend],
+    "MINIMUM": [clipped],
+    "MAXIMUM": [clipped],
+    "SOFTMAX": [scaled_softmax],
+    "CONV_2D": [same_padding],
+    "DEPTHWISE_CONV_2D": [same_padding],
+    "BATCH_TO_SPACE_ND": [dilated],
+    "RESHAPE": [flattened_product],
+}
+FUSING: dict[str, list[Rule]] = {code: [fused_activation] for code in ACTIVATIONS}

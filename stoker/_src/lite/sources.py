@@ -1,0 +1,287 @@
+"""What a conversion starts from: a session's graph, a frozen GraphDef, a SavedModel, concrete functions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from google.protobuf import text_format
+from google.protobuf.message import DecodeError
+
+from stoker._src.base import dtypes, nest
+from stoker._src.base.shapes import as_shape
+from stoker._src.formats import gfile
+from stoker._src.formats.protos import GraphDef
+from stoker._src.graph.definition import find_definition
+from stoker._src.graph.graph import Graph
+from stoker._src.graph.interchange.importer import import_graph_def
+from stoker._src.graph.tensor import Operation
+from stoker._src.graph.tensor import Tensor as GraphTensor
+from stoker._src.graph.tensor_spec import TensorSpec
+from stoker._src.lite.convert import ConverterError, Source
+from stoker._src.lite.lowering import Table, Value, Variable, needed_ops
+from stoker._src.runtime.session import Session
+from stoker._src.saved_model import constants, files
+from stoker._src.saved_model.loader import load_into
+from stoker._src.saved_model.signatures import get_tensor_from_tensor_info
+
+_REFERENCES = ("Variable", "VariableV2")
+_VARIABLES = (*_REFERENCES, "VarHandleOp")
+_HIDDEN_SIGNATURES = (constants.INIT_OP_SIGNATURE_KEY, constants.TRAIN_OP_SIGNATURE_KEY)
+
+
+def array_name(tensor: GraphTensor) -> str:
+    """The name of a tensor among a model's arrays: "x" for "x:0"."""
+    return tensor.name.removesuffix(":0")
+
+
+# ---- sessions -----------------------------------------------------------------------------------------------------
+
+
+def from_session(session: Any, inputs: Iterable[Any], outputs: Iterable[Any], signature: str = "") -> Source:
+    """The graph of a session, with the values that its variables have at this moment."""
+    graph = session.graph
+    given = [graph.as_graph_element(each, allow_operation=False) for each in inputs]
+    wanted = [graph.as_graph_element(each, allow_operation=False) for each in outputs]
+    source = _source(given, wanted)
+    source.variables = _values(session, given, wanted)
+    source.table_entries = lambda table, op: _entries(session, table, op)
+    source.signature = signature
+    return source
+
+
+def _source(inputs: list[GraphTensor], outputs: list[GraphTensor]) -> Source:
+    return Source(inputs, outputs, [array_name(each) for each in inputs], [array_name(each) for each in outputs])
+
+
+def _values(session: Any, inputs: list[GraphTensor], outputs: list[GraphTensor]) -> dict[str, Variable]:
+    owners = [op for op in needed_ops(outputs, (), dict.fromkeys(inputs)) if op.type in _VARIABLES]
+    fetched = session.run([_read(op) for op in owners]) if owners else []
+    return {op.name: Variable(op.name, np.asarray(value)) for op, value in zip(owners, fetched, strict=True)}
+
+
+def _read(op: Operation) -> GraphTensor:
+    if op.type in _REFERENCES:
+        return op.outputs[0]
+    for consumer in op.outputs[0].consumers():
+        if consumer.type == "ReadVariableOp" and not consumer.control_inputs:
+            return consumer.outputs[0]
+    raise ConverterError(f"Resource variable '{op.name}' is never read in the graph, so its value cannot be fetched.")
+
+
+def _entries(session: Any, table: Table, op: Operation) -> None:
+    """Fills in a table from the op that initializes it, or from what the session has."""
+    for consumer in op.outputs[0].consumers():
+        if consumer.type in ("InitializeTableV2", "LookupTableImportV2", "InitializeTable"):
+            table.keys, table.values = (np.asarray(each) for each in session.run(list(consumer.inputs[1:3])))
+            return
+    if op.graph.finalized or op.type != "HashTableV2":
+        return
+    export = find_definition("LookupTableExportV2")
+    assert export is not None
+    with op.graph.as_default():
+        kinds = {"Tkeys": table.key_dtype, "Tvalues": table.value_dtype}
+        exported = export(op.outputs[0], **kinds)
+    table.keys, table.values = (np.asarray(each) for each in session.run(list(exported)))
+
+
+# ---- frozen graphs ------------------------------------------------------------------------------------------------
+
+
+def read_graph_def(path: Any) -> Any:
+    """The GraphDef of a file, binary or text.
+
+    Raises:
+      OSError: There is no such file, or it holds no GraphDef.
+    """
+    if not gfile.exists(path):
+        raise OSError(f"File '{path}' does not exist.")
+    with gfile.GFile(path, "rb") as file:
+        data = file.read()
+    try:
+        return GraphDef.FromString(data)
+    except DecodeError:
+        pass
+    try:
+        return text_format.Parse(data.decode(), GraphDef())
+    except (text_format.ParseError, UnicodeDecodeError) as error:
+        raise OSError(f"Unable to parse input file '{path}'.") from error
+
+
+def is_frozen(graph_def: Any) -> bool:
+    return not any(node.op in _VARIABLES for node in graph_def.node)
+
+
+def imported(graph_def: Any) -> Graph:
+    """A graph with the nodes of a GraphDef."""
+    graph = Graph()
+    with graph.as_default():
+        import_graph_def(graph_def, name="")
+    return graph
+
+
+def tensors_named(graph: Graph, names: Sequence[str]) -> list[GraphTensor]:
+    """Tensors by name; "x" means "x:0".
+
+    Raises:
+      ValueError: Names that the graph does not have, all of them.
+    """
+    found, missing = [], []
+    for name in names:
+        if not isinstance(name, str):
+            raise ValueError(
+                f"Invalid type for a tensor name in the provided graph. Expected type for a tensor name is 'str', instead got type '{type(name)}' for tensor name '{name}'"
+            )
+        try:
+            found.append(graph.get_tensor_by_name(name if ":" in name else f"{name}:0"))
+        except (KeyError, ValueError):
+            missing.append(name)
+    if missing:
+        raise ValueError(f"Invalid tensors '{','.join(missing)}' were found.")
+    return found
+
+
+def from_graph(graph: Graph, inputs: list[GraphTensor], outputs: list[GraphTensor]) -> Source:
+    """A graph without variables."""
+    with Session(graph=graph) as session:
+        return from_session(session, inputs, outputs)
+
+
+def set_shapes(source: Source, shapes: dict[str, Any] | None) -> None:
+    """Gives inputs the shapes that the caller names; None leaves an input as it is.
+
+    Raises:
+      ValueError: A name that is no input, or a shape that contradicts the graph's.
+    """
+    for name, sizes in (shapes or {}).items():
+        if name not in source.input_names:
+            raise ValueError(f"Invalid tensor '{name}' found in tensor shapes map.")
+        if sizes is None:
+            continue
+        tensor = source.inputs[source.input_names.index(name)]
+        shape = as_shape(sizes)
+        if not shape.compatible(tensor.static_shape):
+            raise ValueError(
+                f"The shape of tensor '{name}' cannot be changed from {tensor.shape} to {list(shape)}. Shapes must be equal "
+                f"or unknown: {tensor.shape} and {list(shape)} are incompatible."
+            )
+        source.shapes[tensor] = tuple(-1 if size is None else size for size in shape)
+
+
+# ---- SavedModels --------------------------------------------------------------------------------------------------
+
+
+def from_saved_model(
+    directory: Any, tags: Any, keys: Sequence[str] | None, input_arrays: Any = None, output_arrays: Any = None
+) -> list[Source]:
+    """The signatures of a SavedModel, each as a graph to convert.
+
+    Args:
+      directory: The directory of the model.
+      tags: The tags of the meta graph; None for the only one.
+      keys: The signatures; None for all.
+      input_arrays: Names of tensors to take as inputs, in place of the signature's.
+      output_arrays: Names of tensors to take as outputs.
+
+    Raises:
+      ValueError: There is no such signature, or no such tensor.
+    """
+    if tags is None:
+        meta_graphs = files.read_saved_model(directory).meta_graphs
+        sets = [set(meta.meta_info_def.tags) for meta in meta_graphs]
+        tags = sets[0] if len(sets) == 1 else {constants.SERVING}
+    graph = Graph()
+    with Session(graph=graph) as session:
+        meta = load_into(session, list(tags), directory)
+        available = [key for key in sorted(meta.signature_def) if key not in _HIDDEN_SIGNATURES]
+        if not available:
+            raise ValueError("Only support at least one signature key.")
+        sources = []
+        for key in available if keys is None else keys:
+            if key not in meta.signature_def:
+                raise ValueError(
+                    f"No '{key}' in the SavedModel's SignatureDefs. Possible values are '{','.join(available)}'."
+                )
+            sources.append(_signature(session, key, meta.signature_def[key], input_arrays, output_arrays))
+    for source in sources[1:]:
+        for name, variable in source.variables.items():
+            source.variables[name] = sources[0].variables.setdefault(name, variable)
+    return sources
+
+
+def _signature(session: Session, key: str, definition: Any, input_arrays: Any, output_arrays: Any) -> Source:
+    graph = session.graph
+    input_keys, output_keys = sorted(definition.inputs), sorted(definition.outputs)
+    inputs = [get_tensor_from_tensor_info(definition.inputs[name], graph) for name in input_keys]
+    outputs = [get_tensor_from_tensor_info(definition.outputs[name], graph) for name in output_keys]
+    if input_arrays is not None:
+        inputs, input_keys = tensors_named(graph, input_arrays), list(input_arrays)
+    if output_arrays is not None:
+        outputs, output_keys = tensors_named(graph, output_arrays), list(output_arrays)
+    for tensor in (*inputs, *outputs):
+        if not isinstance(tensor, GraphTensor):
+            raise ValueError(
+                f"Signature '{key}' has a composite tensor ({type(tensor).__name__}), which TFLite does not have."
+            )
+    source = from_session(session, inputs, outputs, signature=key)
+    source.name = key if key != constants.DEFAULT_SERVING_SIGNATURE_DEF_KEY else "main"
+    source.signature_inputs, source.signature_outputs = input_keys, output_keys
+    return source
+
+
+# ---- concrete functions -------------------------------------------------------------------------------------------
+
+
+def from_concrete_functions(functions: Sequence[Any]) -> list[Source]:
+    """Traced functions, with the values that the variables they use have at this moment."""
+    shared: dict[int, Variable] = {}
+    return [_function_source(each, shared, len(functions) == 1) for each in functions]
+
+
+def _function_source(function: Any, shared: dict[int, Variable], alone: bool) -> Source:
+    body = function._function
+    captured_count = len(function.captured_inputs)
+    arguments = body.inputs[: len(body.inputs) - captured_count]
+    source = _source(arguments, list(body.outputs))
+    for inner, value in zip(body.inputs[len(arguments) :], function.captured_inputs, strict=True):
+        source.captured[inner] = _captured(inner, value, shared)
+    source.controls = list(body.control_outputs)
+    source.signature = constants.DEFAULT_SERVING_SIGNATURE_DEF_KEY if alone else _plain_name(function.name)
+    source.name = "main" if alone else source.signature
+    source.signature_inputs = _argument_names(function, source)
+    source.signature_outputs = _result_names(function, source)
+    return source
+
+
+def _plain_name(name: str) -> str:
+    return name.removeprefix("__inference_").rpartition("_")[0] or name
+
+
+def _argument_names(function: Any, source: Source) -> list[str]:
+    specs = [leaf for leaf in nest.flatten(function.structured_input_signature) if isinstance(leaf, TensorSpec)]
+    names = [spec.name for spec in specs]
+    if len(names) != len(source.inputs) or None in names or len(set(names)) != len(names):
+        return list(source.input_names)
+    return [str(name) for name in names]
+
+
+def _result_names(function: Any, source: Source) -> list[str]:
+    structure = function.structured_outputs
+    if isinstance(structure, dict) and len(structure) == len(source.outputs):
+        return sorted(structure)
+    return [f"output_{position}" for position in range(len(source.outputs))]
+
+
+def _captured(inner: GraphTensor, value: Any, shared: dict[int, Variable]) -> Value:
+    if inner.dtype is not dtypes.resource:
+        return np.asarray(value.numpy())
+    reference = getattr(inner, "variable", None)
+    variable = reference() if reference is not None else None
+    if variable is None:
+        raise ConverterError(
+            f"The function captures '{inner.name}', which is neither a tensor nor a variable that still exists."
+        )
+    if id(variable) not in shared:
+        shared[id(variable)] = Variable(variable.name.partition(":")[0], np.asarray(variable.numpy()))
+    return shared[id(variable)]

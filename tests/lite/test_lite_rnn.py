@@ -1,0 +1,168 @@
+"""`tf.lite.experimental.nn`: cells with hints, and the loop around them."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import stoker.compat.v1 as tf
+
+CASES = json.loads((Path(__file__).resolve().parent.parent / "golden" / "lite" / "rnn.json").read_text())
+X = np.random.RandomState(0).uniform(-1, 1, [4, 2, 2]).astype(np.float32)
+
+
+@pytest.fixture(autouse=True)
+def _functional_control_flow():
+    tf.enable_control_flow_v2()
+    yield
+    tf.disable_control_flow_v2()
+
+
+def _nodes(graph_def):
+    yield from graph_def.node
+    for function in graph_def.library.function:
+        yield from function.node_def
+
+
+def _hints(graph_def) -> list:
+    found = []
+    for node in _nodes(graph_def):
+        attr = node.attr
+        if "_tflite_function_name" in attr:
+            side = "input" if "_tflite_function_input_index" in attr else "output"
+            sort = attr["_tflite_function_sort_index"].i if "_tflite_function_sort_index" in attr else None
+            found.append(
+                [
+                    side.removesuffix("put"),
+                    attr["_tflite_function_name"].s.decode(),
+                    attr[f"_tflite_function_{side}_index"].i,
+                    sort,
+                    attr["_tflite_function_aggregate"].s.decode() if sort is not None else None,
+                    node.name.rsplit("-", 1)[-1],
+                    attr["_tflite_ophint_level"].i,
+                ]
+            )
+    return sorted(found, key=str)
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case["label"] for case in CASES])
+def test_cells_are_those_of_tensorflow(case):
+    """Variables, biases, hints and results of a loop equal TensorFlow 1.15's, also with a given initial state."""
+    make = getattr(tf.lite.experimental.nn, case["kind"])
+    with tf.Graph().as_default() as graph, tf.Session() as session:
+        x = tf.placeholder(tf.float32, [4, 2, 2])
+        outputs, state = tf.lite.experimental.nn.dynamic_rnn(make(3, name="c", **case["options"]), x, dtype=tf.float32)
+        variables = tf.global_variables()
+        assert [[v.name, v.shape.as_list()] for v in variables] == case["variables"]
+        assert _hints(graph.as_graph_def()) == case["hints"]
+        session.run(tf.global_variables_initializer())
+        for variable in variables:
+            if variable.op.name in case["initial"]:
+                assert session.run(variable).tolist() == case["initial"][variable.op.name]
+        for number, variable in enumerate(variables):
+            value = np.random.RandomState(number).uniform(-1, 1, variable.shape.as_list())
+            variable.load(value.astype(np.float32), session)
+        found, final = session.run([outputs, state], {x: X})
+    np.testing.assert_allclose(found, case["outputs"], rtol=1e-5, atol=1e-6)
+    for mine, expected in zip(final if isinstance(final, tuple) else [final], case["state"], strict=True):
+        np.testing.assert_allclose(mine, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_batches_first_and_lengths():
+    """With time_major=False the batch comes first. Past its length an example's output is 0 and its state stays."""
+    with tf.Graph().as_default() as graph, tf.Session() as session:
+        cell = tf.lite.experimental.nn.TfLiteRNNCell(3, name="c")
+        by_batch, _ = tf.lite.experimental.nn.dynamic_rnn(
+            cell, X.transpose(1, 0, 2), dtype=tf.float32, time_major=False
+        )
+        by_time, _ = tf.lite.experimental.nn.dynamic_rnn(cell, X, dtype=tf.float32, scope="rnn2")
+        assert len([h for h in _hints(graph.as_graph_def()) if h[1] == "TfLiteDynamicRnn"]) == 4
+        ended, final = tf.lite.experimental.nn.dynamic_rnn(
+            cell, X, sequence_length=[2, 4], dtype=tf.float32, scope="rnn3"
+        )
+        assert len([h for h in _hints(graph.as_graph_def()) if h[1] == "TfLiteDynamicRnn"]) == 4
+        session.run(tf.global_variables_initializer())
+        first, second, third, state = session.run([by_batch, by_time, ended, final])
+    np.testing.assert_allclose(first.transpose(1, 0, 2), second, rtol=1e-6)
+    assert not third[2:, 0].any() and third[2:, 1].any()
+    np.testing.assert_allclose(state, [second[1, 0], second[3, 1]], rtol=1e-6)
+
+
+def test_misuse_is_explained():
+    """What is not a cell, missing inputs, an unknown activation and old control flow are errors."""
+    nn = tf.lite.experimental.nn
+    with tf.Graph().as_default():
+        with pytest.raises(TypeError, match="is not an RNNCell"):
+            nn.dynamic_rnn(3, X, dtype=tf.float32)
+        for nothing in (None, []):
+            with pytest.raises(ValueError, match="needs inputs"):
+                nn.dynamic_rnn(nn.TfLiteRNNCell(3), nothing, dtype=tf.float32)
+        with pytest.raises(ValueError, match="you must give a dtype"):
+            nn.dynamic_rnn(nn.TfLiteRNNCell(3), X)
+        with pytest.raises(ValueError, match="nope"):
+            nn.TfLiteRNNCell(3, activation="nope")
+        tf.disable_control_flow_v2()
+        with pytest.raises(RuntimeError, match="only supports control flow v2"):
+            nn.dynamic_rnn(nn.TFLiteLSTMCell(3), X, dtype=tf.float32)
+    with tf.Graph().as_default():
+        nn.TfLiteRNNCell(3)(X[0], tf.zeros([2, 3]), scope="c")
+        with pytest.raises(ValueError, match="already exists"):
+            nn.TfLiteRNNCell(3)(X[0], tf.zeros([2, 3]), scope="c")
+        nn.TfLiteRNNCell(3, reuse=True)(X[0], tf.zeros([2, 3]), scope="c")
+
+
+def test_sizes_and_initial_states():
+    """`state_size`, `output_size`, `zero_state`, `get_initial_state`, `scope_name` and `graph` are those of layers and cells."""
+    nn = tf.lite.experimental.nn
+    with tf.Graph().as_default() as graph:
+        lstm = nn.TFLiteLSTMCell(3, num_proj=2, num_unit_shards=2, name="z")
+        assert lstm.state_size == tf.nn.rnn_cell.LSTMStateTuple(3, 2) and lstm.output_size == 2
+        assert nn.TFLiteLSTMCell(3, num_proj=2, state_is_tuple=False).state_size == 5
+        assert [part.shape.as_list() for part in lstm.zero_state(4, tf.float32)] == [[4, 3], [4, 2]]
+        assert nn.TfLiteRNNCell(3).get_initial_state(batch_size=4, dtype=tf.float32).shape.as_list() == [4, 3]
+        with pytest.raises(ValueError, match="has not been used yet"):
+            assert lstm.scope_name
+        lstm(X[0], lstm.zero_state(2, tf.float32))
+        assert lstm.scope_name == "z"
+        assert graph is tf.get_default_graph()
+
+
+def test_a_loop_becomes_one_stub_for_each_cell():
+    """The loop of a MultiRNNCell becomes one node for each cell; the second reads the sequence that the first writes."""
+    nn = tf.lite.experimental.nn
+    with tf.Graph().as_default(), tf.Session() as session:
+        x = tf.placeholder(tf.float32, [4, 1, 2], name="x")
+        cells = tf.nn.rnn_cell.MultiRNNCell([nn.TFLiteLSTMCell(3, name="a"), nn.TfLiteRNNCell(2, name="b")])
+        outputs, _ = nn.dynamic_rnn(cells, x, dtype=tf.float32)
+        tf.identity(outputs[-1], name="out")
+        stubs = tf.lite.experimental.convert_op_hints_to_stubs(session=session)
+    needed = tf.graph_util.extract_sub_graph(stubs, ["out"])
+    nodes = {node.name: node for node in needed.node}
+    kinds = Counter(node.op for node in needed.node)
+    assert kinds["UnidirectionalSequenceLstm"] == kinds["UnidirectionalSequenceRnn"] == 1
+    assert not kinds["While"] and not kinds["StatelessWhile"] and not kinds["MatMul"] and not kinds["TensorListStack"]
+    lstm = next(node for node in needed.node if node.op == "UnidirectionalSequenceLstm")
+    rnn = next(node for node in needed.node if node.op == "UnidirectionalSequenceRnn")
+    assert list(lstm.attr["_tflite_input_indices"].list.i) == [*range(9), *range(12, 16), 18, 19]
+    assert nodes[lstm.input[0]].input[0] == "x" and rnn.input[0] == f"{lstm.name}:2"
+    last = next(node for node in needed.node if node.name.endswith("outputs"))
+    assert list(last.input) == [f"{rnn.name}:1"]
+
+
+def test_unrolled_steps_become_one_stub():
+    """The steps of `static_rnn` are one use of the function: inputs are stacked, outputs unstacked, and the first state is the argument."""
+    nn = tf.lite.experimental.nn
+    with tf.Graph().as_default() as graph:
+        x = tf.placeholder(tf.float32, [4, 1, 2], name="x")
+        outputs, _ = tf.nn.static_rnn(nn.TFLiteLSTMCell(3, name="c"), tf.unstack(x), dtype=tf.float32)
+        tf.identity(outputs[-1], name="out")
+        stubs = tf.lite.experimental.convert_op_hints_to_stubs(graph_def=graph.as_graph_def())
+    needed = tf.graph_util.extract_sub_graph(stubs, ["out"])
+    kinds = Counter(node.op for node in needed.node)
+    assert kinds["UnidirectionalSequenceLstm"] == 1 and not kinds["MatMul"] and kinds["Pack"] == 1
+    unpacked = next(node for node in needed.node if node.name.startswith("OpHintUnstack-"))
+    assert unpacked.attr["num"].i == 4

@@ -1,0 +1,114 @@
+"""The number of threads of a step is chosen by measurement, within what the caller allows."""
+
+import threading
+
+import numpy as np
+import pytest
+import torch
+
+import stoker.compat.v1 as tf
+from stoker._src.base.extensions import extension
+from stoker._src.runtime.plan import threads
+
+needs_native = pytest.mark.skipif(
+    extension("stoker._src.runtime.native.threads") is None, reason="built without the C extension"
+)
+
+
+@pytest.fixture
+def four_threads(monkeypatch):
+    """The number of threads is chosen, up to four of them, whatever the machine has."""
+    monkeypatch.delenv("STOKER_THREADS")
+    before = torch.get_num_threads()
+    torch.set_num_threads(4)
+    yield
+    torch.set_num_threads(before)
+
+
+@needs_native
+def test_every_number_of_threads_is_tried_and_the_callers_number_restored(four_threads):
+    """A tuner tries 1, 2, 4 threads; after each run the caller has its own number again."""
+    tuner = threads.tuner()
+    x, seen = torch.randn(64, 64), set()
+    for _ in range(20_000):
+        began = tuner.begin()
+        seen.add(torch.get_num_threads())
+        torch.mm(x, x)
+        tuner.end(began)
+        assert torch.get_num_threads() == 4
+        if tuner.threads is not None:
+            break
+    assert seen <= {1, 2, 4} and 1 in seen and 4 in seen
+    assert tuner.threads in (1, 2, 4)
+
+
+@needs_native
+def test_a_run_inside_of_a_run_keeps_the_outer_choice(four_threads):
+    """A nested run (a session used by py_func) leaves the number of threads alone."""
+    outer, inner = threads.tuner(), threads.tuner()
+    for _ in range(10):
+        began = outer.begin()
+        chosen = torch.get_num_threads()
+        nested = inner.begin()
+        assert torch.get_num_threads() == chosen
+        inner.end(nested)
+        assert torch.get_num_threads() == chosen
+        outer.end(began)
+    assert torch.get_num_threads() == 4
+
+
+def test_the_number_of_threads_can_be_fixed(monkeypatch):
+    """STOKER_THREADS=fixed switches the choice off."""
+    monkeypatch.setenv("STOKER_THREADS", "fixed")
+    assert threads.tuner() is None
+
+
+def test_values_do_not_depend_on_the_number_of_threads(four_threads):
+    """While a session tries numbers of threads, every run returns the same values, also from two Python threads at once."""
+    x = np.random.RandomState(0).randn(96, 96).astype(np.float32)
+    with tf.Graph().as_default(), tf.Session() as session:
+        given = tf.placeholder(tf.float32, [96, 96])
+        y = tf.nn.softmax(tf.matmul(tf.tanh(tf.matmul(given, given)), given))
+        expected = session.run(y, {given: x})
+        found = []
+
+        def work():
+            found.append(all(np.allclose(session.run(y, {given: x}), expected, atol=1e-5) for _ in range(150)))
+
+        workers = [threading.Thread(target=work) for _ in range(2)]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+    assert found == [True, True]
+    assert torch.get_num_threads() == 4
+
+
+def test_a_failing_run_restores_the_number_of_threads(four_threads):
+    """An error in a step does not leave the caller with another number of threads."""
+    with tf.Graph().as_default(), tf.Session() as session:
+        size = tf.placeholder(tf.int32, [])
+        y = tf.reshape(tf.ones([4, 4]), [size, 2])
+        session.run(y, {size: 8})
+        for _ in range(6):
+            with pytest.raises(tf.errors.InvalidArgumentError):
+                session.run(y, {size: 3})
+    assert torch.get_num_threads() == 4
+
+
+@pytest.mark.parametrize("size", [1 << 15, (1 << 15) + 1, 100_003])
+def test_a_total_does_not_depend_on_the_number_of_threads(size):
+    """The sum and the mean of a large tensor have the same bits with any number of threads."""
+    x = np.random.RandomState(1).randn(size).astype(np.float32)
+    before, found = torch.get_num_threads(), []
+    with tf.Graph().as_default(), tf.Session() as session:
+        given = tf.placeholder(tf.float32, [None])
+        fetches = [tf.reduce_sum(given), tf.reduce_mean(given)]
+        try:
+            for count in (1, 2, 4):
+                torch.set_num_threads(count)
+                found.append(session.run(fetches, {given: x}))
+        finally:
+            torch.set_num_threads(before)
+    assert found[0] == found[1] == found[2]
+    np.testing.assert_allclose(found[0], [x.sum(dtype=np.float64), x.mean(dtype=np.float64)], rtol=1e-4, atol=1e-6)
