@@ -19,12 +19,16 @@ def add_parser(commands: Any) -> None:
         "stoker launch --workers 8 --nodes 2 --rendezvous host0:29400 train.py",
     )
     parser.add_argument("--workers", type=int, required=True, metavar="N", help="processes on this machine")
-    parser.add_argument("--nodes", default="1", metavar="M", help="machines, or MIN:MAX for elastic training (default: 1)")
+    parser.add_argument(
+        "--nodes", default="1", metavar="M", help="machines, or MIN:MAX for elastic training (default: 1)"
+    )
     parser.add_argument(
         "--rendezvous", metavar="HOST:PORT", help="where the machines meet; needed for more than one machine"
     )
     parser.add_argument("--run-id", default="stoker", help="the name of the job at the rendezvous (default: stoker)")
-    parser.add_argument("--restarts", type=int, default=0, metavar="K", help="restarts of all processes after a failure")
+    parser.add_argument(
+        "--restarts", type=int, default=0, metavar="K", help="restarts of all processes after a failure"
+    )
     parser.add_argument("--log-dir", metavar="DIR", help="where the processes' outputs are written, one file for each")
     parser.add_argument(
         "--api", choices=("v1", "v2"), default="v1", help="which names `import tensorflow` gives (default: v1)"

@@ -127,7 +127,7 @@ class TFConfigClusterResolver(ClusterResolver):
         return self._config().get("task") or {}
 
     @property
-    def task_type(self) -> str | None:  # type: ignore[override]
+    def task_type(self) -> str | None:
         """The job of this task."""
         found = self._task_type if self._task_type is not None else self._task().get("type")
         return None if found is None else str(found)
@@ -137,7 +137,7 @@ class TFConfigClusterResolver(ClusterResolver):
         self._task_type = value
 
     @property
-    def task_id(self) -> int | None:  # type: ignore[override]
+    def task_id(self) -> int | None:
         """The index of this task."""
         found = self._task_id if self._task_id is not None else self._task().get("index")
         return None if found is None else int(found)
@@ -147,7 +147,7 @@ class TFConfigClusterResolver(ClusterResolver):
         self._task_id = value
 
     @property
-    def rpc_layer(self) -> str | None:  # type: ignore[override]
+    def rpc_layer(self) -> str | None:
         """The scheme of targets."""
         return self._rpc_layer if self._rpc_layer is not None else self._config().get("rpc_layer")
 
@@ -164,11 +164,17 @@ class TFConfigClusterResolver(ClusterResolver):
         return ClusterSpec(self._config().get("cluster") or {})
 
     def master(self, task_type: str | None = None, task_id: int | None = None, rpc_layer: str | None = None) -> str:
-        """The target for sessions: that of this task, or of another one. Empty if the cluster has fewer than two tasks."""
+        """The target for sessions: that of this task, or of another one. Empty if the cluster has fewer than two tasks.
+
+        Raises:
+            ValueError: TF_CONFIG does not say which task this is.
+        """
         spec = self.cluster_spec()
         tasks = spec.as_dict()
         if not tasks or sum(len(addresses) for addresses in tasks.values()) == 1:
             return ""
         job = self.task_type if task_type is None else task_type
         index = self.task_id if task_id is None else task_id
+        if job is None or index is None:
+            raise ValueError(f"TF_CONFIG does not say which task this is: type {job}, index {index}.")
         return _target(spec.task_address(job, index), rpc_layer or self.rpc_layer)

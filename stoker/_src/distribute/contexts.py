@@ -143,9 +143,7 @@ class InputReplicationMode(enum.Enum):
 class InputContext:
     """Tells an input function which part of the input it shall produce."""
 
-    def __init__(
-        self, num_input_pipelines: int = 1, input_pipeline_id: int = 0, num_replicas_in_sync: int = 1
-    ) -> None:
+    def __init__(self, num_input_pipelines: int = 1, input_pipeline_id: int = 0, num_replicas_in_sync: int = 1) -> None:
         self._num_input_pipelines = num_input_pipelines
         self._input_pipeline_id = input_pipeline_id
         self._num_replicas_in_sync = num_replicas_in_sync
@@ -179,9 +177,7 @@ class InputContext:
         return global_batch_size // self._num_replicas_in_sync
 
     def __str__(self) -> str:
-        return (
-            f"tf.distribute.InputContext(input pipeline id {self._input_pipeline_id}, total: {self._num_input_pipelines})"
-        )
+        return f"tf.distribute.InputContext(input pipeline id {self._input_pipeline_id}, total: {self._num_input_pipelines})"
 
 
 @export("distribute.has_strategy")

@@ -123,7 +123,9 @@ def _join_cluster(resolver: Any) -> None:
     ]
     if len(tasks) < 2 or groups.size() > 1:
         return
-    mine = [number for number, (job, index, _) in enumerate(tasks) if (job, index) == (resolver.task_type, resolver.task_id)]
+    mine = [
+        number for number, (job, index, _) in enumerate(tasks) if (job, index) == (resolver.task_type, resolver.task_id)
+    ]
     if not mine:
         raise ValueError(
             f"The cluster has {len(tasks)} workers, but its task {resolver.task_type}:{resolver.task_id} is none of them."
@@ -167,5 +169,3 @@ class CentralStorageStrategy(Strategy):
     @property
     def num_replicas_in_sync(self) -> int:
         return 1
-
-

@@ -8,14 +8,6 @@ from typing import Any
 
 from stoker._src.base import nest
 from stoker._src.base.export import export
-from stoker._src.graph import context
-from stoker._src.graph.conversion import convert_to_tensor
-from stoker._src.graph.scopes import device
-from stoker._src.ops.array import casting, shaping
-from stoker._src.ops.collective import groups, replicas
-from stoker._src.ops.control_flow import grouping
-from stoker._src.ops.math import reductions
-from stoker._src.ops.variables.creators import variable_creator_scope
 from stoker._src.distribute.contexts import (
     InputContext,
     InputReplicationMode,
@@ -25,6 +17,14 @@ from stoker._src.distribute.contexts import (
     all_reduced,
     reduce_op_of,
 )
+from stoker._src.graph import context
+from stoker._src.graph.conversion import convert_to_tensor
+from stoker._src.graph.scopes import device
+from stoker._src.ops.array import casting, shaping
+from stoker._src.ops.collective import groups, replicas
+from stoker._src.ops.control_flow import grouping
+from stoker._src.ops.math import reductions
+from stoker._src.ops.variables.creators import variable_creator_scope
 from stoker._src.train.optimizers.replicated import broadcast
 
 _NO_DATASETS = (
@@ -180,7 +180,11 @@ class Strategy:
         known, _ = replicas.current()
         if known is not None and known is not self:
             raise RuntimeError(f"Mixing different tf.distribute.Strategy objects: {known} is not {self}")
-        with replicas.entered(self, None), variable_creator_scope(self._create_variable), device(self._extended._device):
+        with (
+            replicas.entered(self, None),
+            variable_creator_scope(self._create_variable),
+            device(self._extended._device),
+        ):
             yield self
 
     def _create_variable(self, next_creator: Callable[..., Any], **kwargs: Any) -> Any:
@@ -217,7 +221,9 @@ class Strategy:
         """
         op = reduce_op_of(reduce_op)
         if axis is None:
-            return nest.map_structure(lambda each: shaping.identity(convert_to_tensor(each)), all_reduced(self, op, value))
+            return nest.map_structure(
+                lambda each: shaping.identity(convert_to_tensor(each)), all_reduced(self, op, value)
+            )
 
         def over_axis(each: Any) -> Any:
             each = convert_to_tensor(each)

@@ -182,15 +182,15 @@ COLLECTIVE_GATHER.background(_kind, begin_gather, finish_gather)
 
 # -- broadcast ---------------------------------------------------------------------------------------------------
 
-_BROADCAST = dict(
-    T=(dtypes.bool_, *_GATHERED),
-    group_size=INT,
-    group_key=INT,
-    instance_key=INT,
-    shape=SHAPE,
-    communication_hint="auto",
-    timeout_seconds=FLOAT(0.0),
-)
+_BROADCAST = {
+    "T": (dtypes.bool_, *_GATHERED),
+    "group_size": INT,
+    "group_key": INT,
+    "instance_key": INT,
+    "shape": SHAPE,
+    "communication_hint": "auto",
+    "timeout_seconds": FLOAT(0.0),
+}
 COLLECTIVE_BCAST_SEND = define("CollectiveBcastSend(input: T) -> (data: T)", STATEFUL, **_BROADCAST)
 COLLECTIVE_BCAST_RECV = define("CollectiveBcastRecv() -> (data: T)", STATEFUL, **_BROADCAST)
 
@@ -228,7 +228,9 @@ def collective_bcast_send_kernel(input: torch.Tensor, *, group_size: int, timeou
 
 @COLLECTIVE_BCAST_RECV.kernel
 def collective_bcast_recv_kernel(*, T: DType, shape: Shape, group_size: int, timeout_seconds: float) -> torch.Tensor:
-    return finish_broadcast(begin_receive([], T=T, shape=shape, group_size=group_size, timeout_seconds=timeout_seconds))[0]
+    return finish_broadcast(
+        begin_receive([], T=T, shape=shape, group_size=group_size, timeout_seconds=timeout_seconds)
+    )[0]
 
 
 COLLECTIVE_BCAST_SEND.background(lambda op: None, begin_send, finish_broadcast)
@@ -254,9 +256,7 @@ def _keys() -> dict[str, int]:
 
 def all_reduce(tensor: Tensor, merge_op: str = "Add", final_op: str = "Id", name: str | None = None) -> Tensor:
     """The sum (or "Min", "Max", "Mul") of a tensor over all processes, divided by their number if `final_op` is "Div"."""
-    return COLLECTIVE_REDUCE(
-        tensor, **_keys(), merge_op=merge_op, final_op=final_op, subdiv_offsets=[0], name=name
-    )
+    return COLLECTIVE_REDUCE(tensor, **_keys(), merge_op=merge_op, final_op=final_op, subdiv_offsets=[0], name=name)
 
 
 def all_gather(tensor: Tensor, name: str | None = None) -> Tensor:
