@@ -34,7 +34,16 @@ setup(
         extension("ops.native.sdca", ["ops/native/sdca.c"], "ops/native/*.h"),
         *(
             extension(f"ops.native.{name}", [f"ops/native/{name}.c"], "ops/native/*.h", [*COMPILE_ARGS, "-fopenmp"])
-            for name in ("cross_entropy", "images", "pooling", "rows", "transposition", "updates")
+            for name in (
+                "cross_entropy",
+                "images",
+                "patches",
+                "pooling",
+                "rows",
+                "segments",
+                "transposition",
+                "updates",
+            )
         ),
         extension(
             "runtime.native.program",

@@ -82,7 +82,7 @@ def test_strategies_do_not_nest():
     """A scope inside of another strategy's scope is an error; the same strategy's is not."""
     first, second = tf.distribute.MirroredStrategy(), tf.distribute.OneDeviceStrategy("/cpu:0")
     with first.scope(), first.scope():
-        with pytest.raises(RuntimeError, match="Mixing different tf.distribute.Strategy objects"), second.scope():
+        with pytest.raises(RuntimeError, match=r"Mixing different tf.distribute.Strategy objects"), second.scope():
             pass
         with pytest.raises(RuntimeError, match="cannot be called inside of a scope"):
             tf.distribute.experimental_set_strategy(second)
@@ -120,7 +120,7 @@ def test_input_functions():
 def test_a_dataset_is_not_divided_without_tf_data(monkeypatch):
     """Dividing a dataset among processes says what is missing."""
     monkeypatch.setattr(groups, "_joined", groups._Membership(0, 2, "env://"))
-    with pytest.raises(NotImplementedError, match="among 2 processes needs tf.data"):
+    with pytest.raises(NotImplementedError, match=r"among 2 processes needs tf.data"):
         tf.distribute.MirroredStrategy().experimental_distribute_dataset([1, 2])
 
 
@@ -170,7 +170,7 @@ def test_simple_resolver():
         tf.train.ClusterSpec(CLUSTER), "a:1", "worker", 0, rpc_layer="grpc"
     )
     assert resolver.master() == "grpc://a:1" and resolver.master("worker", 1) == "grpc://b:2"
-    with pytest.raises(TypeError, match="must be a `tf.train.ClusterSpec`"):
+    with pytest.raises(TypeError, match=r"must be a `tf.train.ClusterSpec`"):
         tf.distribute.cluster_resolver.SimpleClusterResolver(CLUSTER)
 
 
@@ -194,5 +194,5 @@ def test_wrap_takes_optimizers():
         session.run(tf2.distribute.broadcast_variables())
         session.run(train)
         assert session.run(w) == 3.5
-    with pytest.raises(TypeError, match="takes a tf.train.Optimizer"):
+    with pytest.raises(TypeError, match=r"takes a tf.train.Optimizer"):
         tf2.distribute.wrap(3)

@@ -7,7 +7,7 @@ import pytest
 
 import stoker.compat.v1 as tf
 from stoker._src.lite.flatbuffer import read_model
-from tests.lite_cases import CASES, COMPOSED, Case
+from tests.lite_cases import CASES, COMPOSED, VARIANTS, Case
 
 
 def converted(case: Case) -> tuple[bytes, list[np.ndarray]]:
@@ -32,7 +32,7 @@ def run(model: bytes, inputs: list[np.ndarray]) -> list[np.ndarray]:
     return [interpreter.get_tensor(detail["index"]) for detail in interpreter.get_output_details()]
 
 
-@pytest.mark.parametrize("case", [*CASES, *COMPOSED], ids=lambda case: case.label)
+@pytest.mark.parametrize("case", [*CASES, *COMPOSED, *VARIANTS], ids=lambda case: case.label)
 def test_a_graph_becomes_a_model_with_equal_results(case: Case):
     """The model has the builtin, and LiteRT's results are the session's to 1e-5."""
     model, expected = converted(case)

@@ -242,7 +242,7 @@ import sys; sys.path.insert(0, "scripts")
 from pathlib import Path
 import damage_tflite as damage
 content = Path({str(GOLDEN / (name + ".tflite"))!r}).read_bytes()
-cases = [("flip", n, 0xff) for n in range(3, {len(content)}, 41)] + [("cut", n, 0) for n in range(0, {len(content)}, 97)]
+cases = [("flip", n, 0xff) for n in range(2, {len(content)}, 37)] + [("cut", n, 0) for n in range(0, {len(content)}, 97)]
 counts = [damage.attempt(damage.damaged(content, case)) for case in cases]
 print(counts.count("refused"), counts.count("ran"), len(counts))
 """

@@ -377,10 +377,10 @@ def _padded(values: np.ndarray, counts: np.ndarray, feature: Padded) -> np.ndarr
 
 
 def _sparse(values: np.ndarray, counts: np.ndarray) -> SparseColumn:
-    indices = np.empty((len(values), 2), np.int64)
-    indices[:, 0] = np.repeat(np.arange(len(counts)), counts)
-    indices[:, 1] = _positions(counts, _splits(counts))
-    return SparseColumn(indices, values, np.array([len(counts), _longest(counts)], np.int64))
+    indices, longest = native.sparse_indices(counts)
+    return SparseColumn(
+        np.frombuffer(indices, np.int64).reshape(-1, 2), values, np.array([len(counts), longest], np.int64)
+    )
 
 
 def _example_column(

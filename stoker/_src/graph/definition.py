@@ -291,6 +291,15 @@ class OpDefinition(Signature):
 
         return register
 
+    def equals(self, rule: Callable[..., Any]) -> Callable[..., Any]:
+        """Registers which outputs of a node equal other tensors, so that the node need not run for them.
+
+        `rule(op, made_by)` returns a list with a tensor or None for each output, or None if no output equals another tensor.
+        `made_by(tensor)` is the tensor that an op computes, where identities are skipped, or None if the tensor is fed.
+        """
+        self.planning.equals = rule
+        return rule
+
     def batch(self, key: Callable[[Any], Any]) -> Callable[[Kernel], Kernel]:
         """Registers a kernel for many nodes of this op at once, such as optimizer updates.
 

@@ -41,6 +41,8 @@ class Planning:
     lower: Callable[..., Any] | None = None  # the op as fused loops
     lowers_large_inputs: bool = False  # whether it fuses with small tensors if only its result is small
     exchanges: dict[Any, Callable[..., Any]] = field(default_factory=dict)  # by the op that it may precede
+    equals: Callable[..., Any] | None = None  # other tensors that an output of a specific node equals
+    distinct: frozenset[int] = frozenset()  # outputs whose elements are distinct
     of_numbers: Callable[[Any], bool] | None = None  # whether a node only packs scalars
     device_numbers: frozenset[str] = frozenset()  # `host` inputs that the kernel also accepts as GPU tensors
     elements: Callable[..., list[Any]] | None = None  # the element shapes of lists

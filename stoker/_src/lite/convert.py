@@ -251,6 +251,7 @@ def _resolve_foreign(conversion: Conversion) -> None:
 def _node_options(op: Operation) -> bytes:
     """What TensorFlow's kernels get: the op's name and its NodeDef."""
     node = op.node_def
+    del node.input[:]
     builder = flexbuffers.Builder()
     with builder.Vector():
         builder.String(op.type)

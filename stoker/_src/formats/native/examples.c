@@ -21,8 +21,9 @@ typedef struct {
   int64_t *counts;         /* variable size: values per row */
 } Column;
 
-static Problem walk_features(Span features, const Names *names, const Column *columns, Span *found,
+static Problem walk_features(Span features, Names *names, const Column *columns, Span *found,
                              Py_ssize_t *at_fault) {
+  Py_ssize_t k = -1;
   while (features.at != features.end) {
     Span entry;
     if (!take_tag(&features, TAG_1_CHUNK) || !enter_chunk(&features, &entry)) return MALFORMED;
@@ -34,7 +35,7 @@ static Problem walk_features(Span features, const Names *names, const Column *co
       if (!read_chunk(&entry, (uint32_t)tag == TAG_1_CHUNK ? &key : &value)) return MALFORMED;
     }
     if (entry.at != entry.end) return MALFORMED;
-    Py_ssize_t k = names_find(names, key);
+    k = names_find_after(names, k, key);
     if (k < 0) continue;
     if (value.at == value.end) {
       if (columns[k].empty_hides) found[k] = value;
@@ -48,7 +49,7 @@ static Problem walk_features(Span features, const Names *names, const Column *co
 }
 
 /* Finds the position of each requested Feature of a row; the start is NULL if it is missing. */
-static Problem find_features(Span row, const Names *names, const Column *columns, Span *found, Py_ssize_t *at_fault) {
+static Problem find_features(Span row, Names *names, const Column *columns, Span *found, Py_ssize_t *at_fault) {
   memset(found, 0, (size_t)names->count * sizeof *found);
   *at_fault = -1;
   while (row.at != row.end) {
@@ -111,7 +112,7 @@ static Problem take_feature(Column *column, Py_ssize_t row, Span feature, long l
   return FINE;
 }
 
-static void take_rows(const Span *rows, Py_ssize_t row_count, const Names *names, Span *found, Column *columns,
+static void take_rows(const Span *rows, Py_ssize_t row_count, Names *names, Span *found, Column *columns,
                       Failure *failure) {
   for (Py_ssize_t r = 0; r < row_count; r++) {
     Py_ssize_t k = -1;
@@ -260,5 +261,40 @@ done:
   free(keys);
   free(columns);
   free(spans);
+  return result;
+}
+
+/* sparse_indices(counts) -> (indices, longest)
+ *
+ * counts: buffer of int64, none negative. indices: bytearray of int64 [total, 2] with (row, position in the row) of each value;
+ * longest: the largest count.
+ */
+PyObject *native_sparse_indices(PyObject *module, PyObject *counts) {
+  Py_buffer given;
+  if (PyObject_GetBuffer(counts, &given, PyBUF_SIMPLE) < 0) return NULL;
+  const int64_t *count = given.buf;
+  Py_ssize_t rows = given.len / (Py_ssize_t)sizeof(int64_t);
+  int64_t total = 0, longest = 0;
+  bool fits = true;
+  for (Py_ssize_t r = 0; r < rows && fits; r++) {
+    fits = count[r] >= 0 && count[r] <= PY_SSIZE_T_MAX / 16 - total;
+    if (fits) total += count[r];
+    longest = count[r] > longest ? count[r] : longest;
+  }
+  PyObject *indices = NULL, *result = NULL;
+  if (!fits)
+    PyErr_SetString(PyExc_ValueError, "a count is negative, or there are too many values");
+  else
+    indices = PyByteArray_FromStringAndSize(NULL, total * 16);
+  if (indices) {
+    int64_t *to = (int64_t *)PyByteArray_AS_STRING(indices);
+    for (Py_ssize_t r = 0; r < rows; r++)
+      for (int64_t i = 0; i < count[r]; i++) {
+        *to++ = r;
+        *to++ = i;
+      }
+    result = Py_BuildValue("(NL)", indices, (long long)longest);
+  }
+  PyBuffer_Release(&given);
   return result;
 }
