@@ -25,7 +25,6 @@ from stoker._src.lite.lowering import (
     Problem,
     Rules,
     Scope,
-    Table,
     Unsupported,
     Value,
     Variable,
@@ -66,7 +65,8 @@ class Source:
     """Inputs of a function that the conversion has values for."""
     controls: list[Operation] = field(default_factory=list)
     """What runs in addition to what the outputs need."""
-    table_entries: Callable[[Table, Operation], None] | None = None
+    tables: dict[str, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
+    """The keys and values of tables, by the name of the node."""
     signature: str = ""
     signature_inputs: list[str] = field(default_factory=list)
     signature_outputs: list[str] = field(default_factory=list)
@@ -138,7 +138,7 @@ STEPS: list[tuple[str, Callable[[Subgraph], Any]]] = [
 
 def _lower(conversion: Conversion, source: Source, main: Subgraph) -> None:
     conversion.variables = source.variables
-    conversion.table_entries = source.table_entries
+    conversion.tables = source.tables
     scope = Scope(conversion, main)
     given: list[Tensor] = []
     for tensor, name in zip(source.inputs, source.input_names, strict=True):

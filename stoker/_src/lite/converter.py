@@ -483,8 +483,8 @@ class TFLiteConverterV2(_Converter):
           tags: Tags of the meta graph; may be left out where there is one.
         """
         made = cls([])
-        made._make_sources = lambda: sources.from_saved_model(saved_model_dir, tags, signature_keys)
-        made._make_sources()  # raises what is wrong with the model here
+        found = sources.from_saved_model(saved_model_dir, tags, signature_keys)
+        made._make_sources = lambda: found
         return made
 
     @classmethod
