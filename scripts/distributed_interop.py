@@ -9,6 +9,8 @@ variable of 100 MB where all tasks are stoker's, and where all are TensorFlow's.
 This file is also the program that the children run, under any of the interpreters.
 """
 
+# pyright: reportMissingImports=false, reportAttributeAccessIssue=false, reportOptionalMemberAccess=false
+
 from __future__ import annotations
 
 import json
@@ -87,7 +89,11 @@ def strings(tf, session, np):
 def queues(tf, session, np):
     queue = tf.FIFOQueue(10, [tf.int32], shapes=[[]])
     session.run(queue.enqueue_many([[1, 2, 3]]))
-    return [int(session.run(queue.dequeue())), session.run(queue.dequeue_many(2)).tolist(), int(session.run(queue.size()))]
+    return [
+        int(session.run(queue.dequeue())),
+        session.run(queue.dequeue_many(2)).tolist(),
+        int(session.run(queue.size())),
+    ]
 
 
 def tables(tf, session, np):
@@ -232,9 +238,10 @@ def run(tf, target, names):
     """Runs scenarios in graphs and sessions of their own, and prints each result as a line of JSON."""
     import numpy as np
 
+    config = tf.ConfigProto(operation_timeout_in_ms=20000)
     for name in names:
         try:
-            with tf.Graph().as_default(), tf.Session(target, config=tf.ConfigProto(operation_timeout_in_ms=20000)) as session:
+            with tf.Graph().as_default(), tf.Session(target, config=config) as session:
                 result = {"name": name, "result": globals()[name](tf, session, np)}
         except Exception as error:
             result = {"name": name, "error": f"{type(error).__name__}: {error}"}
@@ -245,12 +252,11 @@ def bench(tf, target):
     """Times a training step with the variables on a parameter server, and the pull of a variable of 100 MB."""
     import numpy as np
 
-    sizes = (784, 256, 256, 10)
     with tf.Graph().as_default():
         with tf.device("/job:ps/task:0"):
             weights = [
                 (tf.get_variable(f"w{i}", [a, b]), tf.get_variable(f"b{i}", [b], initializer=tf.zeros_initializer()))
-                for i, (a, b) in enumerate(zip(sizes, sizes[1:]))
+                for i, (a, b) in enumerate([(784, 256), (256, 256), (256, 10)])
             ]
             step = tf.train.get_or_create_global_step()
             large = tf.get_variable("large", [25 << 20], initializer=tf.zeros_initializer())

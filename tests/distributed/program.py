@@ -1,12 +1,14 @@
 """The ps/worker program of TensorFlow's documents: one parameter server, any number of workers, asynchronous updates.
 
-It is written for TensorFlow and runs under `python -m stoker run` and under TensorFlow 1.15 alike.
+It is written for TensorFlow and runs under `python -m stoker run` and under TensorFlow 1.15 alike. A worker makes one step for each line of its
+input.
 """
 
 import argparse
+import sys
 
 import numpy as np
-import tensorflow as tf
+import tensorflow as tf  # pyright: ignore[reportMissingModuleSource]
 
 
 def main():
@@ -16,7 +18,6 @@ def main():
     parser.add_argument("--job_name", choices=["ps", "worker"], required=True)
     parser.add_argument("--task_index", type=int, default=0)
     parser.add_argument("--checkpoint_dir", required=True)
-    parser.add_argument("--last_step", type=int, default=100)
     flags = parser.parse_args()
 
     cluster = tf.train.ClusterSpec({"ps": flags.ps_hosts.split(","), "worker": flags.worker_hosts.split(",")})
@@ -37,7 +38,6 @@ def main():
 
     random = np.random.RandomState(flags.task_index)
     true_weights = np.array([[1.0], [2.0], [3.0], [4.0]])
-    hooks = [tf.train.StopAtStepHook(last_step=flags.last_step)]
     config = tf.ConfigProto(device_filters=["/job:ps", worker_device])
     with tf.train.MonitoredTrainingSession(
         master=server.target,
@@ -47,10 +47,9 @@ def main():
         save_checkpoint_steps=10,
         save_summaries_steps=None,
         log_step_count_steps=None,
-        hooks=hooks,
         config=config,
     ) as session:
-        while not session.should_stop():
+        for _ in sys.stdin:
             batch = random.rand(16, 4)
             _, step, value = session.run(
                 [train_op, global_step, loss], {features: batch, labels: batch.dot(true_weights)}

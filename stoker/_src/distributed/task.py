@@ -204,7 +204,7 @@ class Task:
         """Takes values that another task sent."""
         self.rendezvous.deliver(step_id, values)
 
-    def take(self, step_id: int, key: str, state: RunState | None = None) -> Any:
+    def take(self, step_id: int, key: str) -> Any:
         """Returns a value that a part of this task sends, as soon as it is there.
 
         Raises:

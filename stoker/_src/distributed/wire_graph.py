@@ -8,7 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from stoker._src.base.errors import InvalidArgumentError, NotFoundError, OpError, PermissionDeniedError, UnimplementedError
+from stoker._src.base.errors import (
+    InvalidArgumentError,
+    NotFoundError,
+    OpError,
+    PermissionDeniedError,
+    UnimplementedError,
+)
 from stoker._src.distributed.rendezvous import key_text
 from stoker._src.formats.protos import GraphDef
 from stoker._src.graph import context
@@ -122,8 +128,11 @@ def read_part(graph_def: Any) -> WireGraph:
 
 def _edge(graph: Graph, name: str, node: Any) -> Edge:
     attr = node.attr
-    source, destination = attr["send_device"].s.decode(), attr["recv_device"].s.decode()
-    key = key_text(source, attr["send_device_incarnation"].i, destination, attr["tensor_name"].s.decode())
+    try:
+        source, destination, edge = (attr[name].s.decode() for name in ("send_device", "recv_device", "tensor_name"))
+    except UnicodeDecodeError:
+        raise InvalidArgumentError(None, None, f"Node '{node.name}' (op {node.op}): a name is not UTF-8.") from None
+    key = key_text(source, attr["send_device_incarnation"].i, destination, edge)
     op = graph._by_name.get(name)
     if op is None:
         raise UnimplementedError(
