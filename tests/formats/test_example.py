@@ -348,3 +348,77 @@ def test_single_rows_are_arrays():
     context.context.feature["n"].int64_list.value[:] = [7]
     (n,), _ = example.parse_single_sequence_example(context.SerializeToString(), [FixedLength("n", int64)], [])
     assert (n.shape, n.tolist()) == ((), 7)
+
+
+@pytest.mark.parametrize("counts", [[], [0], [3], [1, 0, 2, 0], [0, 0, 5]])
+def test_sparse_indices_of_the_extension_and_of_python_agree(counts):
+    """Each value has the number of its row and its place there; the extension and its twin give the same bytes."""
+    given = np.array(counts, np.int64)
+    indices, longest = example_python.sparse_indices(given)
+    expected = [[row, i] for row, count in enumerate(counts) for i in range(count)]
+    assert np.frombuffer(indices, np.int64).reshape(-1, 2).tolist() == expected
+    assert longest == max(counts, default=0)
+    assert example.native.sparse_indices(given) == (indices, longest)
+
+
+def test_features_may_come_in_any_order():
+    """Every row is found whole, whether its features follow each other as in the row before, turned round, or with others between."""
+    random = np.random.RandomState(0)
+    features = [Sparse("f%d" % i, int64) for i in range(6)]
+    rows, expected = [], []
+    for _ in range(40):
+        order = random.permutation(9)[: random.randint(0, 9)]
+        entries = [(b"f%d" % i, int(random.randint(100))) for i in order]
+        rows.append(
+            b"".join(
+                _chunk(1, _chunk(1, key) + _chunk(2, _chunk(3, _chunk(1, bytes([value]))))) for key, value in entries
+            )
+        )
+        expected.append(dict(entries))
+    columns = example.parse_examples([_chunk(1, row) for row in rows], features)
+    for i, column in enumerate(columns):
+        wanted = [[r, found[b"f%d" % i]] for r, found in enumerate(expected) if b"f%d" % i in found]
+        assert [[int(r), int(v)] for (r, _), v in zip(column.indices, column.values)] == wanted
+
+
+def _chunk(field: int, data: bytes) -> bytes:
+    """A field of bytes, as protobuf writes it; for at most 127 bytes, or 16383 with a second byte of length."""
+    size = len(data)
+    length = bytes([size]) if size < 128 else bytes([size & 127 | 128, size >> 7])
+    return bytes([field << 3 | 2]) + length + data
+
+
+def test_threads_share_the_rows_of_a_large_batch():
+    """Any number of threads gives the columns that one gives, and the first row that fails is reported."""
+    features = [
+        Sparse("i", int64),
+        FixedLength("f", float32, (), 7.0),
+        Sparse("s", string),
+        FixedLength("t", string, ()),
+    ]
+    rows = [
+        serialized(
+            s=[b"x" * 2000, b"%d" % r], t=[b"t%d" % r], i=list(range(r % 4)), **({"f": [float(r)]} if r % 3 else {})
+        )
+        for r in range(300)
+    ]
+    parser = example.ExampleParser(features)
+
+    def as_lists(columns):
+        return [
+            [part.tolist() for part in column] if isinstance(column, example.SparseColumn) else column.tolist()
+            for column in columns
+        ]
+
+    expected = as_lists(parser.parse(rows))
+    assert expected[1] == [float(r) if r % 3 else 7.0 for r in range(300)]
+    for threads in (2, 3):
+        assert as_lists(parser.parse(rows, threads=threads)) == expected
+    for bad in ([7, 250], [250]):
+        broken = [b"\xff" if r in bad else row for r, row in enumerate(rows)]
+        messages = []
+        for threads in (1, 2):
+            with pytest.raises(InvalidArgumentError) as error:
+                parser.parse(broken, threads=threads)
+            messages.append(str(error.value))
+        assert messages[0] == messages[1]

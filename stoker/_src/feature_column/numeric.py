@@ -166,6 +166,7 @@ class BucketizedColumn(
     """Which of the intervals between boundaries a number is in."""
 
     __slots__ = ()
+    _in_range = True
 
     @property
     def name(self) -> str:

@@ -226,11 +226,13 @@ class ExampleParser:
         self._wanted = wanted(single=False)
         self._wanted_single = wanted(single=True)
 
-    def parse(self, serialized: Sequence[bytes] | np.ndarray, names: Sequence[bytes] | None = None) -> list[Column]:
-        """See `parse_examples`."""
+    def parse(
+        self, serialized: Sequence[bytes] | np.ndarray, names: Sequence[bytes] | None = None, threads: int = 1
+    ) -> list[Column]:
+        """See `parse_examples`. At most `threads` threads share the rows of a large batch."""
         rows = _rows(serialized)
         _check_names(names, rows)
-        failure, columns = native.parse_examples(rows, self._wanted)
+        failure, columns = native.parse_examples(rows, self._wanted, threads)
         if failure is not None:
             message = _example_message(failure, rows, self._features, names, single=False)
             raise InvalidArgumentError(None, None, message)
@@ -377,10 +379,10 @@ def _padded(values: np.ndarray, counts: np.ndarray, feature: Padded) -> np.ndarr
 
 
 def _sparse(values: np.ndarray, counts: np.ndarray) -> SparseColumn:
-    indices = np.empty((len(values), 2), np.int64)
-    indices[:, 0] = np.repeat(np.arange(len(counts)), counts)
-    indices[:, 1] = _positions(counts, _splits(counts))
-    return SparseColumn(indices, values, np.array([len(counts), _longest(counts)], np.int64))
+    indices, longest = native.sparse_indices(counts)
+    return SparseColumn(
+        np.frombuffer(indices, np.int64).reshape(-1, 2), values, np.array([len(counts), longest], np.int64)
+    )
 
 
 def _example_column(

@@ -10,6 +10,8 @@ import struct
 from array import array
 from typing import Any
 
+import numpy as np
+
 BYTES, FLOATS, INTS = 1, 2, 3
 MALFORMED, UNSUPPORTED, WRONG_KIND, BAD_LIST, WRONG_COUNT, MISSING = range(1, 7)
 
@@ -197,9 +199,9 @@ def _find_features(row: bytes, names: dict[bytes, tuple[int, bool]]) -> tuple[di
 
 
 def parse_examples(
-    rows: tuple[bytes, ...], features: tuple[tuple[bytes, int, int, Any, bool], ...]
+    rows: tuple[bytes, ...], features: tuple[tuple[bytes, int, int, Any, bool], ...], threads: int = 1
 ) -> tuple[Failure | None, list[Any] | None]:
-    """See `native_parse_examples` in native/examples.c."""
+    """See `native_parse_examples` in native/examples.c. Python runs in one thread, whatever `threads` says."""
     names = {key: (k, empty_hides) for k, (key, _, _, _, empty_hides) in enumerate(features)}
     values: list[list[Any]] = [[] for _ in features]
     counts: list[list[int]] = [[] for _ in features]
@@ -238,6 +240,15 @@ def parse_examples(
         column = _to_columns(values[k], kind)
         columns.append(column if size >= 0 else (column, _counts(counts[k])))
     return None, columns
+
+
+def sparse_indices(counts: np.ndarray) -> tuple[bytearray, int]:
+    """See `native_sparse_indices` in native/examples.c."""
+    starts = np.cumsum(counts) - counts
+    indices = np.empty((int(counts.sum()), 2), np.int64)
+    indices[:, 0] = np.repeat(np.arange(len(counts)), counts)
+    indices[:, 1] = np.arange(len(indices)) - np.repeat(starts, counts)
+    return bytearray(indices.tobytes()), int(counts.max(initial=0))
 
 
 def parse_sequence_examples(

@@ -291,6 +291,15 @@ class OpDefinition(Signature):
 
         return register
 
+    def equals(self, rule: Callable[..., Any]) -> Callable[..., Any]:
+        """Registers which outputs of a node equal other tensors, so that the node need not run for them.
+
+        `rule(op, made_by)` returns a list with a tensor or None for each output, or None if no output equals another tensor.
+        `made_by(tensor)` is the tensor that an op computes, where identities are skipped, or None if the tensor is fed.
+        """
+        self.planning.equals = rule
+        return rule
+
     def batch(self, key: Callable[[Any], Any]) -> Callable[[Kernel], Kernel]:
         """Registers a kernel for many nodes of this op at once, such as optimizer updates.
 
@@ -304,6 +313,15 @@ class OpDefinition(Signature):
             return function
 
         return register
+
+    def background(self, key: Callable[[Any], Any], begin: Kernel, finish: Kernel) -> OpDefinition:
+        """Registers the two halves of a kernel that waits for other processes, so that a step can go on in between.
+
+        `begin(inputs, **attributes)` starts several nodes of equal `key(op)` and returns at once; `inputs` are their first inputs.
+        `finish(started)` waits, and returns a tuple with the output of each node.
+        """
+        self.planning.background = key, begin, finish
+        return self
 
     def rows(self, rule: Callable[[Any, list[Any]], Any]) -> Callable[[Any, list[Any]], Any]:
         """Registers how the op is batched (ops/support/rows.py): `rule(op, inputs)` returns the outputs.

@@ -41,6 +41,8 @@ class Planning:
     lower: Callable[..., Any] | None = None  # the op as fused loops
     lowers_large_inputs: bool = False  # whether it fuses with small tensors if only its result is small
     exchanges: dict[Any, Callable[..., Any]] = field(default_factory=dict)  # by the op that it may precede
+    equals: Callable[..., Any] | None = None  # other tensors that an output of a specific node equals
+    distinct: frozenset[int] = frozenset()  # outputs whose elements are distinct
     of_numbers: Callable[[Any], bool] | None = None  # whether a node only packs scalars
     device_numbers: frozenset[str] = frozenset()  # `host` inputs that the kernel also accepts as GPU tensors
     elements: Callable[..., list[Any]] | None = None  # the element shapes of lists
@@ -50,3 +52,4 @@ class Planning:
     rows: Callable[[Any, list[Any]], Any] | None = None  # the batched op, if it is not elementwise
     deals: Kernel | None = None  # several runs of a blocking op that produces values, in one call
     collects: tuple[Callable[[Any], int], Kernel] | None = None  # the same for a blocking op that consumes values
+    background: tuple[Callable[[Any], Any], Kernel, Kernel] | None = None  # the key, and the two halves of the kernel

@@ -97,3 +97,116 @@ def test_negative_segments_are_dropped():
         ids = tf.placeholder(tf.int32, [3])
         with pytest.raises(tf.errors.InvalidArgumentError, match="out of range"):
             session.run(tf.unsorted_segment_sum([1.0, 2.0, 4.0], ids, 2), {ids: [0, 2, 1]})
+
+
+@needs_extension
+@given(
+    st.sampled_from(["Sum", "Mean", "SqrtN"]),
+    st.lists(st.tuples(st.integers(0, 11), st.integers(0, 10**9)), max_size=60),
+    st.sampled_from([1, 30, 10**5]),
+    st.sampled_from([(), (1,), (3,), (2, 2)]),
+    INTEGERS,
+    st.booleans(),
+)
+@settings(deadline=None, max_examples=60)
+def test_segments_are_combined_as_torch_does_it(how, pairs, size, inner, kind, double):
+    """The native pass gives the same bits as gathering and adding with torch, forward and backward."""
+    ids = torch.from_numpy(np.array(sorted(segment for segment, _ in pairs), np.int64))
+    indices = torch.from_numpy(np.array([index % size for _, index in pairs], kind))
+    column = torch.stack([ids, ids], 1)[:, 0]  # a column of a matrix, as in a SparseTensor
+    dtype = torch.float64 if double else torch.float32
+    generator = torch.Generator().manual_seed(len(pairs))
+    table = torch.randn((size, *inner), dtype=dtype, generator=generator)
+    grad = torch.randn((12, *inner), dtype=dtype, generator=generator)
+    with pytest.MonkeyPatch.context() as patch:
+        forward = tf.raw_ops.__dict__[f"SparseSegment{how}WithNumSegments"]
+        backward = tf.raw_ops.__dict__[f"SparseSegment{how}GradV2"]
+
+        def results():
+            with tf.Graph().as_default(), tf.Session() as session:
+                combined = forward(
+                    data=table.numpy(), indices=indices.numpy(), segment_ids=column.numpy(), num_segments=12
+                )
+                spread = backward(
+                    grad=grad.numpy(), indices=indices.numpy(), segment_ids=column.numpy(), dense_output_dim0=size
+                )
+                return session.run([combined, *spread])
+
+        native = results()
+        assert table_rows.combine(how, table, indices, column, 12) is not None
+        patch.setattr(table_rows, "_segments", None)
+        for one, other in zip(native, results(), strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+@needs_extension
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_the_number_of_threads_changes_no_combination(threads):
+    """Threads share the segments of a result and the rows of a gradient, so sums have one order."""
+    generator = np.random.default_rng(0)
+    ids = torch.from_numpy(np.sort(generator.integers(0, 300, 5000)))
+    indices = torch.from_numpy(generator.integers(0, 700, 5000))
+    table, grad = (torch.from_numpy(generator.standard_normal((n, 40)).astype(np.float32)) for n in (700, 300))
+    before = torch.get_num_threads()
+    made = []
+    try:
+        for count in (1, threads):
+            torch.set_num_threads(count)
+            spread = table_rows.combine_grad("Mean", grad, indices, ids, 700)
+            combined = table_rows.combine("Mean", table, indices, ids, 300)
+            assert spread is not None and combined is not None
+            made.append([combined, *spread])
+    finally:
+        torch.set_num_threads(before)
+    assert all(torch.equal(one, other) for one, other in zip(*made))
+
+
+@needs_extension
+@pytest.mark.parametrize(
+    ("indices", "ids"), [([0, 7], [0, 1]), ([-1, 0], [0, 1]), ([0, 1], [1, 0]), ([0, 1], [0, 3]), ([0, 1], [-1, 0])]
+)
+def test_bad_segments_are_left_to_the_kernel(indices, ids):
+    """An index or id out of range, and ids that fall, are not combined: the kernel reports them."""
+    assert table_rows.combine("Sum", torch.ones(7, 2), torch.tensor(indices), torch.tensor(ids), 3) is None
+    with tf.Graph().as_default(), tf.Session() as session, pytest.raises(tf.errors.InvalidArgumentError):
+        session.run(tf.sparse_segment_sum(tf.ones([7, 2]), indices, ids, num_segments=3))
+
+
+@given(
+    st.lists(st.integers(1, 5), min_size=1, max_size=4),
+    st.lists(st.integers(0, 10**6), max_size=20),
+    st.sampled_from([np.int32, np.int64]),
+)
+@settings(deadline=None, max_examples=60)
+def test_coordinates_are_flattened(sizes, numbers, kind):
+    """`scatter_nd` adds at the places that NumPy's index gives."""
+    rows = np.array([[n // 7**d % size for d, size in enumerate(sizes)] for n in numbers], kind).reshape(-1, len(sizes))
+    updates = np.arange(len(rows), dtype=np.float32)
+    expected = np.zeros(sizes, np.float32)
+    np.add.at(expected, tuple(rows.T), updates)
+    with tf.Graph().as_default(), tf.Session() as session:
+        found = session.run(tf.scatter_nd(rows, updates, np.array(sizes, kind)))
+    np.testing.assert_array_equal(found, expected)
+
+
+@needs_extension
+def test_selected_rows_are_taken_and_put_back():
+    """Rows of several groups of tables become one vector for each kind of table, and return to their places."""
+    tables = [torch.arange(8.0).reshape(4, 2), torch.arange(10.0, 15.0)]
+    slots = [-table for table in tables]
+    selection = table_rows.Selection([tables, slots], [torch.tensor([1, 3]), torch.tensor([0, 4])])
+    flats = selection.taken()
+    assert flats is not None
+    assert flats[0].tolist() == [2, 3, 6, 7, 10, 14]
+    assert flats[1].tolist() == [-2, -3, -6, -7, -10, -14]
+    selection.put([flats[0] * 10, flats[1]])
+    assert tables[0].tolist() == [[0, 1], [20, 30], [4, 5], [60, 70]]
+    assert tables[1].tolist() == [100, 11, 12, 13, 140]
+    assert slots[0].tolist() == [[0, -1], [-2, -3], [-4, -5], [-6, -7]]
+
+
+@needs_extension
+@pytest.mark.parametrize("indices", [[1, 1], [2, 1], [0, 4], [-1, 0]])
+def test_rows_that_repeat_or_are_out_of_range_are_not_taken(indices):
+    """Only ascending rows in range are taken together."""
+    assert table_rows.Selection([[torch.ones(4, 2)]], [torch.tensor(indices)]).taken() is None

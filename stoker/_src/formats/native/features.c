@@ -117,7 +117,9 @@ bool names_make(Names *names, PyObject **keys, Py_ssize_t count) {
   names->keys = keys;
   names->mask = size - 1;
   names->slots = malloc(size * sizeof *names->slots);
-  if (!names->slots) return false;
+  names->next = malloc(((size_t)count + 1) * sizeof *names->next);
+  if (!names->slots || !names->next) return false;
+  for (Py_ssize_t k = 0; k <= count; k++) names->next[k] = -1;
   for (size_t i = 0; i < size; i++) names->slots[i] = -1;
   for (Py_ssize_t k = 0; k < count; k++) {
     size_t slot = hash_bytes((uint8_t *)PyBytes_AS_STRING(keys[k]), (size_t)PyBytes_GET_SIZE(keys[k])) & names->mask;
@@ -127,16 +129,32 @@ bool names_make(Names *names, PyObject **keys, Py_ssize_t count) {
   return true;
 }
 
-void names_free(Names *names) { free(names->slots); }
+void names_free(Names *names) {
+  free(names->slots);
+  free(names->next);
+}
+
+static bool is_name(const Names *names, Py_ssize_t k, Span key) {
+  PyObject *name = names->keys[k];
+  size_t size = span_size(key);
+  return (size_t)PyBytes_GET_SIZE(name) == size && !memcmp(PyBytes_AS_STRING(name), key.at, size);
+}
 
 Py_ssize_t names_find(const Names *names, Span key) {
   size_t size = span_size(key);
   for (size_t slot = hash_bytes(key.at, size) & names->mask;; slot = (slot + 1) & names->mask) {
     Py_ssize_t k = names->slots[slot];
     if (k < 0) return -1;
-    PyObject *name = names->keys[k];
-    if ((size_t)PyBytes_GET_SIZE(name) == size && !memcmp(PyBytes_AS_STRING(name), key.at, size)) return k;
+    if (is_name(names, k, key)) return k;
   }
+}
+
+Py_ssize_t names_find_after(Names *names, Py_ssize_t before, Span key) {
+  Py_ssize_t *next = &names->next[before + 1];
+  if (*next >= 0 && is_name(names, *next, key)) return *next;
+  Py_ssize_t k = names_find(names, key);
+  if (k >= 0) *next = k;
+  return k;
 }
 
 Span *rows_make(PyObject *rows) {

@@ -74,11 +74,16 @@ typedef struct {
   PyObject **keys; /* borrowed bytes objects */
   Py_ssize_t *slots;
   size_t mask;
+  Py_ssize_t *next; /* the name that last followed each name; first of all, the one that followed another or none */
 } Names;
 
 bool names_make(Names *names, PyObject **keys, Py_ssize_t count);
 void names_free(Names *names);
 Py_ssize_t names_find(const Names *names, Span key); /* -1 if it is not requested */
+
+/* As names_find, where `before` is the name that was found before, or -1. Rows mostly have their features in one order, so the name
+ * that followed last time is tried first. */
+Py_ssize_t names_find_after(Names *names, Py_ssize_t before, Span key);
 
 /* Converts a tuple of bytes objects to spans. Returns NULL with an exception set if an item is not bytes. */
 Span *rows_make(PyObject *rows);

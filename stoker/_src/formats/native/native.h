@@ -15,6 +15,7 @@ PyObject *native_split(PyObject *module, PyObject *args);
 
 /* examples.c */
 PyObject *native_parse_examples(PyObject *module, PyObject *args);
+PyObject *native_sparse_indices(PyObject *module, PyObject *counts);
 
 /* sequences.c */
 PyObject *native_parse_sequence_examples(PyObject *module, PyObject *args);

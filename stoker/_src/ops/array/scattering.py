@@ -19,6 +19,7 @@ from stoker._src.graph.late_binding import ops
 from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.array import casting, ranges, shaping
+from stoker._src.ops.support import table_rows
 from stoker._src.ops.support.movement import POLICIES, POLICY, allocatable, checked_sizes, itemsize, signed
 
 
@@ -36,10 +37,14 @@ def flat_index(
     rows = indices.reshape(-1, depth) if depth else indices.new_zeros((numbers.prod(indices.shape[:-1]), 0))
     if depth == 0:
         return rows.new_zeros(rows.shape[0], dtype=torch.int64), None
+    ignored = policy == "IGNORE" or (indices.is_cuda and policy in ("", "DEFAULT"))
+    if not ignored:
+        flat = table_rows.flatten(rows, sizes)
+        if flat is not None:
+            return flat, None
     rows = rows.long()
     extents = torch.tensor(list(sizes), dtype=torch.int64, device=indices.device)
     outside = ((rows < 0) | (rows >= extents)).any(1)
-    ignored = policy == "IGNORE" or (indices.is_cuda and policy in ("", "DEFAULT"))
     if not ignored and bool(outside.any()):
         at = int(torch.nonzero(outside)[0])
         where = np.unravel_index(at, tuple(indices.shape[:-1])) if indices.ndim > 1 else ()
@@ -115,6 +120,8 @@ def scatter_nd_kernel(indices: torch.Tensor, updates: Any, shape: list[int], *, 
         np.add.at(result, flat.numpy(), rows)
         return result.reshape(shape)
     result = signed(updates.new_zeros((count, width)))
+    if table_rows.add(result, flat, rows):
+        return result.reshape(shape)
     return result.index_add_(0, flat, signed(rows)).view(updates.dtype).reshape(shape)
 
 

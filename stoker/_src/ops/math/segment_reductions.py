@@ -17,6 +17,7 @@ from stoker._src.base.shapes import UNKNOWN_SHAPE, Shape
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import OpDefinition, define, one_of
 from stoker._src.graph.scopes import name_scope
+from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.array import casting, constants, gathering, joining, ranges, shaping
 from stoker._src.ops.math import arithmetic, comparison, unary_functions
@@ -320,6 +321,32 @@ UNSORTED_SEGMENT_SUM = _unsorted_op("Sum", _add_rows, NUMERIC, (dtypes.int16, *I
 UNSORTED_SEGMENT_PROD = _unsorted_op("Prod", _multiply_rows, NUMERIC)
 UNSORTED_SEGMENT_MIN = _unsorted_op("Min", _min_rows, REAL)
 UNSORTED_SEGMENT_MAX = _unsorted_op("Max", _max_rows, REAL)
+
+
+@UNSORTED_SEGMENT_SUM.equals
+def sum_of_distinct(op: Operation, made_by: Callable[[Tensor], Tensor | None]) -> list[Tensor | None] | None:
+    """If the segment ids are the places of distinct elements among themselves, every row is a segment of its own.
+
+    Optimizers sum the rows of a sparse gradient that have the same index. Often the gradient has no such rows.
+    """
+    data, ids, count = op.inputs
+    places, size = made_by(ids), made_by(count)
+    if places is None or size is None or places.op.type != "Unique" or places.value_index != 1:
+        return None
+    source = made_by(places.op.inputs[0])
+    if source is None or source.value_index not in source.op.definition.planning.distinct:
+        return None
+    return [data] if _is_length(size, {source, places.op.outputs[0]}, made_by) else None
+
+
+def _is_length(size: Tensor, vectors: set[Tensor], made_by: Callable[[Tensor], Tensor | None]) -> bool:
+    """Whether `size` is `tf.shape(vector)[0]` for one of these vectors."""
+    if size.op.type != "StridedSlice" or size.op.attrs["shrink_axis_mask"] != 1 or size.op.attrs["new_axis_mask"]:
+        return False
+    begin, sizes = constant_value(size.op.inputs[1]), made_by(size.op.inputs[0])
+    if begin is None or begin.tolist() != [0] or made_by(size.op.inputs[1]) is None:
+        return False
+    return sizes is not None and sizes.op.type == "Shape" and made_by(sizes.op.inputs[0]) in vectors
 
 
 def _gather_dropping_negatives(x: Tensor, ids: Tensor) -> tuple[Tensor, Tensor, Tensor]:

@@ -327,6 +327,19 @@ def _check_vector(x: Any) -> None:
         raise InvalidArgumentError(None, None, f"unique expects a 1D vector, got shape {list(x.shape)}.")
 
 
+UNIQUE.planning.distinct = frozenset((0,))
+UNIQUE_WITH_COUNTS.planning.distinct = frozenset((0,))
+
+
+@UNIQUE.equals
+def unique_of_distinct(op: Operation, made_by: Callable[[Tensor], Tensor | None]) -> list[Tensor | None] | None:
+    """The distinct elements of a vector of distinct elements are its elements."""
+    source = made_by(op.inputs[0])
+    if source is None or source.value_index not in source.op.definition.planning.distinct:
+        return None
+    return [op.inputs[0], None]
+
+
 @UNIQUE.kernel
 def unique_kernel(x: Any, *, out_idx: DType) -> Any:
     _check_vector(x)

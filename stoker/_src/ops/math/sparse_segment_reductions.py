@@ -21,6 +21,7 @@ from stoker._src.ops.support.movement import allocatable, itemsize
 from stoker._src.ops.support.unsigned import SIGNED_TWIN
 
 _PLACES = one_of(*INDEX, default=dtypes.int32)
+_SURELY_FITS = 1 << 16  # with at most this many segments, the result is not much larger than the table
 
 
 def _weights(how: str, ids: torch.Tensor, count: int, dtype: torch.dtype) -> torch.Tensor | None:
@@ -28,7 +29,10 @@ def _weights(how: str, ids: torch.Tensor, count: int, dtype: torch.dtype) -> tor
     if how == "Sum":
         return None
     sizes = torch.bincount(ids, minlength=count).clamp_(min=1).to(torch.float64)
-    return (1 / (sizes if how == "Mean" else torch.sqrt(sizes))).to(dtype)
+    if how == "SqrtN":
+        # Unlike NumPy's, torch's square root on a CPU is not always rounded correctly.
+        sizes = torch.from_numpy(np.sqrt(sizes.numpy())) if sizes.is_cpu else torch.sqrt(sizes)
+    return (1 / sizes).to(dtype)
 
 
 def _check_places(indices: torch.Tensor, count: int) -> None:
@@ -47,6 +51,12 @@ def _summed(count: int, places: torch.Tensor, rows: torch.Tensor) -> torch.Tenso
 
 
 def _combine(how: str, data: torch.Tensor, indices: torch.Tensor, ids: torch.Tensor, count: int | None) -> torch.Tensor:
+    if count is not None:
+        if count > _SURELY_FITS:
+            allocatable([count, *data.shape[1:]], itemsize(data))
+        result = table_rows.combine(how, data, indices, ids, count)
+        if result is not None:
+            return result
     if indices.ndim != 1 or ids.ndim != 1 or indices.shape != ids.shape:
         raise InvalidArgumentError(
             None,
@@ -154,11 +164,15 @@ def _definitions(how: str, allowed: tuple[DType, ...]) -> tuple[OpDefinition, Op
         grad: torch.Tensor, indices: torch.Tensor, segment_ids: torch.Tensor, dense_output_dim0: int
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """The rows of the gradient that can be nonzero, and their sorted indices."""
+        found = table_rows.combine_grad(how, grad, indices, segment_ids, dense_output_dim0)
+        if found is not None:
+            return found
         _check_places(indices, dense_output_dim0)
         rows, places = torch.unique(indices, return_inverse=True)
         return gradient(grad, places, segment_ids, rows.numel()), rows
 
     fourth.kernel(rows_alone)
+    fourth.planning.distinct = frozenset((1,))
 
     @fourth.shape
     def rows_alone_shape(grad: Shape, indices: Shape, segment_ids: Shape, dense_output_dim0: Shape) -> Any:

@@ -2,9 +2,8 @@
  *
  * Indices are int32 or int64, distinguished by their item size. Only one thread updates a row, in the order of the indices, so
  * that results do not depend on the number of threads. */
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
-#include <stdint.h>
+#include "tensors.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -219,6 +218,133 @@ static PyObject *add(PyObject *self, PyObject *args) {
     return PyLong_FromLongLong(outside);
 }
 
+/* ---- coordinates ---- */
+
+static PyObject *flatten(PyObject *self, PyObject *args) {
+    void *out, *coordinates;
+    PyObject *sizes;
+    int wide;
+    long long count;
+    int64_t extents[8];
+    (void)self;
+    if (!PyArg_ParseTuple(args, "O&O&pLO!", to_address, &out, to_address, &coordinates, &wide, &count, &PyTuple_Type, &sizes)) return NULL;
+    Py_ssize_t depth = PyTuple_GET_SIZE(sizes);
+    if (depth < 1 || depth > 8) return PyErr_Format(PyExc_ValueError, "there are %zd sizes, not 1 to 8", depth);
+    for (Py_ssize_t d = 0; d < depth; d++) {
+        extents[d] = PyLong_AsLongLong(PyTuple_GET_ITEM(sizes, d));
+        if (extents[d] == -1 && PyErr_Occurred()) return NULL;
+    }
+    int fine = 1;
+    Py_BEGIN_ALLOW_THREADS;
+    for (int64_t i = 0; i < count; i++) {
+        int64_t place = 0;
+        for (Py_ssize_t d = 0; d < depth; d++) {
+            int64_t at = index_at(coordinates, wide, i * depth + d);
+            fine &= at >= 0 && at < extents[d];
+            place = (int64_t)((uint64_t)place * (uint64_t)extents[d] + (uint64_t)at);
+        }
+        ((int64_t *)out)[i] = place;
+    }
+    Py_END_ALLOW_THREADS;
+    return PyBool_FromLong(fine);
+}
+
+/* ---- the rows of many tables ---- */
+
+typedef struct {
+    const void *indices;
+    int64_t count, size, width, start; /* of the indices, of the table in rows, of a row and of the flat copy in bytes */
+} selection;
+
+/* Whether the indices are ascending, without repetition, and in [0, size). */
+static int in_order(const selection *chosen, int wide) {
+    int64_t before = -1;
+    int fine = 1;
+    for (int64_t i = 0; i < chosen->count; i++) {
+        int64_t at = index_at(chosen->indices, wide, i);
+        fine &= at > before;
+        before = at;
+    }
+    return fine && before < chosen->size;
+}
+
+static void put_rows(char *table, const char *copies, const void *indices, int wide, int64_t count, int64_t bytes) {
+    if (bytes == 4) {
+        for (int64_t i = 0; i < count; i++) ((uint32_t *)table)[index_at(indices, wide, i)] = ((const uint32_t *)copies)[i];
+    } else {
+        for (int64_t i = 0; i < count; i++) memcpy(table + index_at(indices, wide, i) * bytes, copies + i * bytes, (size_t)bytes);
+    }
+}
+
+static void move_rows(char *flat, char *table, const selection *chosen, int wide, int back) {
+    if (back)
+        put_rows(table, flat + chosen->start, chosen->indices, wide, chosen->count, chosen->width);
+    else
+        copy_rows(flat + chosen->start, table, chosen->indices, wide, 0, chosen->count, chosen->width);
+}
+
+/* Reads the selections and the addresses of flats and tables. Returns 0 with an exception set on failure. */
+static int read_selections(selection *chosen, char **addresses, PyObject *flats, PyObject *tables, PyObject *indices, PyObject *sizes) {
+    Py_ssize_t copies = PyList_GET_SIZE(flats), members = PyList_GET_SIZE(indices);
+    int64_t start = 0;
+    if (PyList_GET_SIZE(tables) != copies || PyList_GET_SIZE(sizes) != members) goto misfit;
+    for (Py_ssize_t m = 0; m < members; m++) {
+        long long count, size, width;
+        PyObject *numbers = PyList_GET_ITEM(sizes, m);
+        if (!PyTuple_Check(numbers) || !PyArg_ParseTuple(numbers, "LLL", &count, &size, &width)) goto misfit;
+        if (!tensor_data(PyList_GET_ITEM(indices, m), &chosen[m].indices)) return 0;
+        chosen[m].count = count, chosen[m].size = size, chosen[m].width = width, chosen[m].start = start;
+        start += count * width;
+    }
+    for (Py_ssize_t c = 0; c < copies; c++) {
+        PyObject *of = PyList_GET_ITEM(tables, c);
+        if (!PyList_Check(of) || PyList_GET_SIZE(of) != members) goto misfit;
+        if (!tensor_data(PyList_GET_ITEM(flats, c), &addresses[c * (members + 1)])) return 0;
+        for (Py_ssize_t m = 0; m < members; m++)
+            if (!tensor_data(PyList_GET_ITEM(of, m), &addresses[c * (members + 1) + 1 + m])) return 0;
+    }
+    return 1;
+misfit:
+    if (!PyErr_Occurred()) PyErr_SetString(PyExc_ValueError, "the lists do not have one entry for each table");
+    return 0;
+}
+
+static PyObject *exchange(PyObject *self, PyObject *args) {
+    PyObject *flats, *tables, *indices, *sizes;
+    int wide, back, threads, fine = 1;
+    (void)self;
+    if (!PyArg_ParseTuple(args, "O!O!O!O!ppi", &PyList_Type, &flats, &PyList_Type, &tables, &PyList_Type, &indices, &PyList_Type, &sizes,
+                          &wide, &back, &threads))
+        return NULL;
+    Py_ssize_t copies = PyList_GET_SIZE(flats), members = PyList_GET_SIZE(indices);
+    selection *chosen = calloc((size_t)members + 1, sizeof *chosen);
+    char **addresses = calloc((size_t)(copies * (members + 1) + 1), sizeof *addresses);
+    int read = chosen != NULL && addresses != NULL && read_selections(chosen, addresses, flats, tables, indices, sizes);
+    if (read) {
+        Py_BEGIN_ALLOW_THREADS;
+        int64_t bytes = 0;
+        for (Py_ssize_t m = 0; m < members; m++) {
+            if (!back) fine &= in_order(&chosen[m], wide);
+            bytes += chosen[m].count * chosen[m].width;
+        }
+        if (fine) {
+            int64_t tasks = copies * members, share = bytes * copies / 4 / WORTH_A_THREAD;
+            int used = share < 1 ? 1 : share < threads ? (int)share : threads;
+#pragma omp parallel for num_threads(used) schedule(dynamic) if (used > 1)
+            for (int64_t task = 0; task < tasks; task++) {
+                int64_t c = task / members, m = task % members;
+                move_rows(addresses[c * (members + 1)], addresses[c * (members + 1) + 1 + m], &chosen[m], wide, back);
+            }
+        }
+        Py_END_ALLOW_THREADS;
+    } else if (!PyErr_Occurred()) {
+        PyErr_NoMemory();
+    }
+    free(chosen);
+    free(addresses);
+    return read ? PyBool_FromLong(fine) : NULL;
+}
+
 static PyMethodDef METHODS[] = {
     {"unique", unique, METH_VARARGS,
      "unique(values, wide, places, wide_places, found, counts): fills the last three, returns how many are distinct."},
@@ -228,6 +354,11 @@ static PyMethodDef METHODS[] = {
      "gather(out, rows, indices, wide, size, bytes, threads): -1, or the position of an index outside; nothing is written then."},
     {"add", add, METH_VARARGS,
      "add(into, rows, indices, wide, size, width, doubles, subtract, negatives, threads): as gather; negatives may be skipped."},
+    {"flatten", flatten, METH_VARARGS,
+     "flatten(out, coordinates, wide, count, sizes): the place of each row of coordinates in an array of these sizes; False if one is outside."},
+    {"exchange", exchange, METH_VARARGS,
+     "exchange(flats, tables, indices, sizes, wide, back, threads): copies the selected rows of each table to the flat arrays, or back. "
+     "sizes has (number of indices, rows of the table, bytes of a row) for each. False if indices are not ascending or out of range."},
     {NULL, NULL, 0, NULL},
 };
 
@@ -235,4 +366,4 @@ static struct PyModuleDef MODULE = {
     PyModuleDef_HEAD_INIT, "rows", "Rows of large tables in one pass.", -1, METHODS, NULL, NULL, NULL, NULL,
 };
 
-PyMODINIT_FUNC PyInit_rows(void) { return PyModule_Create(&MODULE); }
+PyMODINIT_FUNC PyInit_rows(void) { return tensors_ready() ? PyModule_Create(&MODULE) : NULL; }

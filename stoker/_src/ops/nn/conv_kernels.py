@@ -14,6 +14,7 @@ import torch
 import torch.nn.functional as F
 
 from stoker._src.base.errors import InvalidArgumentError
+from stoker._src.ops.nn import conv_patches
 from stoker._src.ops.nn.windows import Windows, check_window_attr, explicit_pairs, is_channels_last, spatial, windows
 from stoker._src.ops.support.movement import allocatable, itemsize
 
@@ -134,6 +135,9 @@ def conv_forward(
     if 0 in found.outputs or 0 in input.shape or 0 in filter.shape:
         sizes = (input.shape[0], filter.shape[-1], *found.outputs)
         return from_channels_first(x.new_zeros(sizes), data_format).to(input.dtype)
+    faster = conv_patches.forward(input, filter, found, steps, rates, groups, data_format)
+    if faster is not None:
+        return faster
     if found.pad is not None:
         x = F.pad(x, found.pad)
     result = _FORWARD[rank](x, weight, None, steps, found.fold, rates, groups)
@@ -169,6 +173,9 @@ def conv_backprop_input(
     g, weight = _exact(channels_first(out_backprop, data_format)), _exact(filter).permute(_FILTER_TO_TORCH[rank])
     if g.numel() == 0 or weight.numel() == 0:
         return out_backprop.new_zeros(tuple(input_sizes))
+    faster = conv_patches.backprop_input(input_sizes, filter, out_backprop, found, steps, rates, groups, data_format)
+    if faster is not None:
+        return faster
     sizes = list(input_sizes)
     first = 1 if is_channels_last(data_format) else 2
     reaches = [(size - 1) * rate + 1 for size, rate in zip(filter.shape, rates)]
@@ -243,10 +250,14 @@ def conv_backprop_filter(
     allocatable(filter_sizes, itemsize(input))
     if input.numel() == 0 or out_backprop.numel() == 0 or 0 in filter_sizes:
         return input.new_zeros(tuple(filter_sizes))
+    faster = conv_patches.backprop_filter(input, filter_sizes, out_backprop, found, steps, rates, groups, data_format)
+    if faster is not None:
+        return faster
     x, g = channels_first(input, data_format), channels_first(out_backprop, data_format)
     if found.pad is not None:
         x = F.pad(x, found.pad)
-    weight = x.new_empty(tuple(filter_sizes)).permute(_FILTER_TO_TORCH[rank])
+    # Only its sizes are used. One of torch's kernels refuses a weight that is not contiguous.
+    weight = x.new_empty([filter_sizes[axis] for axis in _FILTER_TO_TORCH[rank]])
     zeros = [0] * len(steps)
     result = _BACKWARD(g, x, weight, None, steps, found.fold, rates, False, zeros, groups, [False, True, False])[1]
     return result.permute(_FILTER_FROM_TORCH[rank]).contiguous()

@@ -1,4 +1,4 @@
-"""Conditional accumulators: gradients of many workers, averaged when enough have come and are not stale."""
+"""Conditional accumulators: they average the gradients of many workers once enough fresh ones have arrived."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _mismatch(expected: Any, found: Any) -> InvalidArgumentError:
 
 
 class Accumulator:
-    """The sum of the gradients since the last one was taken. Those of an older step than its own are dropped."""
+    """The sum of the gradients since the last take. Gradients of an older step than the accumulator's are dropped."""
 
     def __init__(self, name: str, dtype: DType, shape: Shape, reduction_type: str) -> None:
         self.name = name
@@ -47,7 +47,7 @@ class Accumulator:
             self.global_step = step
 
     def apply(self, local_step: int, gradient: Any) -> None:
-        """Adds a gradient, if its step is not behind."""
+        """Adds a gradient unless it is stale."""
         with self._changed:
             if local_step < self.global_step:
                 return
@@ -57,7 +57,7 @@ class Accumulator:
             self._changed.notify_all()
 
     def take(self, required: int) -> Any:
-        """What has come, once there are at least `required`; the accumulator starts anew, one step on."""
+        """Returns the aggregate of at least `required` gradients, resets the accumulator and advances its step."""
         if required <= 0:
             raise InvalidArgumentError(None, None, f"Argument num_required must be positive, but was {required}")
         with self._changed:
@@ -68,7 +68,7 @@ class Accumulator:
             self.global_step += 1
             return result
 
-    # How gradients are kept; the kinds differ here alone.
+    # How gradients are stored. Only this differs between the kinds of accumulator.
 
     def _check(self, gradient: torch.Tensor) -> None:
         expected = self.shape if self._sum is None else Shape(self._sum.shape)
@@ -90,10 +90,10 @@ class Accumulator:
 
 
 class SparseAccumulator(Accumulator):
-    """Rows of gradients; each row's mean is over the gradients that had it."""
+    """Gradients given as rows. The mean of a row is over the gradients that contained it."""
 
     def __init__(self, name: str, dtype: DType, shape: Shape, reduction_type: str) -> None:
-        # As in TensorFlow, the shape of a scalar says nothing: `SyncReplicasOptimizer` gives it for gradients of any shape.
+        # As in TensorFlow, a scalar shape is not checked: `SyncReplicasOptimizer` passes it for gradients of any shape.
         super().__init__(name, dtype, UNKNOWN_SHAPE if shape.dims == () else shape, reduction_type)
 
     def _check(self, gradient: tuple[torch.Tensor, torch.Tensor, list[int] | None]) -> None:
@@ -126,7 +126,7 @@ class SparseAccumulator(Accumulator):
         return indices.tolist(), values.clone(), [1] * len(indices)
 
     def _added(self, gradient: tuple[torch.Tensor, torch.Tensor, Any]) -> Any:
-        """The rows of both, in the order of a merge of two sorted lists; rows that both have add up."""
+        """Merges two sorted sets of rows. Rows that appear in both are added."""
         mine, sums, counts = self._sum
         indices, values, _ = gradient
         if sums.ndim != values.ndim:
@@ -276,10 +276,10 @@ SPARSE_TAKE.shape(lambda handle, num_required: (UNKNOWN_SHAPE, UNKNOWN_SHAPE, UN
 
 @export(v1="ConditionalAccumulatorBase")
 class ConditionalAccumulatorBase:
-    """What accumulators of dense and of sparse gradients share.
+    """Base class of the accumulators of dense and of sparse gradients.
 
-    An accumulator has a step of its own, which counts the gradients taken. A gradient of an older step is dropped without
-    a word.
+    An accumulator has its own step, which counts the takes. A gradient of an older step is silently
+    dropped.
     """
 
     _prefix = "Accumulator"
@@ -303,7 +303,7 @@ class ConditionalAccumulatorBase:
         return self._dtype
 
     def num_accumulated(self, name: str | None = None) -> Tensor:
-        """How many gradients wait to be taken."""
+        """Returns the number of gradients that wait to be taken."""
         count = OPERATIONS[f"{self._prefix}NumAccumulated"]
         return count(self._accumulator_ref, name=name or f"{self._name}_NumAccumulated")
 
@@ -328,10 +328,10 @@ class ConditionalAccumulator(ConditionalAccumulatorBase):
     """Averages (or sums) dense gradients.
 
     Args:
-        dtype: of the gradients.
-        shape: of the gradients, as far as it is known.
-        shared_name: accumulators of one name are one.
-        name: the op's name.
+        dtype: The dtype of the gradients.
+        shape: The shape of the gradients, which may be partially known.
+        shared_name: Accumulators with the same shared name share their state.
+        name: The op's name.
         reduction_type: "MEAN" or "SUM".
     """
 
@@ -349,10 +349,10 @@ class ConditionalAccumulator(ConditionalAccumulatorBase):
         super().__init__(dtype, shape, made)
 
     def apply_grad(self, grad: Any, local_step: Any = 0, name: str | None = None) -> Operation:
-        """Adds a gradient of step `local_step`.
+        """Adds a gradient that was computed at step `local_step`.
 
         Raises:
-            ValueError: another shape than the accumulator's.
+            ValueError: The gradient's shape is not compatible with the accumulator's.
         """
         grad = convert_to_tensor(grad, self._dtype)
         if not grad.static_shape.compatible(self._shape):
@@ -361,7 +361,7 @@ class ConditionalAccumulator(ConditionalAccumulatorBase):
         return OPERATIONS["ResourceAccumulatorApplyGradient"](self._accumulator_ref, step, grad, name=name)
 
     def take_grad(self, num_required: Any, name: str | None = None) -> Tensor:
-        """The mean (or sum) of what has come; waits until there are `num_required`."""
+        """Waits for `num_required` gradients and returns their mean (or sum)."""
         take = OPERATIONS["ResourceAccumulatorTakeGradient"]
         result = take(self._accumulator_ref, num_required, dtype=self._dtype, name=name)
         result.set_shape(self._shape)
@@ -370,7 +370,7 @@ class ConditionalAccumulator(ConditionalAccumulatorBase):
 
 @export(v1=("SparseConditionalAccumulator", "sparse.SparseConditionalAccumulator"))
 class SparseConditionalAccumulator(ConditionalAccumulatorBase):
-    """Averages (or sums) gradients of rows; a row's mean is over the gradients that had it. Arguments as the dense one's."""
+    """Averages (or sums) gradients given as rows. The mean of a row is over the gradients that contained it. For the arguments see `ConditionalAccumulator`."""
 
     def __init__(
         self,
@@ -384,13 +384,13 @@ class SparseConditionalAccumulator(ConditionalAccumulatorBase):
         super().__init__(dtype, shape, made)
 
     def apply_indexed_slices_grad(self, grad: IndexedSlices, local_step: Any = 0, name: str | None = None) -> Operation:
-        """Adds IndexedSlices of step `local_step`."""
+        """Adds IndexedSlices that were computed at step `local_step`."""
         return self.apply_grad(grad.indices, grad.values, grad.dense_shape, local_step, name)
 
     def apply_grad(
         self, grad_indices: Any, grad_values: Any, grad_shape: Any = None, local_step: Any = 0, name: str | None = None
     ) -> Operation:
-        """Adds the rows `grad_values` of the numbers `grad_indices` (ascending); `grad_shape` is that of the whole."""
+        """Adds the rows `grad_values` at the ascending positions `grad_indices` of a tensor of shape `grad_shape`."""
         return SPARSE_APPLY(
             self._accumulator_ref,
             casting.cast(convert_to_tensor(local_step), dtypes.int64),
@@ -402,10 +402,10 @@ class SparseConditionalAccumulator(ConditionalAccumulatorBase):
         )
 
     def take_grad(self, num_required: Any, name: str | None = None) -> Any:
-        """(indices, values, shape) of what has come; waits until there are `num_required`."""
+        """Waits for `num_required` gradients and returns the aggregate as (indices, values, shape)."""
         return SPARSE_TAKE(self._accumulator_ref, num_required, dtype=self._dtype, name=name)
 
     def take_indexed_slices_grad(self, num_required: Any, name: str | None = None) -> IndexedSlices:
-        """As `take_grad`, as IndexedSlices."""
+        """Like `take_grad`, but returns IndexedSlices."""
         indices, values, shape = self.take_grad(num_required, name)
         return IndexedSlices(values, indices, shape)

@@ -1,4 +1,4 @@
-"""Barriers: elements put together from components that arrive by key, taken when they are whole, in the order of their keys' arrival."""
+"""Barriers: elements are assembled from components that arrive by key. Complete elements are taken in the order in which their keys arrived."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ from stoker._src.ops.support.waiting import wait_until
 
 @dataclass
 class _Element:
-    """A complete element. They leave by the number of the call that brought their key; within one call as a heap that
-    looks at that number alone has them, as in TensorFlow."""
+    """A complete element. Elements leave in the order of the calls that inserted their keys. Within one call the order is that of a
+    binary heap
+    that compares only the call's number, as in TensorFlow."""
 
     call: int
     key: bytes
@@ -33,7 +34,7 @@ class _Element:
 
 
 class Barrier:
-    """Keys with components. A closed barrier takes no new keys; those that it has may still be completed."""
+    """The keys and their components. A closed barrier accepts no new keys, but existing ones can still be completed."""
 
     def __init__(self, name: str, component_types: Sequence[DType], shapes: Sequence[Shape]) -> None:
         self.name = name
@@ -79,7 +80,7 @@ class Barrier:
             for key, value in zip(keys, values):
                 value = value.clone() if isinstance(value, torch.Tensor) else np.asarray(value, dtype=object)
                 self._insert_one(key, component, value)
-            if new:  # a call that is refused, or that completes elements only, has the number of the next
+            if new:  # A call that is refused, or that only completes elements, shares its number with the next call.
                 self._call += 1
             self._changed.notify_all()
 

@@ -19,9 +19,9 @@ from stoker._src.ops.support.waiting import current_run, wait_until
 
 
 class Mutex:
-    """A lock that belongs to a run (or, outside of one, to a thread), which may take it again.
+    """A reentrant lock that belongs to a run or, outside of a run, to a thread.
 
-    The ops of one run are in order anyway, so its sections do not meet; sections of several runs do.
+    Within one run the ops are ordered anyway, so only sections of different runs compete.
     """
 
     def __init__(self, name: str) -> None:
@@ -40,7 +40,7 @@ class Mutex:
             hold = MutexHold(self)
             self._held.add(hold)
         if run is not None:
-            run.at_end.append(hold.release)  # also where an op of the section fails
+            run.at_end.append(hold.release)  # also if an op of the section fails
         return hold
 
     def release(self, hold: MutexHold) -> None:
@@ -52,7 +52,7 @@ class Mutex:
 
 
 class MutexHold:
-    """What MutexLock gives: the mutex is held until this is released."""
+    """The result of MutexLock. The mutex is held until this is released."""
 
     def __init__(self, mutex: Mutex) -> None:
         self._mutex = mutex
@@ -86,7 +86,7 @@ SECTIONS, EXECUTIONS = "critical_sections", "critical_section_executions"
 
 
 class _Execution(NamedTuple):
-    """A use of a section: what it may do with resources decides about later ones of others."""
+    """One use of a section. It determines which resources later sections may use."""
 
     op: Operation
     handle: Tensor
@@ -104,14 +104,14 @@ _running = _Running()
 
 @export("CriticalSection")
 class CriticalSection:
-    """A part of the program that only one run at a time executes.
+    """A part of the program that only one run executes at a time.
 
         section = tf.CriticalSection()
         total = section.execute(lambda: variable.assign_add(1.0))
 
     Args:
         name: The name of the mutex.
-        shared_name: Sections of one shared name exclude each other.
+        shared_name: Sections with the same shared name exclude each other.
         critical_section_def: Not supported, as in TensorFlow.
         import_scope: Goes with `critical_section_def`.
 
@@ -138,7 +138,7 @@ class CriticalSection:
         with name_scope(name, "CriticalSection") as scope:
             own = scope[:-1] if scope.endswith("/") else scope
             if context.executing_eagerly():
-                # Nothing else may have the name: eager resources live together.
+                # The name must be unique because all eager resources share one namespace.
                 label = shared_name or f"{own}_{id(self)}"
             else:
                 label = shared_name or own
@@ -152,18 +152,18 @@ class CriticalSection:
         return self._name
 
     def execute(self, fn: Callable[[], Any], exclusive_resource_access: bool = True, name: str | None = None) -> Any:
-        """Calls `fn` so that what it does happens while no other run is in this section.
+        """Calls `fn` such that no other run is inside the section while the ops of `fn` run.
 
         Args:
             fn: A function without arguments that returns tensors, in any structure.
-            exclusive_resource_access: Whether no other section may use the resources that `fn` uses.
+            exclusive_resource_access: Whether other sections are forbidden to use the resources that `fn` uses.
             name: A name for the scope.
 
         Returns:
-            What `fn` returns, available once the section was left.
+            The results of `fn`, available when the section has been left.
 
         Raises:
-            ValueError: `fn` enters this section again, or uses what another section uses, where one wants it alone.
+            ValueError: `fn` enters this section again, or it shares a resource with another section and one of the two asked for exclusive access.
         """
         with name_scope(name, "critical_section_execute"):
             if any(section is self for section in _running.sections):

@@ -1,4 +1,4 @@
-"""What is behind a queue's handle: elements that wait between runs, and the threads that wait for them."""
+"""The state of a queue: its elements, and the threads that wait for it."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from stoker._src.ops.support.waiting import current_run, wait_until
 
 Element = tuple[Any, ...]
 _MOST_BYTES = 1 << 16
-"""Components of at most this size are kept side by side in one tensor; larger ones as they came, without a copy."""
+"""Components up to this many bytes are packed into one tensor. Larger ones are kept without a copy."""
 
 
 class _Table:
-    """One component of the elements, where all have one small size: rows of a tensor, which grows as it is needed."""
+    """One component of all elements, if they have the same small size: the rows of a tensor that grows on demand."""
 
     def __init__(self) -> None:
         self._rows: torch.Tensor | None = None
@@ -55,7 +55,7 @@ class _Table:
             rows[torch.tensor(slots)] = values
 
     def take(self, slot: int) -> torch.Tensor:
-        assert self._rows is not None  # the slot was filled
+        assert self._rows is not None  # the slot was taken
         return self._rows[slot].clone()
 
     def take_rows(self, slots: list[int]) -> torch.Tensor:
@@ -64,7 +64,7 @@ class _Table:
 
 
 class _List:
-    """One component of the elements, each value an object of its own."""
+    """One component of all elements. Each value is a separate object."""
 
     def __init__(self, batch: Callable[[list[Any]], Any]) -> None:
         self._values: dict[int, Any] = {}
@@ -77,7 +77,7 @@ class _List:
         if isinstance(values, np.ndarray):
             rows = [np.array(row, dtype=object) for row in values]
         else:
-            rows = [row.clone() for row in values]  # no row keeps all others alive
+            rows = [row.clone() for row in values]  # A view would keep all other rows alive.
         self._values.update(zip(slots, rows))
 
     def take(self, slot: int) -> Any:
@@ -88,11 +88,11 @@ class _List:
 
 
 class Queue:
-    """Elements (tuples of values) between runs. Blocks enqueuers when full and dequeuers when short, holding nothing else.
+    """Elements (tuples of values) kept between runs. Enqueuers block while the queue is full, dequeuers while it has too few elements.
 
-    An element has a number, its slot; `_order` holds those of the elements that wait, and the components of an element lie
-    under its slot. Who comes first is served first, among enqueuers as among dequeuers. A closed queue takes no more
-    elements; dequeues go on while enough are left. `close(cancel_pending=True)` also drops the enqueues that wait.
+    Each element has a slot number. `_order` lists the slots of the waiting elements, and each component is stored under its
+    slot. Enqueuers are served in order of arrival, and so are dequeuers. A closed queue accepts no more elements, and
+    dequeues succeed while enough are left. `close(cancel_pending=True)` also cancels the pending enqueues.
     """
 
     KIND = "FIFOQueue"
@@ -120,33 +120,33 @@ class Queue:
             return _Table()
         return _List(_stack)
 
-    # How waiting elements are ordered; the kinds of queue differ here.
+    # The order of the waiting elements. Subclasses override these methods.
 
     def _put(self, slots: list[int], components: list[Any]) -> None:
         self._order.extend(slots)
 
     def _next(self, count: int) -> list[int]:
-        """Takes the slots of the next `count` elements."""
+        """Removes and returns the slots of the next `count` elements."""
         return [self._order.popleft() for _ in range(count)]
 
     def _give_back(self, slots: list[int]) -> None:
-        """Puts elements back that were taken last."""
+        """Returns the elements that were taken last to the queue."""
         self._order.extendleft(reversed(slots))
 
     def _available(self) -> int:
-        """How many elements may be taken now."""
+        """Returns how many elements can be taken now."""
         return len(self._order)
 
     # Checks.
 
     def check(self, element: Element) -> None:
-        """Raises InvalidArgumentError for an element whose shapes are not the queue's."""
+        """Raises InvalidArgumentError if an element does not have the queue's shapes."""
         for i, (value, shape) in enumerate(zip(element, self.shapes)):
             if not shape.compatible(Shape(value.shape)):
                 raise _mismatch(i, shape, value)
 
     def check_types(self, what: str, component_types: tuple[DType, ...]) -> None:
-        """Raises InvalidArgumentError for an op whose components are not the queue's, before it waits."""
+        """Raises InvalidArgumentError if an op's components do not match the queue's. Called before the op waits."""
         if component_types != self.component_types:
             found, expected = (
                 ", ".join(dtype.name for dtype in kinds) for kinds in (component_types, self.component_types)
@@ -156,7 +156,7 @@ class Queue:
             )
 
     def definition(self) -> list[tuple[str, str]]:
-        """What nodes that share the queue must agree on, each with the words TensorFlow has for it."""
+        """The properties that all nodes which share the queue must agree on, with TensorFlow's words for them."""
         kinds = ", ".join(_DATA_TYPES.get(dtype.name, dtype.name) for dtype in self.component_types)
         shapes = ",".join(map(str, self.shapes)) if all(shape.known for shape in self.shapes) else ""
         return [
@@ -167,10 +167,10 @@ class Queue:
         ]
 
     def check_shared(self, wanted: Queue) -> Queue:
-        """This queue, which a node finds under its name.
+        """Returns this queue to a node that refers to it by name.
 
         Raises:
-            InvalidArgumentError: the node describes another one.
+            InvalidArgumentError: The node describes a different queue.
         """
         for (what, found), (_, requested) in zip(self.definition(), wanted.definition()):
             if found != requested:
@@ -181,7 +181,7 @@ class Queue:
         return self
 
     def batches(self) -> bool:
-        """Whether elements can be dequeued many at a time."""
+        """Whether several elements can be dequeued as a batch."""
         return all(map(self._batches, self.shapes))
 
     def _batches(self, shape: Shape) -> bool:
@@ -190,7 +190,7 @@ class Queue:
     # Enqueueing.
 
     def room(self) -> int:
-        """How many elements may be enqueued now without waiting, at least; 2**31 for a queue without a limit."""
+        """Returns a lower bound of how many elements can be enqueued without waiting; 2**31 for an unbounded queue."""
         return 1 << 31 if self.capacity == -1 else self.capacity - len(self._order)
 
     def _refuse_if_closed(self) -> None:
@@ -211,10 +211,10 @@ class Queue:
                 self._changed.notify_all()
 
     def enqueue_many(self, components: Sequence[Any]) -> None:
-        """One element for each row of the components.
+        """Enqueues one element for each row of the components.
 
         Raises:
-            InvalidArgumentError: components of different lengths, or rows of the wrong shape.
+            InvalidArgumentError: The components have different lengths, or their rows have the wrong shape.
         """
         count = int(components[0].shape[0]) if components and len(components[0].shape) else None
         for i, (value, shape) in enumerate(zip(components, self.shapes)):
@@ -262,7 +262,7 @@ class Queue:
             return element
 
     def dequeue_many(self, count: int, *, up_to: bool = False) -> list[Any]:
-        """`count` elements batched; with `up_to`, fewer (at least one) when the queue is closed and has no more."""
+        """Returns a batch of `count` elements. With `up_to`, the batch may be smaller, but not empty, if the queue is closed."""
         if count < 0:
             which = "DequeueUpToOp" if up_to else "DequeueManyOp"
             raise InvalidArgumentError(None, None, f"{which} requested {count} < 0 elements")
@@ -279,9 +279,9 @@ class Queue:
             return self._batch(self._taken(count, first, up_to=up_to))
 
     def dequeue_available(self, count: int) -> list[Any]:
-        """What can be taken at once, batched: one element or more, up to `count`. Waits for the first.
+        """Waits for the first element and returns a batch of what is available, at most `count` elements.
 
-        Elements of a queue that does not know their shapes come one at a time.
+        If the queue does not know the shapes of its elements, the batch has one element.
         """
         with self._changed, self._turn(self._dequeuers) as first:
             slots = self._taken(1, first, up_to=False)
@@ -298,11 +298,11 @@ class Queue:
         return batch
 
     def _taken(self, count: int, first: Callable[[], bool], up_to: bool) -> list[int]:
-        """The slots of the next elements, as they come."""
+        """Yields the slots of the next elements as they arrive."""
         taken: list[int] = []
         if self.closed and first() and len(self._order) < (1 if up_to else count):
             state = current_run()
-            if state is not None:  # a session that closes cancels its runs before it closes its queues
+            if state is not None:  # A session that closes cancels its runs before it closes its queues.
                 state.check("Dequeue operation")
             raise self._ended(count, len(self._order))
         try:
@@ -318,7 +318,7 @@ class Queue:
                     raise self._ended(count - len(taken), 0)
                 taken += self._next(min(available, count - len(taken)))
                 if len(taken) < count:
-                    self._changed.notify_all()  # enqueuers may go on
+                    self._changed.notify_all()  # wakes the enqueuers
         except BaseException:
             self._give_back(taken)
             self._changed.notify_all()
@@ -327,7 +327,7 @@ class Queue:
 
     @contextmanager
     def _turn(self, line: deque[object]) -> Iterator[Callable[[], bool]]:
-        """A place in a line of threads; the function it gives tells whether it is the first."""
+        """Takes a place in a line of threads. Yields a function that tells whether this thread is first."""
         place = object()
         line.append(place)
         try:
@@ -369,10 +369,10 @@ class Queue:
 
 
 class ShuffleQueue(Queue):
-    """Takes a random element, while at least `min_after_dequeue` stay behind (until it is closed).
+    """Returns a random element, but leaves at least `min_after_dequeue` in the queue until it is closed.
 
-    With seeds, the order is TensorFlow's: element (next word of Philox) modulo (number of elements), whose place the last
-    element takes.
+    With seeds, the order is TensorFlow's: it takes the element at (next Philox word) modulo (number of elements) and moves the
+    last element into the gap.
     """
 
     KIND = "RandomShuffleQueue"
@@ -425,7 +425,7 @@ class ShuffleQueue(Queue):
 
 
 def _words(stream: Stream) -> Iterator[int]:
-    """The 32-bit words of a stream."""
+    """Yields the 32-bit words of a random stream."""
     while True:
         yield from bits(stream, 1024).tolist()
         stream = stream.skip(256)
@@ -443,11 +443,11 @@ class PaddingQueue(Queue):
         return super()._column(dtype, shape) if shape.known else _List(_padded)
 
     def definition(self) -> list[tuple[str, str]]:
-        return super().definition()[:3]  # shapes need not be the same
+        return super().definition()[:3]  # Shapes may differ.
 
 
 class OrderedQueue(Queue):
-    """Takes the element with the smallest priority (its first component), in order of arrival among equals."""
+    """Returns the element with the smallest priority (its first component), in order of arrival among equals."""
 
     KIND = "PriorityQueue"
 

@@ -46,7 +46,7 @@ def _queue_shapes(shapes: Sequence[Shape], component_types: Sequence[DType]) -> 
 
 
 def _shared_or_made(ctx: Any, container: str, queue: Queue) -> Queue:
-    """The queue of that name, which must be as this one if it is there already."""
+    """Returns the queue with that name. An existing one must have the same properties."""
     return ctx.resources.lookup_or_create(container, "queue", queue.name, lambda: queue).check_shared(queue)
 
 
@@ -216,9 +216,9 @@ def queue_dequeue_up_to_kernel(
 
 
 def _queue_of(op: Operation) -> Any:
-    """The op that made the queue, or None when the handle came from elsewhere."""
+    """The op that created the queue, or None if the handle came from elsewhere."""
     handle = op._inputs[0]
-    made_by = getattr(handle, "made_by", handle.op)  # set on handles that enter a function
+    made_by = getattr(handle, "made_by", handle.op)  # Set on handles that are captured by a function.
     return made_by if "component_types" in made_by.attrs and "capacity" in made_by.attrs else None
 
 
@@ -283,7 +283,7 @@ for _definition, _older in (
 
 
 def _common(a: TensorShape, b: TensorShape) -> TensorShape:
-    """What is known of a shape that is one of two."""
+    """Returns the shape that two shapes have in common."""
     if a.rank is None or b.rank is None or a.rank != b.rank:
         return TensorShape(None)
     return TensorShape([x if x == y else None for x, y in zip(a.as_list(), b.as_list())])
@@ -295,9 +295,9 @@ def _as_list(value: Any) -> list[Any]:
 
 @export("queue.QueueBase", v1=("QueueBase", "io.QueueBase"))
 class QueueBase:
-    """What all queues share. Elements are tuples of tensors, dictionaries where the queue has names.
+    """Base class of the queues. An element is a tuple of tensors, or a dictionary if the queue has names.
 
-    Made by the subclasses; `queue_ref` is the handle. In eager mode a queue works at once.
+    Only subclasses are created. `queue_ref` is the handle. In eager mode the operations run immediately.
     """
 
     def __init__(self, dtypes: Any, shapes: Any, names: Any, queue_ref: Tensor) -> None:
@@ -319,10 +319,10 @@ class QueueBase:
 
     @staticmethod
     def from_list(index: Any, queues: Sequence[QueueBase]) -> QueueBase:
-        """A queue whose handle is `queues[index]`, chosen in each run.
+        """Returns a queue whose handle is `queues[index]`, chosen in each run.
 
         Raises:
-            TypeError: not a list of queues, or queues of different types or names.
+            TypeError: `queues` is not a list of queues, or they have different types or names.
         """
         if not queues or not isinstance(queues, list) or not all(isinstance(queue, QueueBase) for queue in queues):
             raise TypeError("A list of queues expected")
@@ -355,7 +355,7 @@ class QueueBase:
         return self._names
 
     def _components(self, vals: Any, lead: int) -> list[Tensor]:
-        """The values of an element (or of a batch of them), in order and of the queue's types."""
+        """Converts an element (or a batch of elements) to tensors of the queue's dtypes, in order."""
         if self._names is not None:
             if not isinstance(vals, dict):
                 raise ValueError("Data must be a dictionary when the queue has names.")
@@ -378,7 +378,7 @@ class QueueBase:
                 lambda count, other: count.merge_with(other),
                 [tensor.shape.with_rank_at_least(1)[:1] for tensor in tensors if tensor.shape.rank is not None],
                 TensorShape([None]),
-            )  # raises where the numbers of rows differ
+            )  # Raises if the numbers of rows differ.
         for tensor, shape in zip(tensors, self._shapes):
             found = tensor.static_shape
             tail = found[lead:] if found.rank is not None else found
@@ -393,33 +393,33 @@ class QueueBase:
         return tensors[0] if len(tensors) == 1 else tensors
 
     def enqueue(self, vals: Any, name: str | None = None) -> Any:
-        """Adds one element; waits while the queue is full."""
+        """Enqueues one element. Waits while the queue is full."""
         with name_scope(name, f"{self._scope()}_enqueue", None) as scope:
             return QUEUE_ENQUEUE_V2(self._queue_ref, self._components(vals, 0), name=scope)
 
     def enqueue_many(self, vals: Any, name: str | None = None) -> Any:
-        """Adds one element for each row of `vals`."""
+        """Enqueues one element for each row of `vals`."""
         with name_scope(name, f"{self._scope()}_EnqueueMany", None) as scope:
             tensors = self._components(vals, 1)
             return QUEUE_ENQUEUE_MANY_V2(self._queue_ref, tensors, name=scope)
 
     def dequeue(self, name: str | None = None) -> Any:
-        """Takes one element; waits while there is none."""
+        """Dequeues one element. Waits while the queue is empty."""
         name = name or f"{self._scope()}_Dequeue"
         return self._returned(QUEUE_DEQUEUE_V2(self._queue_ref, component_types=self._dtypes, name=name))
 
     def dequeue_many(self, n: Any, name: str | None = None) -> Any:
-        """Takes `n` elements as one batch; waits until there are enough."""
+        """Dequeues a batch of `n` elements. Waits until there are enough."""
         name = name or f"{self._scope()}_DequeueMany"
         return self._returned(QUEUE_DEQUEUE_MANY_V2(self._queue_ref, n, component_types=self._dtypes, name=name))
 
     def dequeue_up_to(self, n: Any, name: str | None = None) -> Any:
-        """Takes `n` elements as one batch, or what is left when the queue is closed."""
+        """Dequeues a batch of `n` elements, or of what is left when the queue is closed."""
         name = name or f"{self._scope()}_DequeueUpTo"
         return self._returned(QUEUE_DEQUEUE_UP_TO_V2(self._queue_ref, n, component_types=self._dtypes, name=name))
 
     def close(self, cancel_pending_enqueues: bool = False, name: str | None = None) -> Any:
-        """Takes no more elements; what is in the queue can still be dequeued."""
+        """Closes the queue: it accepts no more elements, but those in it can still be dequeued."""
         name = name or f"{self._scope()}_Close"
         return QUEUE_CLOSE_V2(self._queue_ref, cancel_pending_enqueues=cancel_pending_enqueues, name=name)
 
@@ -428,7 +428,7 @@ class QueueBase:
         return QUEUE_IS_CLOSED_V2(self._queue_ref, name=name or f"{self._scope()}_Is_Closed")
 
     def size(self, name: str | None = None) -> Tensor:
-        """How many elements are in the queue."""
+        """Returns the number of elements in the queue."""
         return QUEUE_SIZE_V2(self._queue_ref, name=name or f"{self._scope()}_Size")
 
     def _scope(self) -> str:
@@ -436,7 +436,7 @@ class QueueBase:
 
 
 def _shape_list(shapes: Any, count: int, require_known: bool = True) -> list[Any] | None:
-    """One shape for all, or a list with one for each component."""
+    """Returns one shape for each component. A single shape applies to all."""
     if shapes is None:
         return None
     if not isinstance(shapes, (list, tuple, TensorShape)):
@@ -464,7 +464,7 @@ _eager_queues = itertools.count()
 
 @export("queue.FIFOQueue", v1="FIFOQueue")
 class FIFOQueue(QueueBase):
-    """Elements come out in the order they went in."""
+    """A queue whose elements come out in the order in which they went in."""
 
     def __init__(
         self,
@@ -488,7 +488,7 @@ class PaddingFIFOQueue(QueueBase):
     """A FIFO queue that batches elements of different sizes by padding them.
 
     Raises:
-        ValueError: shapes of unknown rank, or not one for each component.
+        ValueError: A shape has an unknown rank, or the shapes do not match the components.
     """
 
     def __init__(
@@ -516,7 +516,7 @@ class PaddingFIFOQueue(QueueBase):
 
 @export("queue.RandomShuffleQueue", v1=("RandomShuffleQueue", "io.RandomShuffleQueue"))
 class RandomShuffleQueue(QueueBase):
-    """Elements come out in random order; `min_after_dequeue` stay behind to be mixed with."""
+    """A queue whose elements come out in random order. `min_after_dequeue` elements stay in the queue to be mixed with."""
 
     def __init__(
         self,
@@ -543,7 +543,7 @@ class RandomShuffleQueue(QueueBase):
 
 @export("queue.PriorityQueue", v1=("PriorityQueue", "io.PriorityQueue"))
 class PriorityQueue(QueueBase):
-    """Elements come out by priority, the smallest first; the first component of an element is its int64 priority."""
+    """A queue ordered by priority, the smallest first. The first component of an element is its int64 priority."""
 
     def __init__(
         self,

@@ -1,7 +1,7 @@
-"""Readers of the 1.x input pipeline: they take file names from a queue and give (key, value) pairs.
+"""Readers of the 1.x input pipeline: they take file names from a queue and return (key, value) pairs.
 
-A reader works on one file at a time. When the file is used up it takes the next name, waiting for one; a closed and
-empty queue ends it with OutOfRangeError.
+A reader works on one file at a time. At the end of the file it takes the next name and waits if there is none. If the queue is
+closed and empty, reads fail with OutOfRangeError.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _CHUNK = 1 << 18
 
 
 def _state_class() -> Any:
-    """The message a reader's state is kept in: TensorFlow's ReaderBaseState."""
+    """Returns the message that holds a reader's state, TensorFlow's ReaderBaseState."""
     file = descriptor_pb2.FileDescriptorProto(name="stoker/reader_state.proto", package="stoker", syntax="proto3")
     message = file.message_type.add(name="ReaderBaseState")
     field = descriptor_pb2.FieldDescriptorProto
@@ -62,13 +62,13 @@ _State = _state_class()
 
 
 class Reader:
-    """The state of one reader. `records(path)` gives a file's pairs; subclasses say how.
+    """The state of one reader. `records(path)`, which subclasses define, yields the pairs of a file.
 
-    One lock is held for a whole read, waiting for the queue included, as in TensorFlow: reads of one reader queue up.
+    A lock is held for a whole read, including the wait for the queue, as in TensorFlow: the reads of one reader are sequential.
     """
 
     KIND = "Reader"
-    # A reader that finishes a file with the very record it gives can be saved between any two reads.
+    # A reader that finishes a file together with its last record can be saved between any two reads.
     serializable = False
 
     def __init__(self, name: str) -> None:
@@ -92,7 +92,7 @@ class Reader:
         raise NotImplementedError
 
     def _next(self) -> Record | None:
-        """The next pair of the current file, or None at its end. A damaged file fails again at every read."""
+        """Returns the next pair of the current file, or None at its end. A damaged file fails at every read."""
         if self._failure is not None:
             raise self._failure
         try:
@@ -108,7 +108,7 @@ class Reader:
         if name.ndim:
             raise InvalidArgumentError(None, None, f"Expected a queue of string scalars, got shape {list(name.shape)}")
         self._work = name.item()
-        records = self.records(self._work)  # opens the file: one that cannot be opened is passed over
+        records = self.records(self._work)  # Opens the file. A file that cannot be opened is skipped.
         self._records = records
         self.work_started += 1
 
@@ -129,7 +129,7 @@ class Reader:
                 return record
 
     def read_block(self, queue: Queue, count: int) -> list[np.ndarray]:
-        """What `count` reads give, as keys and values, up to the end of the file: at least one. A damaged record comes next."""
+        """Returns the keys and values of up to `count` reads of one file, at least one. A damaged record is left to the next read."""
         found: list[Record] = []
         with self._lock:
             while len(found) < count:
@@ -141,7 +141,7 @@ class Reader:
                     record = self._next()
                 except Exception:
                     if found:
-                        break  # the next read fails again
+                        break  # The next read fails again.
                     raise
                 if record is None:
                     self._finish()
@@ -154,7 +154,7 @@ class Reader:
         return [_strings(keys), _strings(values)]
 
     def read_up_to(self, queue: Queue, count: int) -> list[Record]:
-        """Up to `count` pairs of one file, at least one (unless `count` is 0)."""
+        """Returns up to `count` pairs of one file, at least one unless `count` is 0."""
         found: list[Record] = []
         with self._lock:
             while len(found) < count:
@@ -204,7 +204,7 @@ class Reader:
 
     def restore(self, data: bytes) -> None:
         with self._lock:
-            self._clear()  # also where the rest fails
+            self._clear()  # also if the rest fails
             if not self.serializable:
                 raise UnimplementedError(None, None, "Reader RestoreState")
             shown = data[:200].decode("ascii", "backslashreplace")
@@ -229,7 +229,7 @@ class Reader:
             self._work = state.current_work
 
     def close(self, cancel_pending: bool = False) -> None:
-        """Gives up the open file; called when the session's resources go."""
+        """Closes the open file. Called when the session releases its resources."""
         self._close_file()
 
 
@@ -305,9 +305,9 @@ def _once(record: Record) -> Iterator[Record]:
 
 
 def _opened(work: bytes, pairs: Callable[[Any], Iterator[Record]]) -> Iterator[Record]:
-    """The pairs of a file, opened at once and closed after the last."""
+    """Yields the pairs of a file. The file is opened immediately and closed after the last pair."""
     file = gfile.GFile(os.fsdecode(work), "rb")
-    file.read(0)  # a GFile opens with its first use
+    file.read(0)  # A GFile opens on first use.
 
     def each() -> Iterator[Record]:
         with file:
@@ -317,7 +317,7 @@ def _opened(work: bytes, pairs: Callable[[Any], Iterator[Record]]) -> Iterator[R
 
 
 def _lines(file: Any, work: bytes, skip: int) -> Iterator[Record]:
-    """Numbered lines without their ends; a carriage return before the end belongs to it."""
+    """Yields numbered lines without their ends. A carriage return before the newline belongs to the line end."""
     held, number = b"", 0
     while True:
         chunk = file.read(_CHUNK)
@@ -537,10 +537,10 @@ for _definition, _older in (
 
 @export(v1="ReaderBase")
 class ReaderBase:
-    """What all readers share: they give records, keys and values, of the files whose names a queue holds.
+    """Base class of the readers. They return the records of the files whose names a queue holds.
 
     Raises:
-        RuntimeError: in eager mode, which has tf.data for this.
+        RuntimeError: In eager mode. Use tf.data there.
     """
 
     def __init__(self, reader_ref: Tensor, supports_serialize: bool = False) -> None:
@@ -563,31 +563,31 @@ class ReaderBase:
         return self._supports_serialize
 
     def read(self, queue: Any, name: str | None = None) -> Any:
-        """The next (key, value), two string scalars; takes a file name from `queue` when it needs one."""
+        """Returns the next (key, value) as two string scalars. Takes a file name from `queue` when it needs one."""
         return READER_READ_V2(self._reader_ref, getattr(queue, "queue_ref", queue), name=name)
 
     def read_up_to(self, queue: Any, num_records: Any, name: str | None = None) -> Any:
-        """Up to `num_records` (keys, values), two string vectors; fewer at the end of a file."""
+        """Returns up to `num_records` (keys, values) as two string vectors. Fewer at the end of a file."""
         return READER_READ_UP_TO_V2(self._reader_ref, getattr(queue, "queue_ref", queue), num_records, name=name)
 
     def num_records_produced(self, name: str | None = None) -> Tensor:
-        """How many records the reader has given."""
+        """Returns how many records the reader has produced."""
         return READER_NUM_RECORDS_PRODUCED_V2(self._reader_ref, name=name)
 
     def num_work_units_completed(self, name: str | None = None) -> Tensor:
-        """How many files the reader has finished."""
+        """Returns how many files the reader has finished."""
         return READER_NUM_WORK_UNITS_COMPLETED_V2(self._reader_ref, name=name)
 
     def serialize_state(self, name: str | None = None) -> Tensor:
-        """The reader's state as a string, where `supports_serialize`."""
+        """Returns the reader's state as a string. Requires `supports_serialize`."""
         return READER_SERIALIZE_STATE_V2(self._reader_ref, name=name)
 
     def restore_state(self, state: Any, name: str | None = None) -> Any:
-        """Puts back a state that `serialize_state` gave. Returns the op."""
+        """Returns the op that restores a state from `serialize_state`."""
         return READER_RESTORE_STATE_V2(self._reader_ref, state, name=name)
 
     def reset(self, name: str | None = None) -> Any:
-        """Puts the reader back to where it began. Returns the op."""
+        """Returns the op that resets the reader to its initial state."""
         return READER_RESET_V2(self._reader_ref, name=name)
 
 
@@ -598,7 +598,7 @@ def _refuse_eager() -> None:
 
 @export(v1="WholeFileReader")
 class WholeFileReader(ReaderBase):
-    """Gives (file name, contents)."""
+    """A reader whose records are (file name, contents)."""
 
     def __init__(self, name: str | None = None) -> None:
         _refuse_eager()
@@ -607,7 +607,7 @@ class WholeFileReader(ReaderBase):
 
 @export(v1="TextLineReader")
 class TextLineReader(ReaderBase):
-    """Gives the lines of text files, keyed "file:line", without their line ends."""
+    """A reader of the lines of text files, without their line ends. The keys are "file:line"."""
 
     def __init__(self, skip_header_lines: int | None = None, name: str | None = None) -> None:
         _refuse_eager()
@@ -616,14 +616,14 @@ class TextLineReader(ReaderBase):
 
 @export(v1="FixedLengthRecordReader")
 class FixedLengthRecordReader(ReaderBase):
-    """Gives records of a fixed number of bytes, keyed "file:number".
+    """A reader of records with a fixed number of bytes. The keys are "file:number".
 
     Args:
-        record_bytes: the size of a record.
-        header_bytes: how much to skip at the start of a file.
-        footer_bytes: how much to leave at its end.
-        hop_bytes: from the start of one record to the next; `record_bytes` unless given.
-        name: the op's name.
+        record_bytes: The size of a record.
+        header_bytes: The number of bytes to skip at the start of a file.
+        footer_bytes: The number of bytes to ignore at the end of a file.
+        hop_bytes: The distance between the starts of two records. By default `record_bytes`.
+        name: The op's name.
         encoding: "" or "ZLIB".
     """
 
@@ -651,7 +651,7 @@ class FixedLengthRecordReader(ReaderBase):
 
 @export(v1="TFRecordReader")
 class TFRecordReader(ReaderBase):
-    """Gives the records of TFRecord files, keyed "file:offset"."""
+    """A reader of TFRecord files. The keys are "file:offset"."""
 
     def __init__(self, name: str | None = None, options: Any = None) -> None:
         _refuse_eager()
@@ -661,7 +661,7 @@ class TFRecordReader(ReaderBase):
 
 @export(v1="IdentityReader")
 class IdentityReader(ReaderBase):
-    """Gives (name, name): what the queue holds, as it is."""
+    """A reader that returns (name, name) for each entry of the queue."""
 
     def __init__(self, name: str | None = None) -> None:
         _refuse_eager()

@@ -50,7 +50,7 @@ def get_session_tensor_kernel(handle: Any, *, dtype: DType, ctx: Any) -> Any:
         raise InternalError(
             None, None, f"Output 0 of type {found.name} does not match declared output type {dtype.name}"
         )
-    # What is kept stays as it is, whatever becomes of the value that a run gets.
+    # A kept tensor does not change, whatever happens to the value that a run returns.
     return value.clone() if isinstance(value, torch.Tensor) else value.copy()
 
 
@@ -77,20 +77,20 @@ def _text(handle: Any) -> str:
 
 
 class TensorHandle:
-    """A tensor kept by a session: what running `get_session_handle` returns. Feeding it feeds the tensor.
+    """A tensor that a session keeps, the result of running `get_session_handle`. Feeding it feeds the tensor.
 
-    The tensor is forgotten when the handle object is, unless `get_raw_handle` took the text over.
+    The tensor is deleted together with the handle object, unless `get_raw_handle` was called.
     """
 
     def __init__(self, handle: Any, dtype: Any, owner: Any) -> None:
         self._handle = _text(handle)
         self._dtype = as_dtype(dtype)
-        self._owner = owner  # of the resources: the session's runner
+        self._owner = owner  # The session's runner, which holds the resources.
         self._owns = True
 
     @property
     def handle(self) -> str:
-        """The text that names the tensor: feed it to the placeholder of `get_session_tensor`."""
+        """The string that names the tensor. Feed it to the placeholder of `get_session_tensor`."""
         return self._handle
 
     @property
@@ -98,17 +98,17 @@ class TensorHandle:
         return self._dtype
 
     def get_raw_handle(self) -> str:
-        """The text; from here on the caller must delete the tensor."""
+        """Returns the string. From then on, the caller is responsible for deleting the tensor."""
         self._owns = False
         return self._handle
 
     def eval(self) -> Any:
-        """The tensor's value.
+        """Returns the tensor's value.
 
         Raises:
-            TypeError: it was deleted, or its text was taken over.
-            RuntimeError: the session is closed.
-            InvalidArgumentError: the session does not have it any more.
+            TypeError: The tensor was deleted, or `get_raw_handle` was called.
+            RuntimeError: The session is closed.
+            InvalidArgumentError: The session no longer has the tensor.
         """
         self._check()
         if self._owner.closed:
@@ -118,10 +118,10 @@ class TensorHandle:
         return array.copy() if array.ndim else array[()]
 
     def delete(self) -> None:
-        """Makes the session forget the tensor.
+        """Deletes the tensor from the session.
 
         Raises:
-            TypeError: it was deleted before, or its text was taken over.
+            TypeError: The tensor was deleted before, or `get_raw_handle` was called.
         """
         self._check()
         self._owns = False
@@ -143,16 +143,16 @@ class TensorHandle:
 
 
 def fetched_handle(tensor: Tensor, value: Any, owner: Any) -> Any:
-    """What a fetch of `get_session_handle` gives: the object that owns the kept tensor."""
+    """The value of a fetched `get_session_handle`: the object that owns the kept tensor."""
     return TensorHandle(value, tensor.op.attrs["T"], owner)
 
 
 @export(v1="get_session_handle")
 def get_session_handle(data: Any, name: str | None = None) -> Tensor:
-    """Keeps `data` in the session when run; running it gives a `TensorHandle`.
+    """Returns a tensor that, when run, keeps `data` in the session and gives a `TensorHandle`.
 
     Raises:
-        TypeError: `data` is no tensor.
+        TypeError: `data` is not a tensor.
     """
     if not isinstance(data, Tensor):
         raise TypeError("`data` must be of type Tensor.")
@@ -161,12 +161,12 @@ def get_session_handle(data: Any, name: str | None = None) -> Tensor:
 
 @export(v1="get_session_tensor")
 def get_session_tensor(handle: Any, dtype: Any, name: str | None = None) -> tuple[Tensor, Tensor]:
-    """A placeholder for the text of a handle, and the tensor that it names.
+    """Returns a placeholder for the string of a handle, and the tensor that it names.
 
     Args:
-        handle: the text of a handle (it tells the device), or a `TensorHandle`.
-        dtype: the dtype of the tensor.
-        name: the name of the op.
+        handle: The string of a handle, which contains the device, or a `TensorHandle`.
+        dtype: The dtype of the tensor.
+        name: The name of the op.
     """
     with context.target().device(_device_of(handle)):
         holder = placeholder(dtypes.string)
@@ -175,7 +175,7 @@ def get_session_tensor(handle: Any, dtype: Any, name: str | None = None) -> tupl
 
 @export(v1="delete_session_tensor")
 def delete_session_tensor(handle: Any, name: str | None = None) -> tuple[Tensor, Operation]:
-    """A placeholder for the text of a handle, and the operation that makes the session forget the tensor."""
+    """Returns a placeholder for the string of a handle, and the operation that deletes the tensor."""
     with context.target().device(_device_of(handle)):
         holder = placeholder(dtypes.string)
         return holder, DELETE_SESSION_TENSOR(holder, name=name)

@@ -1,4 +1,4 @@
-"""Staging areas (Stage, MapStage and OrderedMapStage): values handed from one step of a pipeline to the next, by name."""
+"""Staging areas (Stage, MapStage and OrderedMapStage) pass values from one step of a pipeline to the next, by name."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from stoker._src.ops.support.waiting import wait_until
 
 _ATTRS = {"capacity": INT(0, minimum=0), "memory_limit": INT(0, minimum=0)}
 _NAMES = {"container": "", "shared_name": ""}
-_POINTER = 8  # bytes that a string counts for, beyond its own
+_POINTER = 8  # bytes counted for a string in addition to its length
 
 
 def _size_in_bytes(values: Any) -> int:
@@ -34,7 +34,7 @@ def _size_in_bytes(values: Any) -> int:
 
 
 class StagingArea:
-    """Tuples of values, first in first out, at most `capacity` of them and `memory_limit` bytes (0: any number)."""
+    """A first-in first-out list of tuples, limited to `capacity` tuples and `memory_limit` bytes (0: unlimited)."""
 
     def __init__(self, name: str, capacity: int, memory_limit: int) -> None:
         self.name, self.capacity, self.memory_limit = name, capacity, memory_limit
@@ -44,7 +44,7 @@ class StagingArea:
         self.closed = False
 
     def close(self, cancel_pending: bool = False) -> None:
-        """Wakes who waits; the area is gone with its session."""
+        """Wakes all waiting threads. The area ends with its session."""
         with self.changed:
             self.closed = True
             self.changed.notify_all()
@@ -103,7 +103,7 @@ class StagingArea:
 
 
 class StagingMap(StagingArea):
-    """Tuples of values by key, put together from parts. Those that are whole can be taken, all at once or in parts."""
+    """Tuples by key, assembled from parts. Complete tuples can be taken whole or in parts."""
 
     too_large = ResourceExhaustedError
 
@@ -114,7 +114,7 @@ class StagingMap(StagingArea):
         self.partial: dict[int, list[Any]] = {}
 
     def _others(self, key: int) -> int:
-        """How many tuples there are beside the one that a part of `key` would go into."""
+        """Returns how many tuples there are, without the one that a part of `key` would belong to."""
         return len(self.whole) + len(self.partial) - (key in self.partial)
 
     def _bytes_held(self) -> int:
@@ -159,7 +159,7 @@ class StagingMap(StagingArea):
                 parts[index] = value
             self.partial[key] = parts
             if all(part is not None for part in parts):
-                # What is whole under a key already is kept: the later one is dropped, as TensorFlow does.
+                # A complete tuple is kept and a later one with the same key dropped, as in TensorFlow.
                 self.whole.setdefault(key, self.partial.pop(key))
             self.changed.notify_all()
 
@@ -179,7 +179,7 @@ class StagingMap(StagingArea):
         return [parts[index] for index in indices]
 
     def take_parts(self, key: int | None, indices: list[int]) -> tuple[int, list[Any]]:
-        """The parts of `key`, or of any key (of the smallest, if ordered); what is left stays until it is taken."""
+        """Returns the parts of `key`, or of any key (the smallest if ordered). The remaining parts stay until they are taken."""
         self._check_indices(0 if key is None else key, indices)
         with self.changed:
             wait_until(
@@ -235,7 +235,7 @@ def _unknown_shapes(*_: Any, dtypes: tuple[DType, ...]) -> list[Any]:
 def _staging(
     signature: str, method: Callable[..., Any], traits: Any = STATEFUL, least: int | None = None
 ) -> OpDefinition:
-    """An op on the area that its attributes name."""
+    """Defines an op on the area that its attributes name."""
     definition = define(signature, traits, **_ATTRS, dtypes=TYPES(minimum=least) if least else TYPES, **_NAMES)
 
     def kernel(

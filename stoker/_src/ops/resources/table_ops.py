@@ -1,4 +1,4 @@
-"""Lookup tables as ops. A `LookupTable` lives in a session's resources (or eager mode's) and locks itself."""
+"""Lookup tables as ops. A `LookupTable` lives in the resources of a session or of eager mode, and has its own lock."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from stoker._src.base.dtypes import DType
 from stoker._src.base.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError, OutOfRangeError
 from stoker._src.base.shapes import SCALAR, UNKNOWN_SHAPE, Shape
 from stoker._src.formats import gfile
+from stoker._src.formats.hashing import hash64_many
 from stoker._src.graph.definition import ANY, INT, SOURCE, STATEFUL, TYPE, OpDefinition, define, scalar
 from stoker._src.ops.support.values import from_numpy, to_numpy
 
@@ -20,7 +21,7 @@ WHOLE_LINE, LINE_NUMBER = -2, -1
 
 
 class LookupTable:
-    """Keys and their values. Values of all keys lie in one array, so that a lookup is one gather."""
+    """Keys and values. The values of all keys are in one array, so that a lookup is one gather."""
 
     def __init__(
         self, name: str, key_dtype: DType, value_dtype: DType, value_shape: tuple[int, ...] = (), *, static: bool
@@ -29,7 +30,8 @@ class LookupTable:
         self.value_shape = value_shape
         self.static = static  # filled once, by its initializer
         self.initialized = not static
-        self.reserved: tuple[Any, ...] = ()  # keys that a dense table keeps for itself
+        self.reserved: tuple[Any, ...] = ()  # keys that are reserved by a dense table
+        self.buckets, self.load_factor = 0, 1.0  # how a dense table is exported
         self._places: dict[Any, int] = {}
         self._values = self._empty(0)
         self._lock = threading.Lock()
@@ -70,7 +72,7 @@ class LookupTable:
         return rows
 
     def find(self, keys: Any, default: Any, key_dtype: DType) -> Any:
-        """The value of each key, or its default; [*keys.shape, *value_shape]."""
+        """Returns the value of each key, or its default, with shape [*keys.shape, *value_shape]."""
         wanted = self._keys(keys, key_dtype)
         shape = (*tuple(keys.shape), *self.value_shape)
         fallback = self._rows(default)
@@ -94,7 +96,7 @@ class LookupTable:
         return from_numpy(result.reshape(shape))
 
     def insert(self, keys: Any, values: Any, key_dtype: DType, *, replace: bool = False) -> None:
-        """Adds or changes keys; with `replace`, these become the only ones."""
+        """Inserts or updates keys. With `replace`, all other keys are removed."""
         wanted = self._keys(keys, key_dtype)
         rows = self._rows(values)
         expected = (*tuple(keys.shape), *self.value_shape)
@@ -110,12 +112,28 @@ class LookupTable:
             for key, row in zip(wanted, rows):
                 self._values[self._places.setdefault(key, len(self._places))] = row
 
+    def replace(self, keys: Any, values: Any, key_dtype: DType) -> None:
+        """Makes these keys the only ones. A dense table also takes its buckets, a row for each, and skips those that are empty."""
+        if self.reserved and keys.ndim == 2 and keys.shape[1] == 1:
+            flat, rows = np.asarray(to_numpy(keys)).reshape(-1), np.asarray(to_numpy(values))
+            if len(rows) != len(flat):
+                raise InvalidArgumentError(
+                    None, None, f"There are {len(flat)} keys and {len(rows)} values ({self.name})."
+                )
+            used = np.ones(len(flat), dtype=bool)
+            for reserved in self.reserved:
+                used &= flat != reserved
+            keys = from_numpy(flat[used])
+            values = from_numpy(rows.reshape(len(rows), *self.value_shape)[used])
+        self.insert(keys, values, key_dtype, replace=True)
+
     def initialize(self, keys: Any, values: Any, key_dtype: DType) -> None:
-        """Fills a static table once; the keys must be distinct, or agree.
+        """Fills a static table once. Duplicate keys must have equal values.
 
         Raises:
-            FailedPreconditionError: a key with two values; another number of keys than the table holds already (all that
-                TensorFlow compares).
+            FailedPreconditionError: A key has two values, or the table was already filled with another number of keys (TensorFlow
+            compares only
+                the number).
         """
         wanted = self._keys(keys, key_dtype)
         with self._lock:
@@ -152,7 +170,7 @@ class LookupTable:
             self._values = grown
 
     def remove(self, keys: Any, key_dtype: DType) -> None:
-        """Forgets keys; those that are not there are passed over."""
+        """Removes keys. Unknown keys are ignored."""
         wanted = self._keys(keys, key_dtype)
         with self._lock:
             for key in wanted:
@@ -160,19 +178,49 @@ class LookupTable:
                 if place is None:
                     continue
                 last = len(self._places)
-                if place != last:  # the last row moves into the gap
+                if place != last:  # The last row moves into the gap.
                     moved = next(k for k, at in reversed(self._places.items()) if at == last)
                     self._places[moved] = place
                     self._values[place] = self._values[last]
 
     def export(self) -> tuple[Any, Any]:
-        """Copies of all keys and values."""
+        """Returns copies of all keys and values."""
         with self._lock:
             self._check_ready()
             keys = np.empty(len(self._places), dtype=self.key_dtype.as_numpy_dtype)
             keys[:] = list(self._places)
             order = np.fromiter(self._places.values(), dtype=np.int64, count=len(self._places))
-            return from_numpy(keys), from_numpy(self._values[order])
+            values = self._values[order]
+        if self.reserved:
+            keys, values = self._in_buckets(keys, values)
+        return from_numpy(keys), from_numpy(values)
+
+    def _in_buckets(self, keys: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The buckets of TensorFlow's dense table, with a row for each.
+
+        TensorFlow restores the buckets as they are, so each key must be where a lookup finds it: at its hash or, if that is taken,
+        1, 1 + 2, 1 + 2 + 3, ... places further. Integers are their own hash.
+        """
+        count = self.buckets
+        while len(keys) > count * self.load_factor:
+            count *= 2
+        texts = self.key_dtype is dtypes.string
+        rows = np.full((count, 1), self.reserved[0], dtype=keys.dtype)
+        contents = np.full(
+            (count, *(self.value_shape or (1,))), b"" if values.dtype == object else 0, dtype=values.dtype
+        )
+        hashes = hash64_many(keys.tolist()) if texts else keys.astype(np.int64).view(np.uint64)
+        starts = (hashes % np.uint64(count)).astype(np.int64)
+        taken = np.zeros(count, dtype=bool)
+        for i, start in enumerate(starts.tolist()):
+            place, step = start, 0
+            while taken[place]:
+                step += 1
+                place = (place + step) % count
+            taken[place] = True
+            rows[place, 0] = keys[i]
+            contents[place] = values[i]
+        return rows, contents
 
     def __repr__(self) -> str:
         return f"<table {self.name} {self.key_dtype.name} -> {self.value_dtype.name}, {len(self)} keys>"
@@ -217,7 +265,7 @@ def _tensors_kernel(kind: str) -> Any:
 
 
 def _handles(kind: str, *, of_tensors: bool) -> None:
-    """The op that makes a kind of table, in its 1.x form (a reference) and its V2 form (a resource)."""
+    """Defines the op that creates a kind of table, in its 1.x form (a reference) and its V2 form (a resource)."""
     attrs = {**_HANDLE, "value_shape": Shape(())} if of_tensors else _HANDLE
     for name, output in ((kind, "Ref(string)"), (f"{kind}V2", "resource")):
         definition = define(f"{name}() -> (table_handle: {output})", SOURCE | STATEFUL, **attrs).not_differentiable()
@@ -251,10 +299,18 @@ def _dense(
     key_dtype: DType,
     value_dtype: DType,
     value_shape: Shape,
+    initial_num_buckets: int,
+    max_load_factor: float,
     ctx: Any,
 ) -> Any:
+    if initial_num_buckets < 1 or initial_num_buckets & (initial_num_buckets - 1):
+        raise InvalidArgumentError(
+            None, None, f"Number of buckets must be at least 4 and a power of 2, got: {initial_num_buckets}"
+        )
+
     def make(name: str) -> LookupTable:
         table = _make("MutableDenseHashTable", name, key_dtype, value_dtype, value_shape)
+        table.buckets, table.load_factor = initial_num_buckets, max_load_factor
         table.reserved = tuple(key.tolist() if not isinstance(key, np.ndarray) else key[()] for key in reserved)
         if len(set(table.reserved)) != len(table.reserved):
             raise InvalidArgumentError(None, None, f"Empty and deleted keys cannot be equal: {table.reserved[0]!r}")
@@ -272,9 +328,21 @@ def mutable_dense_hash_table_kernel(
     key_dtype: DType,
     value_dtype: DType,
     value_shape: Shape,
+    initial_num_buckets: int,
+    max_load_factor: float,
     ctx: Any,
 ) -> Any:
-    return _dense((empty_key,), container, shared_name, key_dtype, value_dtype, value_shape, ctx)
+    return _dense(
+        (empty_key,),
+        container,
+        shared_name,
+        key_dtype,
+        value_dtype,
+        value_shape,
+        initial_num_buckets,
+        max_load_factor,
+        ctx,
+    )
 
 
 @MUTABLE_DENSE_HASH_TABLE_V2.kernel
@@ -287,9 +355,14 @@ def mutable_dense_hash_table_v2_kernel(
     key_dtype: DType,
     value_dtype: DType,
     value_shape: Shape,
+    initial_num_buckets: int,
+    max_load_factor: float,
     ctx: Any,
 ) -> Any:
-    return _dense((empty_key, deleted_key), container, shared_name, key_dtype, value_dtype, value_shape, ctx)
+    reserved = empty_key, deleted_key
+    return _dense(
+        reserved, container, shared_name, key_dtype, value_dtype, value_shape, initial_num_buckets, max_load_factor, ctx
+    )
 
 
 # ---- tables without a name --------------------------------------------------------------------------------------
@@ -312,7 +385,7 @@ def _anonymous_tensors(kind: str) -> Any:
 
 
 def _anonymous(kind: str, *, of_tensors: bool) -> None:
-    """The op that makes a new table each time it runs; nobody finds it but by its handle."""
+    """Defines the op that creates a table each time it runs. Only its handle refers to the table."""
     attrs = {**_ANONYMOUS, "value_shape": Shape(())} if of_tensors else _ANONYMOUS
     definition = define(f"Anonymous{kind}() -> (table_handle: resource)", STATEFUL, **attrs)
     definition.shape(lambda: SCALAR)
@@ -327,14 +400,14 @@ _anonymous("MutableHashTableOfTensors", of_tensors=True)
 # ---- what is done with them -------------------------------------------------------------------------------------
 
 
-# Ops for which TensorFlow does not say that gradients stop: asking for one raises.
+# TensorFlow does not register these ops as not differentiable: asking for their gradient raises an error.
 _RAISING = ("LookupTableImport", "LookupTableExport", "LookupTableRemove")
 
 
 def _on_table(
     name: str, arguments: str, outputs: str, kernel: Any, shape: Any = None, *, v1: bool = True, **attrs: Any
 ) -> OpDefinition:
-    """An op on a table handle, in its 1.x form and its V2 form; the V2 definition."""
+    """Defines an op on a table handle, in its 1.x form and its V2 form. Returns the V2 definition."""
     forms = [(f"{name}V2", "resource")] + ([(name, "Ref(string)")] if v1 else [])
     made = []
     for form, handle in forms:
@@ -353,17 +426,25 @@ def _find(table_handle: LookupTable, keys: Any, default_value: Any, *, Tin: DTyp
 
 
 def _find_shape(table_handle: Shape, keys: Shape, default_value: Shape) -> Shape:
-    # A default of a larger rank than a value's is one for each key.
+    # A default of higher rank than a value is one default for each key.
     if default_value.dims is None or keys.dims is None:
         return UNKNOWN_SHAPE
     return keys.concat(default_value) if len(default_value) < max(1, len(keys)) or not keys.dims else UNKNOWN_SHAPE
 
 
 def _pairs_shape(table_handle: Shape, keys: Shape, values: Shape) -> tuple[Shape, ...]:
-    """A value, or a row of values, for each key."""
+    """Returns the shape of a value, or of a row of values, for each key."""
     if values.dims is not None:
         keys.of_rank(1).merge(Shape(values.at_least(1).dims[:1]))  # type: ignore[index]
     return ()
+
+
+def _rows_shape(table_handle: Shape, keys: Shape, values: Shape) -> tuple[Shape, ...]:
+    """As `_pairs_shape`; the keys of a dense table may be a column."""
+    if keys.dims is not None and len(keys) == 2:
+        keys.merge(Shape((None, 1)))
+        return ()
+    return _pairs_shape(table_handle, keys, values)
 
 
 def _insert(table_handle: LookupTable, keys: Any, values: Any, *, Tin: DType) -> None:
@@ -378,7 +459,7 @@ def _import(table_handle: LookupTable, keys: Any, values: Any, *, Tin: DType) ->
     if table_handle.static:
         table_handle.initialize(keys, values, Tin)
     else:
-        table_handle.insert(keys, values, Tin, replace=True)
+        table_handle.replace(keys, values, Tin)
 
 
 def _initialize(table_handle: LookupTable, keys: Any, values: Any, *, Tkey: DType) -> None:
@@ -445,7 +526,7 @@ def _lines(path: str) -> list[bytes]:
 
 
 def _chosen(lines: list[bytes], vocab_size: int, path: str) -> list[bytes]:
-    """The first `vocab_size` lines (all, if that is negative), none of which is empty."""
+    """Returns the first `vocab_size` lines (all if that is negative). None may be empty."""
     if vocab_size >= 0:
         if len(lines) < vocab_size:
             raise InvalidArgumentError(
@@ -461,7 +542,7 @@ def _chosen(lines: list[bytes], vocab_size: int, path: str) -> list[bytes]:
 
 
 def _column(lines: list[bytes], index: int, kind: DType, mark: bytes, offset: int, path: str) -> np.ndarray:
-    """One column of a vocabulary file as an array of a dtype."""
+    """Returns one column of a vocabulary file as an array."""
     if index == LINE_NUMBER:
         if kind is not dtypes.int64:
             raise InvalidArgumentError(
@@ -501,14 +582,12 @@ FIND = _on_table(
     "LookupTableFind", ", keys: Tin, default_value: Tout", "values: Tout", _find, _find_shape, Tin=ANY, Tout=ANY
 )
 INSERT = _on_table("LookupTableInsert", ", keys: Tin, values: Tout", "", _insert, Tin=ANY, Tout=ANY)
-IMPORT = _on_table(
-    "LookupTableImport", ", keys: vector Tin, values: Tout", "", _import, _pairs_shape, Tin=ANY, Tout=ANY
-)
+IMPORT = _on_table("LookupTableImport", ", keys: rank>0 Tin, values: Tout", "", _import, _rows_shape, Tin=ANY, Tout=ANY)
 REMOVE = _on_table("LookupTableRemove", ", keys: rank>0/any Tin", "", _remove, v1=False, Tin=ANY)
 SIZE = _on_table("LookupTableSize", "", "size: int64", _size, scalar)
 EXPORT = _on_table(
     "LookupTableExport", "", "keys: Tkeys, values: Tvalues", LookupTable.export,
-    lambda table_handle: (Shape((None,)), UNKNOWN_SHAPE), Tkeys=TYPE, Tvalues=TYPE,
+    lambda table_handle: (UNKNOWN_SHAPE, UNKNOWN_SHAPE), Tkeys=TYPE, Tvalues=TYPE,
 )  # fmt: skip
 INITIALIZE = _on_table(
     "InitializeTable", ", keys: vector Tkey, values: vector Tval", "", _initialize, _pairs_shape, Tkey=ANY, Tval=ANY

@@ -1,4 +1,4 @@
-"""How a table that changes is saved: its keys and its values, as two tensors."""
+"""How a mutable table is saved: its keys and its values as two tensors."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from typing import Any
 from stoker._src.graph import context
 from stoker._src.graph.saveable import SaveableObject, SaveSpec
 from stoker._src.graph.scopes import name_scope
-from stoker._src.ops.array import shaping
-from stoker._src.ops.math import comparison, masking
 from stoker._src.ops.resources import table_ops
 
 
@@ -17,9 +15,9 @@ class TableSaveable(SaveableObject):
     """Saves a table as `<name>-keys` and `<name>-values`.
 
     Args:
-        table: the table.
-        name: the name in the checkpoint.
-        exported: its keys and values, where ops for them are in the graph already.
+        table: The table.
+        name: The name in the checkpoint.
+        exported: The keys and values, if the graph already has ops for them.
     """
 
     def __init__(self, table: Any, name: str, exported: tuple[Any, Any] | None = None) -> None:
@@ -37,14 +35,8 @@ class TableSaveable(SaveableObject):
         super().__init__(table.resource_handle, specs, name)
 
     def restore(self, restored_tensors: Sequence[Any], restored_shapes: Sequence[Any] | None) -> Any:
-        """The op that replaces all keys and values; shapes are the checkpoint's, as a table has no fixed size."""
+        """Returns the op that replaces all keys and values. The shapes are the checkpoint's because a table has no fixed size."""
         del restored_shapes
         with name_scope(f"{self._label}_table_restore"):
             keys, values = restored_tensors
-            for reserved in self._table._reserved:
-                # TensorFlow saves a dense table as its buckets, a row for each, with these keys in those that are empty.
-                keys = shaping.reshape(keys, [-1])
-                values = shaping.reshape(values, [-1, *self._table._value_shape])
-                used = comparison.not_equal(keys, reserved)
-                keys, values = (masking.boolean_mask(each, used) for each in (keys, values))
             return table_ops.IMPORT(self._table.resource_handle, keys, values)

@@ -1,9 +1,11 @@
-"""tf.lookup and tf.contrib.lookup: tables, what fills them, and vocabularies."""
+"""tf.lookup and tf.contrib.lookup: tables, their initializers, and vocabularies."""
 
 from __future__ import annotations
 
+import functools
 import uuid
 from collections import namedtuple
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -26,12 +28,13 @@ from stoker._src.ops.control_flow import grouping
 from stoker._src.ops.math import arithmetic, comparison
 from stoker._src.ops.resources import table_ops
 from stoker._src.ops.resources.table_saveable import TableSaveable
+from stoker._src.ops.resources.trackable_resources import Asset, CapturableResource
 from stoker._src.ops.strings import numbers, string_ops
 
 
 @export("lookup.TextFileIndex", v1="contrib.lookup.TextFileIndex")
 class TextFileIndex:
-    """Columns of a text file that are no columns: the line itself, and its number."""
+    """Special column numbers of a text file: the whole line, and the line number."""
 
     WHOLE_LINE = table_ops.WHOLE_LINE
     LINE_NUMBER = table_ops.LINE_NUMBER
@@ -42,7 +45,7 @@ class TextFileIndex:
 
 @export(v1="contrib.lookup.TableInitializerBase")
 class TableInitializerBase(Trackable):
-    """What fills a table. Subclasses have `initialize(table)`."""
+    """Base class of table initializers. Subclasses define `initialize(table)`."""
 
     def __init__(self, key_dtype: Any, value_dtype: Any) -> None:
         self._key_dtype, self._value_dtype = as_dtype(key_dtype), as_dtype(value_dtype)
@@ -57,7 +60,7 @@ class TableInitializerBase(Trackable):
 
     @property
     def shared_name(self) -> str:
-        """A name for the table: the same for two tables that would have the same contents."""
+        """Returns a name for the table that is the same for all tables with the same contents."""
         return f"hash_table_{uuid.uuid4()}"
 
     def initialize(self, table: Any) -> Any:
@@ -75,7 +78,7 @@ class TableInitializerBase(Trackable):
 
 
 def _registered(op: Any) -> Any:
-    """Notes an initializer's op for `tables_initializer`."""
+    """Adds an initializer's op to the collection that `tables_initializer` runs."""
     if not context.executing_eagerly():
         context.get_default_graph().add_to_collection(GraphKeys.TABLE_INITIALIZERS, op)
     return op
@@ -83,7 +86,7 @@ def _registered(op: Any) -> Any:
 
 @export("lookup.KeyValueTensorInitializer", v1="contrib.lookup.KeyValueTensorInitializer")
 class KeyValueTensorInitializer(TableInitializerBase):
-    """Fills a table from a tensor of keys and one of values."""
+    """Fills a table from a tensor of keys and a tensor of values."""
 
     def __init__(
         self, keys: Any, values: Any, key_dtype: Any = None, value_dtype: Any = None, name: str | None = None
@@ -94,7 +97,7 @@ class KeyValueTensorInitializer(TableInitializerBase):
         super().__init__(self._keys.dtype, self._values.dtype)
 
     def initialize(self, table: Any) -> Any:
-        """The op that fills `table`, noted in TABLE_INITIALIZERS."""
+        """Returns the op that fills `table` and adds it to TABLE_INITIALIZERS."""
         self._check(table)
         with name_scope(self._name, None, [table.resource_handle]):
             return _registered(table_ops.IMPORT(table.resource_handle, self._keys, self._values))
@@ -105,18 +108,18 @@ class TextFileInitializer(TableInitializerBase):
     """Fills a table from columns of a text file.
 
     Args:
-        filename: its name, a string or scalar string tensor.
-        key_dtype: dtype of the keys.
-        key_index: the column of the keys, or TextFileIndex.WHOLE_LINE or LINE_NUMBER.
-        value_dtype: dtype of the values.
-        value_index: the column of the values, likewise.
-        vocab_size: how many lines to take; all by default.
-        delimiter: one character between columns.
-        name: name of the op.
-        value_index_offset: added to line numbers.
+        filename: The name of the file, a string or a scalar string tensor.
+        key_dtype: The dtype of the keys.
+        key_index: The column of the keys, or TextFileIndex.WHOLE_LINE or LINE_NUMBER.
+        value_dtype: The dtype of the values.
+        value_index: The column of the values, with the same special numbers.
+        vocab_size: How many lines to read. All by default.
+        delimiter: The character between columns.
+        name: The name of the op.
+        value_index_offset: A number that is added to line numbers.
 
     Raises:
-        ValueError: an empty name, or columns and dtypes that do not go together.
+        ValueError: The name is empty, or the columns do not match the dtypes.
     """
 
     def __init__(
@@ -153,8 +156,13 @@ class TextFileInitializer(TableInitializerBase):
         self._vocab_size, self._delimiter, self._offset = vocab_size, delimiter, value_index_offset
         self._name = "text_file_init" if name is None else name
         super().__init__(key_dtype, value_dtype)
-        self._path = filename if isinstance(filename, Tensor) else constant(filename, dtypes.string, name="asset_path")
-        if not context.executing_eagerly():
+        if context.executing_eagerly():
+            # A SavedModel carries the file with it.
+            self._path = self._track_trackable(Asset(filename), "_filename").asset_path
+        else:
+            self._path = (
+                filename if isinstance(filename, Tensor) else constant(filename, dtypes.string, name="asset_path")
+            )
             context.get_default_graph().add_to_collection(GraphKeys.ASSET_FILEPATHS, self._path)
 
     @property
@@ -165,7 +173,7 @@ class TextFileInitializer(TableInitializerBase):
         return f"hash_table_{path}{size}_{self._key_index}_{self._value_index}{offset}"
 
     def initialize(self, table: Any) -> Any:
-        """The op that fills `table`, noted in TABLE_INITIALIZERS."""
+        """Returns the op that fills `table` and adds it to TABLE_INITIALIZERS."""
         self._check(table)
         with name_scope(self._name, None, [table.resource_handle]):
             return _registered(
@@ -183,7 +191,7 @@ class TextFileInitializer(TableInitializerBase):
 
 @export(v1="contrib.lookup.TextFileStringTableInitializer")
 class TextFileStringTableInitializer(TextFileInitializer):
-    """From line numbers (or a column) to strings."""
+    """Maps line numbers (or a column) to strings."""
 
     def __init__(
         self,
@@ -201,7 +209,7 @@ class TextFileStringTableInitializer(TextFileInitializer):
 
 @export(v1="contrib.lookup.TextFileIdTableInitializer")
 class TextFileIdTableInitializer(TextFileInitializer):
-    """From strings (or a column) to line numbers."""
+    """Maps strings (or a column) to line numbers."""
 
     def __init__(
         self,
@@ -223,7 +231,7 @@ class TextFileIdTableInitializer(TextFileInitializer):
 
 @export(v1="contrib.lookup.LookupInterface")
 class LookupInterface(Trackable):
-    """What all tables have."""
+    """Base class of the tables."""
 
     def __init__(self, key_dtype: Any, value_dtype: Any) -> None:
         self._key_dtype, self._value_dtype = as_dtype(key_dtype), as_dtype(value_dtype)
@@ -248,12 +256,12 @@ class LookupInterface(Trackable):
         return self._handle
 
     def size(self, name: str | None = None) -> Tensor:
-        """The number of keys."""
+        """Returns the number of keys."""
         with name_scope(name, f"{self._name}_Size", [self._handle]):
             return table_ops.SIZE(self._handle)
 
     def _checked(self, keys: Any) -> tuple[Any, Tensor]:
-        """The keys as given, and as one tensor of the right dtype."""
+        """Returns the keys as given, and as one tensor of the right dtype."""
         sparse = SparseTensor.from_value(keys) if is_sparse(keys) else None
         flat = sparse.values if sparse is not None else convert_to_tensor(keys, dtype_hint=self._key_dtype)
         if flat.dtype.base_dtype is not self._key_dtype.base_dtype:
@@ -267,7 +275,7 @@ class LookupInterface(Trackable):
 
 
 def _like_keys(sparse: Any, keys: Tensor, values: Tensor, value_rank: int = 0) -> Any:
-    """Values for sparse keys are sparse; for dense ones their shape is known."""
+    """Gives the values the structure of the keys: sparse for sparse keys. The shape of dense values is set."""
     if sparse is not None:
         return SparseTensor(sparse.indices, values, sparse.dense_shape)
     if value_rank == 0 and not getattr(values, "is_eager", False):
@@ -276,8 +284,8 @@ def _like_keys(sparse: Any, keys: Tensor, values: Tensor, value_rank: int = 0) -
 
 
 @export(v1="contrib.lookup.InitializableLookupTableBase")
-class InitializableLookupTableBase(LookupInterface):
-    """A table that its initializer fills once."""
+class InitializableLookupTableBase(LookupInterface, CapturableResource):
+    """A table that is filled once by its initializer."""
 
     def __init__(self, default_value: Any, initializer: TableInitializerBase) -> None:
         super().__init__(initializer.key_dtype, initializer.value_dtype)
@@ -289,6 +297,9 @@ class InitializableLookupTableBase(LookupInterface):
 
     def _create(self) -> Any:
         raise NotImplementedError(f"{type(self).__name__} does not say which op makes it.")
+
+    def _initialize(self) -> Any:
+        return self._initializer.initialize(self)
 
     @property
     def default_value(self) -> Tensor:
@@ -304,10 +315,10 @@ class InitializableLookupTableBase(LookupInterface):
         return self._init_op
 
     def lookup(self, keys: Any, name: str | None = None) -> Any:
-        """The value of each key, or the default; sparse for a SparseTensor of keys.
+        """Returns the value of each key, or the default. The result is sparse for a SparseTensor of keys.
 
         Raises:
-            TypeError: keys of another dtype than the table's.
+            TypeError: The keys do not have the table's key dtype.
         """
         sparse, flat = self._checked(keys)
         with name_scope(name, f"{self._name}_Lookup", [self._handle, flat, self._default_value]):
@@ -317,13 +328,13 @@ class InitializableLookupTableBase(LookupInterface):
 
 @export("lookup.StaticHashTable")
 class StaticHashTable(InitializableLookupTableBase):
-    """A table whose keys and values its initializer gives, and which never changes.
+    """An immutable table whose initializer provides the keys and values.
 
     Args:
-        initializer: what fills it; in a graph, run `tf.tables_initializer()`.
-        default_value: the value of keys that are not there.
-        name: the name of the table's op.
-        experimental_is_anonymous: must be False: every table has a name.
+        initializer: Fills the table. In a graph, run `tf.tables_initializer()`.
+        default_value: The value of missing keys.
+        name: The name of the table's op.
+        experimental_is_anonymous: Must be False. Every table has a name.
     """
 
     def __init__(
@@ -339,17 +350,20 @@ class StaticHashTable(InitializableLookupTableBase):
         super().__init__(default_value, initializer)
 
     def _create(self) -> Any:
-        handle = ops.HashTableV2(
+        handle = self._create_resource()
+        self._name = self._table_name if getattr(handle, "is_eager", False) else handle.op.name.rsplit("/", 1)[-1]
+        return handle
+
+    def _create_resource(self) -> Any:
+        return ops.HashTableV2(
             shared_name=self._shared_name,
             key_dtype=self._key_dtype,
             value_dtype=self._value_dtype,
             name=self._table_name,
         )
-        self._name = self._table_name if getattr(handle, "is_eager", False) else handle.op.name.rsplit("/", 1)[-1]
-        return handle
 
     def export(self, name: str | None = None) -> tuple[Tensor, Tensor]:
-        """All keys and values."""
+        """Returns all keys and values."""
         with name_scope(name, f"{self._name}_Export", [self._handle]):
             found = table_ops.EXPORT(self._handle, Tkeys=self._key_dtype, Tvalues=self._value_dtype)
         return found.keys, found.values
@@ -357,7 +371,7 @@ class StaticHashTable(InitializableLookupTableBase):
 
 @export(v1="contrib.lookup.HashTable")
 class HashTable(StaticHashTable):
-    """The table of tf.contrib: `StaticHashTable` with a shared name of one's own."""
+    """The table of tf.contrib: a `StaticHashTable` with an explicit shared name."""
 
     def __init__(
         self,
@@ -391,11 +405,11 @@ export_constant(__name__, "FastHashSpec", v1="contrib.lookup.FastHashSpec")
 
 @export(v1="contrib.lookup.StrongHashSpec")
 class StrongHashSpec(HasherSpec):
-    """SipHash with a key of two integers.
+    """SipHash keyed with two integers.
 
     Raises:
-        ValueError: another number of integers.
-        TypeError: a key that is no list of integers.
+        ValueError: The key does not have two elements.
+        TypeError: The key is not a list of integers.
     """
 
     __slots__ = ()
@@ -409,18 +423,18 @@ class StrongHashSpec(HasherSpec):
 
 
 class _VocabularyTable(LookupInterface):
-    """Ids from a table; keys it does not have are hashed into buckets that come after them."""
+    """Looks up ids in a table. Missing keys are hashed into buckets whose ids follow those of the table."""
 
     def __init__(self, table: Any, num_oov_buckets: int, hasher: HasherSpec, name: str, key_dtype: DType) -> None:
         super().__init__(key_dtype, dtypes.int64)
-        self._table: Any = table
+        self._table: Any = table if table is None else self._track_trackable(table, "_table")
         self._num_oov_buckets, self._hasher = num_oov_buckets, hasher
         self._name = name
         self._handle = None if table is None else table.resource_handle
 
     @property
     def initializer(self) -> Any:
-        """The op that fills the vocabulary (nothing when there is none)."""
+        """The op that fills the vocabulary. It does nothing if there is none."""
         return grouping.no_op() if self._table is None else self._table.initializer
 
     @property
@@ -428,16 +442,16 @@ class _VocabularyTable(LookupInterface):
         return self.initializer
 
     def size(self, name: str | None = None) -> Tensor:
-        """The number of ids: those of the vocabulary and the buckets."""
+        """Returns the number of ids, of the vocabulary and of the buckets."""
         with name_scope(name, f"{self._name}_Size"):
             known = convert_to_tensor(0, dtypes.int64) if self._table is None else self._table.size()
             return arithmetic.add(known, np.int64(self._num_oov_buckets), name="add")
 
     def lookup(self, keys: Any, name: str | None = None) -> Any:
-        """The id of each key; sparse for a SparseTensor of keys.
+        """Returns the id of each key. The result is sparse for a SparseTensor of keys.
 
         Raises:
-            TypeError: keys of another dtype than the table's.
+            TypeError: The keys do not have the table's key dtype.
         """
         sparse, flat = self._checked(keys)
         inner = flat if self._table is None else casting.cast(flat, self._table.key_dtype)
@@ -470,11 +484,11 @@ class _VocabularyTable(LookupInterface):
 
 @export("lookup.StaticVocabularyTable")
 class StaticVocabularyTable(_VocabularyTable):
-    """Ids of a vocabulary, and `num_oov_buckets` more for all other keys, chosen by hash.
+    """Maps the keys of a vocabulary to its ids, and all other keys to `num_oov_buckets` more ids, by hash.
 
     Raises:
-        ValueError: no buckets.
-        TypeError: an initializer whose keys are neither strings nor int64, or whose values are not int64.
+        ValueError: `num_oov_buckets` is not positive.
+        TypeError: The initializer's keys are neither strings nor int64, or its values are not int64.
     """
 
     def __init__(
@@ -510,10 +524,10 @@ class StaticVocabularyTable(_VocabularyTable):
 
 @export(v1="contrib.lookup.IdTableWithHashBuckets")
 class IdTableWithHashBuckets(_VocabularyTable):
-    """Ids of a table, and `num_oov_buckets` more for all other keys, chosen by the hash of `hasher_spec`.
+    """Maps the keys of a table to its ids, and all other keys to `num_oov_buckets` more ids, by the hash of `hasher_spec`.
 
     Raises:
-        TypeError: a table or hasher of the wrong kind.
+        TypeError: The table or the hasher has the wrong type.
     """
 
     def __init__(
@@ -540,19 +554,23 @@ class IdTableWithHashBuckets(_VocabularyTable):
 # ---- tables that change -----------------------------------------------------------------------------------------
 
 
-class _MutableTable(LookupInterface):
-    """What `MutableHashTable` and `DenseHashTable` share."""
+class _MutableTable(LookupInterface, CapturableResource):
+    """Base class of `MutableHashTable` and `DenseHashTable`."""
 
     def __init__(self, key_dtype: Any, value_dtype: Any, default_value: Any, checkpoint: bool) -> None:
         super().__init__(key_dtype, value_dtype)
         self._default_value = convert_to_tensor(default_value, self._value_dtype, name="default_value")
         self._value_shape = self._default_value.static_shape
         self._checkpoint = checkpoint
-        self._reserved: tuple[Tensor, ...] = ()  # keys that are never used
+        self._reserved: tuple[Tensor, ...] = ()  # reserved keys
         self._exported: tuple[Tensor, Tensor] | None = None  # the ops of a graph that a saver reads
+        self._creation: Callable[[], Any]  # calls the op that creates the table
+
+    def _create_resource(self) -> Any:
+        return self._creation()
 
     def _made(self, name: str) -> None:
-        """Settles the table's name once its op is there, and makes it known to savers."""
+        """Sets the table's name after its op was created, and registers the table with savers."""
         eager = getattr(self._handle, "is_eager", False)
         self._name = name if eager else self._handle.op.name.rsplit("/", 1)[-1]
         if self._checkpoint and not eager:
@@ -561,17 +579,18 @@ class _MutableTable(LookupInterface):
             context.get_default_graph().add_to_collection(GraphKeys.SAVEABLE_OBJECTS, saveable)
 
     def _gather_saveables_for_checkpoint(self) -> dict[str, Any]:
-        return (
-            {"table": lambda name="": TableSaveable(self, name or self._name, self._exported)}
-            if self._checkpoint
-            else {}
-        )
+        def saveable(name: str | None = None) -> TableSaveable:
+            # Inside a function, the ops of the graph around it cannot be used.
+            exported = None if context.target().building_function else self._exported
+            return TableSaveable(self, self._name if name is None else name, exported)
+
+        return {"table": saveable} if self._checkpoint else {}
 
     def _scope(self, name: str | None, action: str) -> Any:
         return name_scope(name, f"{self._name}_lookup_table_{action}", [self._handle])
 
     def lookup(self, keys: Any, dynamic_default_values: Any = None, name: str | None = None) -> Any:
-        """The value of each key, or the table's default, or the one of `dynamic_default_values` at its place."""
+        """Returns the value of each key, or the table's default, or the default at the same place in `dynamic_default_values`."""
         sparse, flat = self._checked(keys)
         default = self._default_value if dynamic_default_values is None else dynamic_default_values
         with self._scope(name, "find"):
@@ -580,7 +599,7 @@ class _MutableTable(LookupInterface):
         return _like_keys(sparse, flat, values, len(self._value_shape))
 
     def insert(self, keys: Any, values: Any, name: str | None = None) -> Any:
-        """The op that adds or changes keys."""
+        """Returns the op that inserts or updates keys."""
         _, flat = self._checked(keys)
         with self._scope(name, "insert"):
             return table_ops.INSERT(self._handle, flat, convert_to_tensor(values, self._value_dtype, name="values"))
@@ -588,7 +607,7 @@ class _MutableTable(LookupInterface):
     insert_or_assign = insert
 
     def remove(self, keys: Any, name: str | None = None) -> Any:
-        """The op that forgets keys."""
+        """Returns the op that removes keys."""
         _, flat = self._checked(keys)
         with self._scope(name, "remove"):
             return table_ops.REMOVE(self._handle, flat)
@@ -596,7 +615,7 @@ class _MutableTable(LookupInterface):
     erase = remove
 
     def export(self, name: str | None = None) -> tuple[Tensor, Tensor]:
-        """All keys and values."""
+        """Returns all keys and values."""
         with self._scope(name, "export_values"):
             found = table_ops.EXPORT(self._handle, Tkeys=self._key_dtype, Tvalues=self._value_dtype)
         return found.keys, found.values
@@ -604,15 +623,15 @@ class _MutableTable(LookupInterface):
 
 @export("lookup.experimental.MutableHashTable", v1="contrib.lookup.MutableHashTable")
 class MutableHashTable(_MutableTable):
-    """A table that runs may change.
+    """A mutable table.
 
     Args:
-        key_dtype: dtype of the keys.
-        value_dtype: dtype of the values.
-        default_value: the value of keys that are not there; its shape is every value's.
-        name: the name of the table's op.
-        checkpoint: whether a saver may save it.
-        experimental_is_anonymous: must be False: every table has a name.
+        key_dtype: The dtype of the keys.
+        value_dtype: The dtype of the values.
+        default_value: The value of missing keys. Its shape is the shape of every value.
+        name: The name of the table's op.
+        checkpoint: Whether savers save it.
+        experimental_is_anonymous: Must be False. Every table has a name.
     """
 
     def __init__(
@@ -632,24 +651,25 @@ class MutableHashTable(_MutableTable):
             kind, attrs["value_shape"] = "MutableHashTableOfTensorsV2", self._value_shape
         if context.executing_eagerly():
             attrs["shared_name"] = f"table_{uuid.uuid4()}"
-        self._handle = getattr(ops, kind)(name=name, use_node_name_sharing=True, **attrs)
+        self._creation = functools.partial(getattr(ops, kind), name=name, use_node_name_sharing=True, **attrs)
+        self._handle = self._create_resource()
         self._made(name)
 
 
 @export("lookup.experimental.DenseHashTable", v1="contrib.lookup.MutableDenseHashTable")
 class DenseHashTable(_MutableTable):
-    """A table that runs may change, with two keys that are never used.
+    """A mutable table with two reserved keys.
 
     Args:
-        key_dtype: dtype of the keys.
-        value_dtype: dtype of the values.
-        default_value: the value of keys that are not there; its shape is every value's.
-        empty_key: a key that is never used.
-        deleted_key: another one.
-        initial_num_buckets: how many keys to expect.
-        name: the name of the table's op.
-        checkpoint: whether a saver may save it.
-        experimental_is_anonymous: must be False: every table has a name.
+        key_dtype: The dtype of the keys.
+        value_dtype: The dtype of the values.
+        default_value: The value of missing keys. Its shape is the shape of every value.
+        empty_key: A key that is never used.
+        deleted_key: Another key that is never used.
+        initial_num_buckets: The expected number of keys.
+        name: The name of the table's op.
+        checkpoint: Whether savers save it.
+        experimental_is_anonymous: Must be False. Every table has a name.
     """
 
     def __init__(
@@ -669,7 +689,8 @@ class DenseHashTable(_MutableTable):
         empty = convert_to_tensor(empty_key, self._key_dtype, name="empty_key")
         deleted = convert_to_tensor(deleted_key, self._key_dtype, name="deleted_key")
         self._reserved = (empty, deleted)
-        self._handle = table_ops.MUTABLE_DENSE_HASH_TABLE_V2(
+        self._creation = functools.partial(
+            table_ops.MUTABLE_DENSE_HASH_TABLE_V2,
             empty,
             deleted,
             shared_name=f"table_{uuid.uuid4()}" if context.executing_eagerly() else "",
@@ -679,18 +700,19 @@ class DenseHashTable(_MutableTable):
             initial_num_buckets=131072 if initial_num_buckets is None else initial_num_buckets,
             name=name,
         )
+        self._handle = self._create_resource()
         self._made(name)
 
 
 @export(v1=("tables_initializer", "initializers.tables_initializer"))
 def tables_initializer(name: str = "init_all_tables") -> Any:
-    """The op that fills all tables of the graph."""
+    """Returns the op that fills all tables of the graph."""
     return initialize_all_tables(name)
 
 
 @export(v1="initialize_all_tables")
 def initialize_all_tables(name: str = "init_all_tables") -> Any:
-    """The older name of `tables_initializer`."""
+    """An older name of `tables_initializer`."""
     if context.executing_eagerly():
         return grouping.no_op(name=name)
     ops = context.get_default_graph().get_collection(GraphKeys.TABLE_INITIALIZERS)

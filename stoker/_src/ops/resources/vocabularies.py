@@ -1,4 +1,4 @@
-"""tf.contrib.lookup's vocabularies: from words to numbers and back, from a vector or a file."""
+"""tf.contrib.lookup's vocabularies map words to numbers and back. They come from a vector or from a file."""
 
 from __future__ import annotations
 
@@ -36,23 +36,23 @@ def index_table_from_file(
     value_column_index: int = TextFileIndex.LINE_NUMBER,
     delimiter: str = "\t",
 ) -> Any:
-    """A table from the words of a file (one in a line) to their line numbers.
+    """Returns a table that maps the words of a file, one on each line, to their line numbers.
 
     Args:
-        vocabulary_file: the file's name.
-        num_oov_buckets: ids after the words', for other keys; with 0 these get `default_value`.
-        vocab_size: how many lines to take; all by default.
-        default_value: see `num_oov_buckets`.
-        hasher_spec: how other keys choose their bucket.
-        key_dtype: dtype of the keys.
-        name: a name scope.
-        key_column_index: the column of the words, where lines have several.
-        value_column_index: the column of the ids.
-        delimiter: what is between columns.
+        vocabulary_file: The name of the file.
+        num_oov_buckets: The number of ids for other keys, after those of the words. With 0, other keys get `default_value`.
+        vocab_size: How many lines to read. All by default.
+        default_value: See `num_oov_buckets`.
+        hasher_spec: How other keys choose their bucket.
+        key_dtype: The dtype of the keys.
+        name: A name scope.
+        key_column_index: The column of the words, if lines have several.
+        value_column_index: The column of the ids.
+        delimiter: The character between columns.
 
     Raises:
-        ValueError: no file, or numbers out of range.
-        TypeError: keys of a dtype that tables do not have.
+        ValueError: There is no file name, or a number is out of range.
+        TypeError: Tables cannot have keys of this dtype.
     """
     if vocabulary_file is None or (isinstance(vocabulary_file, str) and not vocabulary_file):
         raise ValueError("vocabulary_file must be specified and must not be empty.")
@@ -91,11 +91,11 @@ def index_table_from_tensor(
     dtype: Any = dtypes.string,
     name: str | None = None,
 ) -> Any:
-    """A table from the elements of a vector to their positions; see `index_table_from_file` for the rest.
+    """Returns a table that maps the elements of a vector to their positions. For the other arguments see `index_table_from_file`.
 
     Raises:
-        ValueError: no mapping, or numbers out of range.
-        TypeError: keys of a dtype that tables do not have.
+        ValueError: There is no mapping, or a number is out of range.
+        TypeError: Tables cannot have keys of this dtype.
     """
     if mapping is None:
         raise ValueError("mapping must be specified.")
@@ -122,10 +122,10 @@ def index_to_string_table_from_file(
     value_column_index: int = TextFileIndex.WHOLE_LINE,
     delimiter: str = "\t",
 ) -> StaticHashTable:
-    """A table from line numbers of a file to the words there.
+    """Returns a table that maps line numbers of a file to the words there.
 
     Raises:
-        ValueError: no file, or a vocabulary of no words.
+        ValueError: There is no file name, or the vocabulary is empty.
     """
     if not isinstance(vocabulary_file, Tensor) and not vocabulary_file:
         raise ValueError("vocabulary_file must be specified and must not be empty.")
@@ -141,10 +141,10 @@ def index_to_string_table_from_file(
 def index_to_string_table_from_tensor(
     mapping: Any, default_value: str = "UNK", name: str | None = None
 ) -> StaticHashTable:
-    """A table from positions in a vector of strings to the strings.
+    """Returns a table that maps positions in a vector of strings to the strings.
 
     Raises:
-        ValueError: no mapping.
+        ValueError: There is no mapping.
     """
     if mapping is None:
         raise ValueError("mapping must be specified.")
@@ -163,7 +163,7 @@ def string_to_index_table_from_file(
     hasher_spec: Any = FastHashSpec,
     name: str | None = None,
 ) -> Any:
-    """The older name of `index_table_from_file`."""
+    """An older name of `index_table_from_file`."""
     return index_table_from_file(vocabulary_file, num_oov_buckets, vocab_size, default_value, hasher_spec, name=name)
 
 
@@ -175,17 +175,17 @@ def string_to_index_table_from_tensor(
     hasher_spec: Any = FastHashSpec,
     name: str | None = None,
 ) -> Any:
-    """The older name of `index_table_from_tensor`."""
+    """An older name of `index_table_from_tensor`."""
     return index_table_from_tensor(mapping, num_oov_buckets, default_value, hasher_spec, name=name)
 
 
 @export(v1="contrib.lookup.string_to_index")
 def string_to_index(tensor: Any, mapping: Any, default_value: int = -1, name: str | None = None) -> Any:
-    """The position in `mapping` of each string."""
+    """Returns the position in `mapping` of each string."""
     return index_table_from_tensor(mapping, default_value=default_value, name=name).lookup(tensor)
 
 
 @export(v1="contrib.lookup.index_to_string")
 def index_to_string(tensor: Any, mapping: Any, default_value: str = "UNK", name: str | None = None) -> Any:
-    """The string in `mapping` at each position."""
+    """Returns the string in `mapping` at each position."""
     return index_to_string_table_from_tensor(mapping, default_value, name).lookup(tensor)

@@ -68,6 +68,9 @@ def element(strings: Any) -> Any:
     return single
 
 
+_ALWAYS_FITS = 1 << 24  # bytes; asking for the size of the machine takes longer than allocating this much
+
+
 def checked_sizes(sizes: Sequence[int]) -> list[int]:
     """Checks `sizes` as the shape of a new tensor.
 
@@ -101,7 +104,7 @@ def allocatable(sizes: Sequence[int], itemsize: int) -> list[int]:
     """
     sizes = checked_sizes(sizes)
     needed = numbers.prod(sizes) * itemsize
-    if needed > _machine_memory():
+    if needed > _ALWAYS_FITS and needed > _machine_memory():
         raise ResourceExhaustedError(
             None, None, f"OOM when allocating tensor with shape {sizes}: it needs {needed} bytes."
         )

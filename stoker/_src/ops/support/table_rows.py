@@ -1,21 +1,26 @@
-"""Native operations on rows of large tables: unique, gather and scatter-add.
+"""Native operations on rows of large tables: unique, gather, scatter-add and segment reductions.
 
 Each function returns None (or False) if the extension is missing or does not support the tensors. Callers then use torch.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+
 import torch
 
 from stoker._src.base.extensions import extension
 
 _native = extension("stoker._src.ops.native.rows")
+_segments = extension("stoker._src.ops.native.segments")
+_COMBINERS = {"Sum": 0, "Mean": 1, "SqrtN": 2}
 _INTEGERS = (torch.int32, torch.int64)
 _SUMMED = (torch.float32, torch.float64)
 
 
 def _plain(*tensors: torch.Tensor) -> bool:
-    return all(tensor.device.type == "cpu" and tensor.is_contiguous() for tensor in tensors)
+    return all(tensor.is_cpu and tensor.is_contiguous() for tensor in tensors)
 
 
 def unique(x: torch.Tensor, kind: torch.dtype) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor] | None:
@@ -70,3 +75,108 @@ def add(
         rows.numel() // indices.numel(), table.dtype is torch.float64, subtract, skip_negatives, torch.get_num_threads(),
     )  # fmt: skip
     return outside < 0
+
+
+def flatten(coordinates: torch.Tensor, sizes: Sequence[int]) -> torch.Tensor | None:
+    """The places of coordinates [count, depth] in an array of these sizes; None also if one is out of range."""
+    if _native is None or coordinates.dtype not in _INTEGERS or not 1 <= len(sizes) <= 8 or not _plain(coordinates):
+        return None
+    out = torch.empty(coordinates.shape[0], dtype=torch.int64)
+    wide = coordinates.dtype is torch.int64
+    return out if _native.flatten(out, coordinates, wide, coordinates.shape[0], tuple(sizes)) else None
+
+
+class Selection:
+    """Ascending rows of several groups of tables (a variable and its slots), copied to flat tensors and back.
+
+    `columns` has a list for each kind of table, with one table for each entry of `indices`. The tables of one entry have the same
+    shape.
+    """
+
+    def __init__(self, columns: list[list[torch.Tensor]], indices: list[torch.Tensor]) -> None:
+        self._columns, self._indices = columns, indices
+        self._sizes: list[tuple[int, int, int]] = []
+        self._wide = indices[0].dtype is torch.int64
+
+    def taken(self) -> list[torch.Tensor] | None:
+        """For each kind of table, the selected rows of all of them in one vector. None if the rows must be handled one by one."""
+        dtype, kind = self._columns[0][0].dtype, self._indices[0].dtype
+        if _native is None or dtype not in _SUMMED or kind not in _INTEGERS:
+            return None
+        item = dtype.itemsize
+        total = 0
+        for index, table in zip(self._indices, self._columns[0]):
+            size = table.shape[0]
+            if index.dtype is not kind or not index.is_contiguous() or not index.is_cpu or not size:
+                return None
+            count, width = index.numel(), table.numel() // size
+            self._sizes.append((count, size, width * item))
+            total += count * width
+        for column in self._columns:
+            for table in column:
+                if table.dtype is not dtype or not table.is_cpu or not table.is_contiguous():
+                    return None
+        flats = [torch.empty(total, dtype=dtype) for _ in self._columns]
+        return flats if self._exchange(flats, back=False) else None
+
+    def put(self, flats: list[torch.Tensor]) -> None:
+        """Copies the rows that `taken` returned back into the tables."""
+        self._exchange(flats, back=True)
+
+    def _exchange(self, flats: list[torch.Tensor], *, back: bool) -> bool:
+        return _native.exchange(
+            flats, self._columns, self._indices, self._sizes, self._wide, back, torch.get_num_threads()
+        )
+
+
+def _combinable(values: torch.Tensor, indices: torch.Tensor, ids: torch.Tensor) -> bool:
+    return (
+        _segments is not None
+        and values.dtype in _SUMMED
+        and values.is_cpu
+        and values.dim() > 0
+        and indices.dtype in _INTEGERS
+        and indices.is_contiguous()
+        and indices.dim() == 1
+        and ids.dtype in _INTEGERS
+        and ids.shape == indices.shape
+    )
+
+
+def combine(
+    how: str, table: torch.Tensor, indices: torch.Tensor, ids: torch.Tensor, segments: int
+) -> torch.Tensor | None:
+    """The rows `table[indices]` of each segment combined by `how`: "Sum", "Mean" or "SqrtN".
+
+    None also if an index or a segment id is out of range, or the ids are not ascending.
+    """
+    if segments < 0 or not table.is_contiguous() or not _combinable(table, indices, ids):
+        return None
+    size, *inner = table.shape
+    out = table.new_empty((segments, *inner))
+    width = math.prod(inner)
+    done = _segments.combine(
+        out, table, indices, indices.dtype is torch.int64, ids, ids.dtype is torch.int64, ids.stride(0), indices.numel(),
+        size, width, segments, _COMBINERS[how], table.dtype is torch.float64, torch.get_num_threads(),
+    )  # fmt: skip
+    return out if done else None
+
+
+def combine_grad(
+    how: str, grad: torch.Tensor, indices: torch.Tensor, ids: torch.Tensor, size: int
+) -> tuple[torch.Tensor, torch.Tensor] | None:
+    """The gradient of `combine` for a table of `size` rows: the rows that can be nonzero, and their indices in ascending order."""
+    if not _combinable(grad, indices, ids):
+        return None
+    segments, *inner = grad.shape
+    if not grad.is_contiguous():
+        grad = grad.contiguous()  # often a part of the gradient of a concatenation
+    count = indices.numel()
+    most = min(count, size)
+    out, found = grad.new_empty((most, *inner)), indices.new_empty(most)
+    width = math.prod(inner)
+    total = _segments.combine_grad(
+        out, found, grad, indices, indices.dtype is torch.int64, ids, ids.dtype is torch.int64, ids.stride(0), count,
+        size, width, segments, _COMBINERS[how], grad.dtype is torch.float64, torch.get_num_threads(),
+    )  # fmt: skip
+    return None if total < 0 else (out.narrow(0, 0, total), found.narrow(0, 0, total))

@@ -6,7 +6,7 @@
 defines ApplyMomentum (reference variables), ResourceApplyMomentum, SparseApplyMomentum and ResourceSparseApplyMomentum. The
 rule is written once, on lists of tensors. The inputs before the semicolon are variables that it updates in place. `grad` (or
 `delta`) is a list of the same length, and all other inputs are plain numbers. The dense ops of one step that share these
-numbers run as one call of the rule. A sparse op calls the rule on the rows that its indices select.
+numbers run as one call of the rule, and so do the sparse ops, which call it on the rows that their indices select.
 """
 
 from __future__ import annotations
@@ -125,8 +125,7 @@ def _define(
     definition.kernel(_with_attributes(kernel, caller.rule))
     unchecked = len(parts) - 1 if caller.others[-1] == late_number else None
     definition.shape(_shape_rule(caller, rows=rows, resource=resource, late=late, unchecked=unchecked))
-    if not rows:
-        definition.batch(_batch_key(definition))(caller.many)
+    definition.batch(_batch_key(definition))(caller.sparse_many if rows else caller.many)
     return definition
 
 
@@ -190,20 +189,37 @@ class _Caller:
             states[0][0].block = Block.of(states)
 
     def sparse(self, *inputs: Any, **attributes: Any) -> VariableState:
-        count, at = self.count, self.gradient_at
-        gradient, indices = inputs[at], inputs[at + 1]
-        numbers = [*inputs[count:at], gradient, *inputs[at + 2 :]]
-        self._check_dtype(gradient)
-        self._check_numbers(numbers, attributes)
-        values = [variable.read() for variable in inputs[:count]]
-        self._check_rows(inputs, values, gradient, indices)
-        for rows, chosen in distinct_rows(indices.long(), len(values[0]), self.name):
-            parts = [[_rows_of(value, rows)] for value in values]
-            numbers[at - count] = [gradient if chosen is None else gradient.index_select(0, chosen)]
-            self.rule(*parts, *numbers, **attributes)
-            for value, part in zip(values, parts):
-                value.index_copy_(0, rows, part[0])
+        at = self.gradient_at
+        columns = [[given] if i < self.count or i in (at, at + 1) else given for i, given in enumerate(inputs)]
+        self.sparse_many(*columns, **attributes)
         return inputs[0]
+
+    def sparse_many(self, *columns: Any, **attributes: Any) -> None:
+        """Runs many sparse ops at once; see `many`."""
+        count, at = self.count, self.gradient_at
+        states, gradients, indices = columns[:count], columns[at], columns[at + 1]
+        numbers = [*columns[count:at], gradients, *columns[at + 2 :]]
+        self._check_dtype(gradients[0])
+        self._check_numbers(numbers, attributes)
+        values = [[variable.read() for variable in column] for column in states]
+        for i, (gradient, rows) in enumerate(zip(gradients, indices)):
+            self._check_rows([column[i] for column in states], [column[i] for column in values], gradient, rows)
+        if len(set(map(id, states[0]))) == len(states[0]):
+            selection = table_rows.Selection(values, indices)
+            flats = selection.taken()
+            if flats is not None:
+                numbers[at - count] = [_flattened(gradients)]
+                self.rule(*[[flat] for flat in flats], *numbers, **attributes)
+                selection.put(flats)
+                return
+        for i, (gradient, chosen_rows) in enumerate(zip(gradients, indices)):
+            tables = [column[i] for column in values]
+            for rows, chosen in distinct_rows(chosen_rows.long(), len(tables[0]), self.name):
+                parts = [[_rows_of(table, rows)] for table in tables]
+                numbers[at - count] = [gradient if chosen is None else gradient.index_select(0, chosen)]
+                self.rule(*parts, *numbers, **attributes)
+                for table, part in zip(tables, parts):
+                    table.index_copy_(0, rows, part[0])
 
     def _check_dtype(self, gradient: torch.Tensor) -> None:
         """Rejects dtypes without a kernel. As in TensorFlow, the op itself allows all numeric dtypes."""
@@ -228,7 +244,7 @@ class _Caller:
                     None, None, f"{self.name}: {each} is not a scalar: it has {len(number)} elements."
                 )
 
-    def _check_rows(self, inputs: Any, values: Tensors, gradient: torch.Tensor, indices: torch.Tensor) -> None:
+    def _check_rows(self, variables: Any, values: Tensors, gradient: torch.Tensor, indices: torch.Tensor) -> None:
         if indices.dim() != 1:
             raise InvalidArgumentError(
                 None, None, f"{self.name}: indices must be one-dimensional, but have shape {Shape(indices.shape)}."
@@ -236,9 +252,11 @@ class _Caller:
         first = values[0]
         if first.dim() < 1:
             raise InvalidArgumentError(None, None, f"{self.name}: var must be at least 1 dimensional.")
-        if any(value.shape != first.shape or value.dtype is not gradient.dtype for value in values):
-            raise self._misfit(inputs[: self.count], gradient)
-        if gradient.shape != (len(indices), *first.shape[1:]):
+        shape, dtype = first.shape, gradient.dtype
+        for value in values:
+            if value.shape != shape or value.dtype is not dtype:
+                raise self._misfit(variables, gradient)
+        if gradient.shape != (indices.shape[0], *shape[1:]):
             raise InvalidArgumentError(
                 None,
                 None,
@@ -331,6 +349,11 @@ class Block:
             [[flat, *[column[i] for i in others]] for flat, column in zip(self._flats, values)],
             [joined, *[gradients[i] for i in others]],
         )
+
+
+def _flattened(tensors: Tensors) -> torch.Tensor:
+    """The elements of all tensors in one vector."""
+    return tensors[0].reshape(-1) if len(tensors) == 1 else torch.cat([tensor.reshape(-1) for tensor in tensors])
 
 
 def _rows_of(table: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:

@@ -25,7 +25,7 @@ from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.support.values import host_value, to_numpy, torch_dtype
 from stoker._src.ops.variables.state_ops import VariableState
 from stoker._src.runtime.failures import checked_kernel
-from stoker._src.runtime.plan import fused_loops, mixed_precision
+from stoker._src.runtime.plan import background, fused_loops, mixed_precision
 from stoker._src.runtime.plan.instructions import (
     CONSTANT,
     EFFECTS,
@@ -38,6 +38,7 @@ from stoker._src.runtime.plan.instructions import (
 )
 from stoker._src.runtime.plan.known_shapes import Known
 from stoker._src.runtime.plan.reordering import reorder
+from stoker._src.runtime.plan.sharing import share
 
 _OBJECTS = (dtypes.string, dtypes.resource, dtypes.variant)  # dtypes whose values are not torch tensors
 _FOLD_LIMIT = 1 << 20  # most elements of a folded constant
@@ -178,6 +179,7 @@ class Planner:
         lends: bool = False,
     ) -> None:
         self.fetches, self.targets, self.feeds = fetches, targets, feeds
+        self._fed = set(feeds)
         self.node_context, self.compile_function = node_context, compile_function
         self.bound = bound or {}
         self.is_function = is_function
@@ -207,12 +209,13 @@ class Planner:
         self._fetched_tensors = set(fetches)
         self._numbers: dict[Tensor, Instruction] = {}  # vectors of numbers that have not been needed as tensors yet
         self._wanted_outputs: dict[Operation, list[bool]] = {}
+        self._has_replacements = False  # whether an output was replaced by an equal value
         self.reads_variables = self.writes_variables = self.blocks = False
         self.loops = False  # whether it may run for long, so that the run must be cancellable
         self._labels: dict[str, int] = {}
 
     def build(self) -> Planner:
-        fed = set(self.feeds)
+        fed = self._fed
         for position, tensor in enumerate(self.feeds):
             value = self._value("feed", -1, tensor)
             value.roots = frozenset((FEED,))
@@ -234,9 +237,14 @@ class Planner:
         for tensor in self.fetches:
             # A reference is fetched after all updates of the step, because TensorFlow returns the variable's own buffer.
             self.results.append(None if tensor is None else self._taken(tensor, reference=False))
+        if self.with_fused_loops:
+            self.instructions = share(
+                self.instructions, self.results, set(self.targets), replaced=self._has_replacements
+            )
         self.instructions = reorder(self.instructions, self.results)
         if self.with_fused_loops and self.compile_function.placement.gpu is None:
             self.instructions = fused_loops.form(self.instructions, self.results, self.shape_of)
+        self.instructions = background.split(self.instructions)
         self._settle()
         return self
 
@@ -284,6 +292,8 @@ class Planner:
                 self._infer_elements(op)
             if traits & Trait.OF_SHAPES and self._fold_shapes(op):
                 return
+        if definition.planning.equals is not None and self.with_fused_loops:
+            self._replace_outputs(op)
         arguments = self._arguments(op)
         if traits & Trait.PASSES:
             passed = arguments[0]
@@ -309,6 +319,22 @@ class Planner:
         else:
             self._append(instruction, traits)
             self._name_results(instruction, op)
+
+    def _replace_outputs(self, op: Operation) -> None:
+        """Replaces the outputs that equal other tensors. If no output remains in use, `share` removes the instruction."""
+        assert op.definition.planning.equals is not None
+        for tensor, same in zip(op.outputs, op.definition.planning.equals(op, self._made_by) or ()):
+            if same is not None and tensor not in self.values:
+                self.values[tensor] = self._taken(same, reference=False)
+                self._has_replacements = True
+
+    def _made_by(self, tensor: Tensor) -> Tensor | None:
+        """Returns the tensor that an op computes, skipping identities; None if it is fed."""
+        while tensor not in self._fed and tensor.op.definition.traits & Trait.PASSES and tensor.op._inputs:
+            if tensor.op._inputs[0].dtype._is_ref_dtype:
+                break
+            tensor = tensor.op._inputs[0]
+        return None if tensor in self._fed else tensor
 
     def _is_of_numbers(self, op: Operation) -> bool:
         """Whether a vector is created only when it is needed as a tensor. (On a GPU the host would wait for each number.)"""

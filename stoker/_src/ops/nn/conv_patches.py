@@ -1,0 +1,105 @@
+"""Convolutions as one matrix product over the windows of the images.
+
+torch's convolutions are fast for many channels and windows that move by one pixel. For few channels (images) and for longer strides
+(also transposed convolutions), copying the windows into a matrix and multiplying it by the filter takes a third to two thirds of the time:
+channels-last images and TensorFlow's filters already have the layout of the matrices. Each function returns None if torch is faster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from stoker._src.base.extensions import extension
+from stoker._src.ops.nn.windows import Windows
+
+_native = extension("stoker._src.ops.native.patches")
+_FEW_CHANNELS = 8  # below this number, the windows of images are a product faster
+_MOST = 1 << 22  # elements of the windows
+_MOST_OF_FEW = 1 << 19  # elements of the windows if they move by one pixel and are only read
+_SHARED = 1 << 14  # elements of the windows that are worth a second thread
+
+
+def _is_faster(
+    tensors: Sequence[torch.Tensor],
+    sizes: Sequence[int],
+    filter_sizes: Sequence[int],
+    found: Windows,
+    steps: tuple[int, ...],
+    groups: int,
+    data_format: str,
+    *,
+    spreads: bool,
+) -> bool:
+    if _native is None or groups != 1 or data_format != "NHWC":
+        return False
+    if not all(t.dtype is torch.float32 and t.is_cpu and t.is_contiguous() for t in tensors):
+        return False
+    height, width, channels, _ = filter_sizes
+    elements = sizes[0] * found.outputs[0] * found.outputs[1] * height * width * channels
+    if height == width == 1 or elements > _MOST:
+        return False
+    return max(steps) > 1 or (channels < _FEW_CHANNELS and (spreads or elements <= _MOST_OF_FEW))
+
+
+def _windows(
+    sizes: Sequence[int], filter_sizes: Sequence[int], found: Windows, steps: Any, rates: Any
+) -> tuple[Any, ...]:
+    count = sizes[0] * found.outputs[0] * found.outputs[1] * filter_sizes[0] * filter_sizes[1] * filter_sizes[2]
+    threads = torch.get_num_threads() if count >= _SHARED else 1
+    return tuple(sizes), found.outputs, tuple(filter_sizes[:2]), steps, rates, found.before, threads
+
+
+def _taken(input: torch.Tensor, filter_sizes: Sequence[int], found: Windows, steps: Any, rates: Any) -> torch.Tensor:
+    """The windows as a matrix: one row for each, with the elements of its pixels."""
+    rows = input.shape[0] * found.outputs[0] * found.outputs[1]
+    taken = torch.empty(rows, filter_sizes[0] * filter_sizes[1] * filter_sizes[2])
+    _native.take(taken.numpy(), input.numpy(), *_windows(input.shape, filter_sizes, found, steps, rates))
+    return taken
+
+
+def forward(
+    input: torch.Tensor, filter: torch.Tensor, found: Windows, steps: Any, rates: Any, groups: int, data_format: str
+) -> torch.Tensor | None:
+    if not _is_faster((input, filter), input.shape, filter.shape, found, steps, groups, data_format, spreads=False):
+        return None
+    matrix = _taken(input, filter.shape, found, steps, rates)
+    return torch.mm(matrix, filter.view(-1, filter.shape[-1])).view(input.shape[0], *found.outputs, filter.shape[-1])
+
+
+def backprop_input(
+    sizes: Sequence[int],
+    filter: torch.Tensor,
+    out_backprop: torch.Tensor,
+    found: Windows,
+    steps: Any,
+    rates: Any,
+    groups: int,
+    data_format: str,
+) -> torch.Tensor | None:
+    if not _is_faster((filter, out_backprop), sizes, filter.shape, found, steps, groups, data_format, spreads=True):
+        return None
+    matrix = torch.mm(out_backprop.view(-1, filter.shape[-1]), filter.view(-1, filter.shape[-1]).t())
+    result = torch.empty(tuple(sizes))
+    _native.spread(result.numpy(), matrix.numpy(), *_windows(sizes, filter.shape, found, steps, rates))
+    return result
+
+
+def backprop_filter(
+    input: torch.Tensor,
+    filter_sizes: Sequence[int],
+    out_backprop: torch.Tensor,
+    found: Windows,
+    steps: Any,
+    rates: Any,
+    groups: int,
+    data_format: str,
+) -> torch.Tensor | None:
+    if not _is_faster(
+        (input, out_backprop), input.shape, filter_sizes, found, steps, groups, data_format, spreads=False
+    ):
+        return None
+    matrix = _taken(input, filter_sizes, found, steps, rates)
+    return torch.mm(matrix.t(), out_backprop.view(-1, filter_sizes[-1])).view(tuple(filter_sizes))

@@ -1,0 +1,133 @@
+"""Computes equal values once, and removes instructions whose results nothing uses.
+
+Programs often compute the same thing twice: every layer of feature columns hashes the strings of its own columns. Only integers,
+booleans and strings are shared. A float that is computed twice may be meant to be: recomputing an activation saves the memory that
+keeping it would take.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from stoker._src.base import dtypes
+from stoker._src.graph.tensor import Operation
+from stoker._src.runtime.plan.instructions import EFFECTS, Host, Instruction, Value, renumber, values_of
+
+_SMALL = 64  # elements of a constant that is compared with another
+
+
+def share(
+    instructions: list[Instruction], results: list[Value | None], targets: set[Operation], *, replaced: bool
+) -> list[Instruction]:
+    """Returns the instructions that remain. `results` are the values that the plan returns, and `targets` the ops it must run.
+
+    `replaced` tells whether values were replaced before, so that some instructions may be of no use.
+    """
+    equal = _equal_values(instructions, {value for value in results if value is not None})
+    if equal:
+        for instruction in instructions:
+            instruction.arguments = _replaced(instruction.arguments, equal)
+    elif not replaced:
+        return instructions
+    kept = _used(instructions, results, targets)
+    renumber(kept)
+    return kept
+
+
+def _equal_values(instructions: list[Instruction], fetched: set[Value]) -> dict[Value, Value]:
+    """Returns for each value that is computed again the value that was computed first."""
+    equal: dict[Value, Value] = {}
+    seen: dict[Any, list[Instruction]] = {}
+    for instruction in instructions:
+        if not _is_sharable(instruction):
+            continue
+        assert instruction.op is not None
+        arguments = _replaced(instruction.arguments, equal) if equal else instruction.arguments
+        key = (instruction.op.definition, *[id(value) for value in values_of(arguments) if not value.is_constant])
+        earlier = seen.setdefault(key, [])
+        for other in earlier:
+            made = list(values_of(instruction.results))
+            if (
+                _same(arguments, _replaced(other.arguments, equal))
+                and _attributes(instruction.op) == _attributes(other.op)
+                and fetched.isdisjoint(made)
+            ):
+                equal.update(zip(made, values_of(other.results)))
+                break
+        else:
+            earlier.append(instruction)
+    return equal
+
+
+def _is_sharable(instruction: Instruction) -> bool:
+    op = instruction.op
+    if op is None or instruction.kind != "kernel" or instruction.steps or instruction.traits & EFFECTS:
+        return False
+    definition = op.definition
+    if definition.needs_context or definition.planning.keeps or not instruction.results:
+        return False
+    if any(value.handle for value in values_of(instruction.arguments)):
+        return False
+    return all(_is_data(tensor.dtype) for tensor in op.outputs)
+
+
+def _is_data(dtype: Any) -> bool:
+    return dtype is dtypes.string or dtype.is_integer or dtype.is_bool
+
+
+def _attributes(op: Any) -> list[tuple[str, str]]:
+    return sorted((name, repr(value)) for name, value in op.attrs.items() if name[0] != "_")
+
+
+def _same(left: Any, right: Any) -> bool:
+    """Whether two lists of arguments have the same values."""
+    if isinstance(left, list) or isinstance(right, list):
+        return (
+            isinstance(left, list)
+            and isinstance(right, list)
+            and len(left) == len(right)
+            and all(_same(a, b) for a, b in zip(left, right))
+        )
+    if isinstance(left, Host) and isinstance(right, Host):
+        left, right = left.value, right.value
+    if left is right:
+        return True
+    if not (isinstance(left, Value) and isinstance(right, Value) and left.is_constant and right.is_constant):
+        return False
+    return left.constant is right.constant or _same_constant(left.constant, right.constant)
+
+
+def _same_constant(left: Any, right: Any) -> bool:
+    if isinstance(left, torch.Tensor) and isinstance(right, torch.Tensor):
+        alike = left.dtype is right.dtype and left.shape == right.shape and left.device == right.device
+        # A floating-point 0 equals -0, but results may differ.
+        return alike and not left.dtype.is_floating_point and left.numel() <= _SMALL and torch.equal(left, right)
+    if isinstance(left, np.ndarray) and isinstance(right, np.ndarray):
+        alike = left.dtype == right.dtype == object and left.shape == right.shape and left.size <= _SMALL
+        return alike and left.tolist() == right.tolist()
+    return False
+
+
+def _replaced(arguments: Any, equal: dict[Value, Value]) -> Any:
+    if isinstance(arguments, list):
+        return [_replaced(argument, equal) for argument in arguments]
+    if isinstance(arguments, Host):
+        return Host(equal.get(arguments.value, arguments.value))
+    return equal.get(arguments, arguments)
+
+
+def _used(instructions: list[Instruction], results: list[Value | None], targets: set[Operation]) -> list[Instruction]:
+    needed = {value for value in results if value is not None}
+    kept = []
+    for instruction in reversed(instructions):
+        made = list(values_of(instruction.results))
+        pure = instruction.kind == "read" or not instruction.traits & EFFECTS
+        must_run = not pure or not made or bool(instruction.steps) or instruction.op in targets
+        if must_run or not needed.isdisjoint(made):
+            needed.update(values_of(instruction.arguments))
+            kept.append(instruction)
+    kept.reverse()
+    return kept
