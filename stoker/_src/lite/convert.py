@@ -18,13 +18,13 @@ from stoker._src.graph.tensor import Operation
 from stoker._src.graph.tensor import Tensor as GraphTensor
 from stoker._src.lite import builtins
 from stoker._src.lite.builtins.resources import ASSIGNMENTS
+from stoker._src.lite.hinted import lower_hints
 from stoker._src.lite.lowering import (
     LOWERINGS,
     Conversion,
     Problem,
     Rules,
     Scope,
-    Table,
     Unsupported,
     Value,
     Variable,
@@ -65,7 +65,8 @@ class Source:
     """Inputs of a function that the conversion has values for."""
     controls: list[Operation] = field(default_factory=list)
     """What runs in addition to what the outputs need."""
-    table_entries: Callable[[Table, Operation], None] | None = None
+    tables: dict[str, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
+    """The keys and values of tables, by the name of the node."""
     signature: str = ""
     signature_inputs: list[str] = field(default_factory=list)
     signature_outputs: list[str] = field(default_factory=list)
@@ -137,7 +138,7 @@ STEPS: list[tuple[str, Callable[[Subgraph], Any]]] = [
 
 def _lower(conversion: Conversion, source: Source, main: Subgraph) -> None:
     conversion.variables = source.variables
-    conversion.table_entries = source.table_entries
+    conversion.tables = source.tables
     scope = Scope(conversion, main)
     given: list[Tensor] = []
     for tensor, name in zip(source.inputs, source.input_names, strict=True):
@@ -147,6 +148,7 @@ def _lower(conversion: Conversion, source: Source, main: Subgraph) -> None:
         scope.values[tensor] = made
     scope.values.update(source.captured)
     main.inputs = given
+    lower_hints(scope, source.outputs, source.controls)
     scope.run(source.outputs, source.controls)
     results = []
     for tensor, name in zip(source.outputs, source.output_names, strict=True):
