@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from stoker._src.base.export import export
+from stoker._src.ops.collective import groups
+from stoker._src.train.optimizers.replicated import BroadcastHook
 from stoker._src.train.sessions.monitored import ChiefSessionCreator, MonitoredSession, WorkerSessionCreator
 from stoker._src.train.sessions.progress import default_progress
 from stoker._src.train.sessions.saving_hooks import CheckpointSaverHook, StepCounterHook, SummarySaverHook
@@ -36,6 +38,9 @@ def MonitoredTrainingSession(
 
     The chief restores or initializes the model and has hooks that save checkpoints, write summaries and count steps. Other workers wait until
     the model is ready. The argument order of 0.12, with hooks before the scaffold, is accepted as well.
+
+    In processes that `stoker launch` started, each has variables of its own. They start with the values of the first process, which
+    alone saves checkpoints and writes summaries, whatever `is_chief` says.
 
     Args:
         master: the target of the session.
@@ -70,6 +75,13 @@ def MonitoredTrainingSession(
     elif save_checkpoint_steps is USE_DEFAULT:
         save_checkpoint_steps = None
     scaffold = scaffold or Scaffold()
+    if not master and groups.size() > 1:
+        # A launched process has variables of its own. All restore or initialize them, and the first one writes checkpoints and summaries.
+        hooks = [BroadcastHook(), *(hooks or [])]
+        if groups.rank() > 0:
+            creator = ChiefSessionCreator(scaffold, master, config, checkpoint_dir)
+            return MonitoredSession(creator, hooks, stop_grace_period_secs)
+        is_chief = True
     if not is_chief:
         creator = WorkerSessionCreator(scaffold, master, config, max_wait_secs)
         return MonitoredSession(creator, hooks, stop_grace_period_secs)
