@@ -23,11 +23,11 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-import numpy as np  # noqa: E402
+import numpy as np
 
-import stoker as tf  # noqa: E402
-import stoker.compat.v1 as tf1  # noqa: E402
-from stoker._src.graph import context  # noqa: E402
+import stoker as tf
+import stoker.compat.v1 as tf1
+from stoker._src.graph import context
 
 SPACE = 1 << 30
 """How much address space reading may take beyond what the process has: a claimed size must not be allocated."""

@@ -10,7 +10,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "scripts"))
 
-from crashes import build, sweep  # noqa: E402
+from crashes import build, sweep
 
 COMPILER = shutil.which("cc") or shutil.which("gcc")
 

@@ -11,12 +11,12 @@ import pytest
 
 import stoker.compat.v1 as tf
 from stoker._src.formats import protos, tensor_bundle
-from stoker._src.formats.tensor_bundle import BundleWriter
 from stoker._src.formats.ordered_code import encode_slice_key
+from stoker._src.formats.tensor_bundle import BundleWriter
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "scripts"))
 
-from damage import CASES, run  # noqa: E402
+from damage import CASES, run
 
 
 @pytest.mark.skipif(

@@ -229,9 +229,8 @@ def run(scenario, base, stride):
     assert state_of(scenario.load(folder)) == NEW
     counts = {"calls": calls, "cases": 0, "old": 0, "new": 0, "killed": 0, "raised": 0, "saved": 0}
     failures = []
-    number = 0
     for name, action in ACTIONS.items():
-        for number in range(1 + number % stride, calls + 1, stride):
+        for number in range(1 + action % stride, calls + 1, stride):
             shutil.rmtree(folder)
             shutil.copytree(template, folder)
             label = f"{name} at call {number} of {calls}"
