@@ -102,6 +102,8 @@ def test_what_is_missing_is_named(tmp_path):
             stoker.to_torch(session, x, y * scale)
         with pytest.raises(NotImplementedError, match=r"text: StringLength works on strings"):
             stoker.to_torch(session, x, text)
+        with pytest.raises(NotImplementedError, match="words: Const holds strings"):
+            stoker.to_torch(session, x, [y, tf.constant(["a"], name="words")])
         with pytest.raises(ValueError, match="both inputs and outputs"):
             stoker.to_torch(session, x)
         with pytest.raises(ValueError, match="no signatures"):

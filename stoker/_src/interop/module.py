@@ -18,7 +18,7 @@ from stoker._src.interop import control_flow, forms_array, forms_math, forms_nn,
 from stoker._src.interop.source_check import check_module_source, identifier
 from stoker._src.interop.sources import Source, open_source
 from stoker._src.interop.values import TENSOR, Value
-from stoker._src.interop.writer import VARIABLE_OPS, Environment, Writer, writes
+from stoker._src.interop.writer import VARIABLE_OPS, Environment, Unsupported, Writer, writes
 from stoker._src.ops.support.values import from_numpy
 
 _counter = itertools.count()
@@ -220,7 +220,12 @@ class _Builder:
         return _compiled(self.module, writer)
 
     def _return(self, writer: Writer, outputs: Any, wanted: list[Any], env: Environment) -> None:
-        codes = {item: writer.tensor(env[item]) for _, item in wanted if isinstance(item, Tensor)}
+        codes = {}
+        for item in (item for _, item in wanted if isinstance(item, Tensor)):
+            try:
+                codes[item] = writer.tensor(env[item])
+            except Unsupported as problem:
+                writer.problems[item.op.name] = f"{item.op.type} {problem}"
         values = [(key, codes.get(item, "None")) for key, item in wanted]
         if isinstance(outputs, Mapping):
             keys = [writer.globally(f"key_{i}", str(key)) for i, (key, _) in enumerate(values)]

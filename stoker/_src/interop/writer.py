@@ -155,6 +155,8 @@ class Writer:
     def tensor(self, value: Value) -> str:
         """The code of a value as a tensor."""
         if value.kind == CONSTANT:
+            if value.array.dtype == object:
+                raise Unsupported("holds strings, which torch has not")
             return self.module.constant(value)
         if value.kind == HOST:
             return f"ops.tensor({value.host()}, {dtype_code(value.dtype)}, self.device)"
