@@ -491,6 +491,8 @@ def pow_kernel(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
 @POW.lower
 def pow_lower(build: Any, op: Operation, x: Any, y: Any) -> Any:
     exponent = build.number(y)
+    if exponent == 1:
+        return build.reshape(x, x.shape)
     if exponent == 2:
         return build.unary("square", x)
     return build.binary("mul", build.unary("square", x), x) if exponent == 3 else None
