@@ -646,6 +646,9 @@ def _check_alike(inputs: list[torch.Tensor]) -> None:
             )
 
 
+ADD_N.planning.is_sum = True
+
+
 @ADD_N.lower
 def add_n_lower(build: Any, op: Operation, inputs: list[Any]) -> Any:
     if any(each.shape != inputs[0].shape for each in inputs):
