@@ -27,7 +27,12 @@ RECORDS = ["bundles", "crc32c", "csv", "examples", "features", "module", "record
 
 setup(
     ext_modules=[
-        extension("formats._native", [f"formats/native/{name}.c" for name in RECORDS], "formats/native/*.h"),
+        extension(
+            "formats._native",
+            [f"formats/native/{name}.c" for name in RECORDS],
+            "formats/native/*.h",
+            [*COMPILE_ARGS, "-fopenmp"],
+        ),
         extension("formats.native.hashing", ["formats/native/hashing.c"], "formats/native/*.h"),
         extension("formats.images._native", ["formats/images/native.c"], "formats/images/*.h"),
         extension("ops.native.random_bits", ["ops/native/random_bits.c"], "ops/native/*.h"),

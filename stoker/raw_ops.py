@@ -139,6 +139,10 @@ from stoker._src.runtime.raw_ops import Cholesky as Cholesky
 from stoker._src.runtime.raw_ops import CholeskyGrad as CholeskyGrad
 from stoker._src.runtime.raw_ops import ClipByValue as ClipByValue
 from stoker._src.runtime.raw_ops import CloseSummaryWriter as CloseSummaryWriter
+from stoker._src.runtime.raw_ops import CollectiveBcastRecv as CollectiveBcastRecv
+from stoker._src.runtime.raw_ops import CollectiveBcastSend as CollectiveBcastSend
+from stoker._src.runtime.raw_ops import CollectiveGather as CollectiveGather
+from stoker._src.runtime.raw_ops import CollectiveReduce as CollectiveReduce
 from stoker._src.runtime.raw_ops import CombinedNonMaxSuppression as CombinedNonMaxSuppression
 from stoker._src.runtime.raw_ops import CompareAndBitpack as CompareAndBitpack
 from stoker._src.runtime.raw_ops import Complex as Complex

@@ -27,6 +27,7 @@ ROOMS = [
     "image",
     "summary",
     "train",
+    "distribute",
     "saved_model",
     "layers",
     "feature_column",

@@ -386,3 +386,39 @@ def _chunk(field: int, data: bytes) -> bytes:
     size = len(data)
     length = bytes([size]) if size < 128 else bytes([size & 127 | 128, size >> 7])
     return bytes([field << 3 | 2]) + length + data
+
+
+def test_threads_share_the_rows_of_a_large_batch():
+    """Any number of threads gives the columns that one gives, and the first row that fails is reported."""
+    features = [
+        Sparse("i", int64),
+        FixedLength("f", float32, (), 7.0),
+        Sparse("s", string),
+        FixedLength("t", string, ()),
+    ]
+    rows = [
+        serialized(
+            s=[b"x" * 2000, b"%d" % r], t=[b"t%d" % r], i=list(range(r % 4)), **({"f": [float(r)]} if r % 3 else {})
+        )
+        for r in range(300)
+    ]
+    parser = example.ExampleParser(features)
+
+    def as_lists(columns):
+        return [
+            [part.tolist() for part in column] if isinstance(column, example.SparseColumn) else column.tolist()
+            for column in columns
+        ]
+
+    expected = as_lists(parser.parse(rows))
+    assert expected[1] == [float(r) if r % 3 else 7.0 for r in range(300)]
+    for threads in (2, 3):
+        assert as_lists(parser.parse(rows, threads=threads)) == expected
+    for bad in ([7, 250], [250]):
+        broken = [b"\xff" if r in bad else row for r, row in enumerate(rows)]
+        messages = []
+        for threads in (1, 2):
+            with pytest.raises(InvalidArgumentError) as error:
+                parser.parse(broken, threads=threads)
+            messages.append(str(error.value))
+        assert messages[0] == messages[1]

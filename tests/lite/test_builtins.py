@@ -7,7 +7,8 @@ import pytest
 
 import stoker.compat.v1 as tf
 from stoker._src.lite.flatbuffer import read_model
-from tests.lite_cases import CASES, COMPOSED, Case
+from tests.lite_cases import CASES, COMPOSED, VARIANTS, Case
+from tests.lite_running import run_model
 
 
 def converted(case: Case) -> tuple[bytes, list[np.ndarray]]:
@@ -21,23 +22,12 @@ def converted(case: Case) -> tuple[bytes, list[np.ndarray]]:
         return tf.lite.TFLiteConverter.from_session(session, inputs, outputs).convert(), expected
 
 
-def run(model: bytes, inputs: list[np.ndarray]) -> list[np.ndarray]:
-    """What LiteRT computes, the second time: some kernels keep state between calls."""
-    interpreter = tf.lite.Interpreter(model_content=model)
-    interpreter.allocate_tensors()
-    for _ in range(2):
-        for detail, value in zip(interpreter.get_input_details(), inputs, strict=True):
-            interpreter.set_tensor(detail["index"], value)
-        interpreter.invoke()
-    return [interpreter.get_tensor(detail["index"]) for detail in interpreter.get_output_details()]
-
-
-@pytest.mark.parametrize("case", [*CASES, *COMPOSED], ids=lambda case: case.label)
+@pytest.mark.parametrize("case", [*CASES, *COMPOSED, *VARIANTS], ids=lambda case: case.label)
 def test_a_graph_becomes_a_model_with_equal_results(case: Case):
     """The model has the builtin, and LiteRT's results are the session's to 1e-5."""
     model, expected = converted(case)
     assert case.code in read_model(model).operator_counts()
-    found = run(model, case.inputs)
+    found = run_model(model, case.inputs)
     assert len(found) == len(expected)
     for ours, theirs in zip(found, expected, strict=True):
         assert ours.shape == np.shape(theirs)

@@ -29,7 +29,7 @@ def test_signatures_are_functions(model, bias):
     """Signatures take tensors by name and give a dictionary; a single argument may go without its name."""
     with context.enter_eager():
         loaded = tf.saved_model.load(GOLDEN / model)
-        assert list(loaded.signatures) == ["ids", "serving_default"]
+        assert sorted(loaded.signatures) == ["ids", "serving_default"]
         compute = loaded.signatures["serving_default"]
         x = np.float32([[1, 1], [0, 3]])
         np.testing.assert_array_equal(compute(x=tf.constant(x))["y"].numpy(), np.float32([[3], [6]]) + bias)
@@ -38,23 +38,23 @@ def test_signatures_are_functions(model, bias):
         assert found.numpy().tolist() == [1, -1]
         assert compute.structured_input_signature == ((), {"x": tf.TensorSpec([None, 2], tf.float32, name="x")})
         assert list(compute.structured_outputs) == ["y"]
-        with pytest.raises(TypeError, match=r"takes the arguments \['x'\], not \['z'\]"):
+        with pytest.raises(TypeError, match="'z'"):
             compute(z=x)
         with pytest.raises(TypeError, match="by name"):
             compute(x, x)
 
 
 def test_what_is_not_loaded_is_told(tmp_path):
-    """Objects of the model are not made again; graphs and options are refused; several meta graphs need tags."""
+    """A 1.x model has no objects, and its signatures need eager mode; models of objects too; several meta graphs need tags."""
     with context.enter_eager():
-        loaded = tf.saved_model.load(str(GOLDEN / "two_tf2"), tags=["serve"])
+        loaded = tf.saved_model.load(str(GOLDEN / "one_tf2"))
         with pytest.raises(AttributeError, match="no attribute 'compute'"):
             loaded.compute  # noqa: B018
-        with pytest.raises(NotImplementedError, match="LoadOptions"):
-            tf.saved_model.load(str(GOLDEN / "two_tf2"), options=object())
     with tf1.Graph().as_default(), tf1.Session() as session:
         with pytest.raises(NotImplementedError, match="run in eager mode"):
             loaded.signatures["serving_default"](x=tf.constant([[1.0, 1.0]]))
+        with pytest.raises(NotImplementedError, match="works in eager mode"):
+            tf.saved_model.load(str(GOLDEN / "two_tf2"), tags=["serve"])
         builder = tf1.saved_model.Builder(str(tmp_path / "model"))
         builder.add_meta_graph_and_variables(session, ["serve"])
         builder.add_meta_graph(["train"])

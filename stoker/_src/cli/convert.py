@@ -1,4 +1,4 @@
-"""`python -m stoker convert SOURCE TARGET`: checkpoints to safetensors and back. The endings of the paths decide.
+"""`python -m stoker convert SOURCE TARGET`: checkpoints to safetensors and back, models to TFLite. The endings of the paths decide.
 
 Each kind of conversion is a `Kind`: which paths it takes, its options, and what it does.
 """
@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from stoker._src.base.errors import InvalidArgumentError, NotFoundError, OpError
+from stoker._src.cli import convert_tflite
 from stoker._src.formats import gfile, safetensors_files
 from stoker._src.formats.safetensors_files import Converted, is_safetensors
 
@@ -35,18 +36,22 @@ class Kind:
 def add_parser(commands: Any) -> None:
     parser = commands.add_parser(
         "convert",
-        help="convert a checkpoint to safetensors, or back",
+        help="convert a checkpoint to safetensors or back, or a model to TFLite",
         description="Converts between formats. What is converted into what follows from the endings of the paths.",
         epilog="examples: stoker convert logs/model-1000 model.safetensors     stoker convert model.safetensors restored/model     "
-        "stoker convert logs out.safetensors --skip Adam --rename '/=.' --max-shard-size 5GB",
+        "stoker convert logs out.safetensors --skip Adam --rename '/=.' --max-shard-size 5GB     "
+        "stoker convert export model.tflite     stoker convert frozen.pb model.tflite --input_arrays x --output_arrays y",
     )
     parser.add_argument(
         "source",
         metavar="SOURCE",
-        help="a checkpoint or its directory; or a .safetensors file, an .index.json or a directory of them",
+        help="a checkpoint or its directory; a .safetensors file, an .index.json or a directory of them; for TFLite, the directory of a "
+        "SavedModel or the file of a frozen graph",
     )
     parser.add_argument(
-        "target", metavar="TARGET", help="a .safetensors file to write; or the path of a checkpoint, without endings"
+        "target",
+        metavar="TARGET",
+        help="a .safetensors file to write; the path of a checkpoint, without endings; a .tflite file, or .dot for its picture",
     )
     for kind in KINDS:
         kind.add_options(parser.add_argument_group(kind.title))
@@ -58,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
     kind = next((kind for kind in KINDS if kind.takes(args.source, args.target)), None)
     if kind is None:
         args.usage_error(
-            f"cannot tell how to convert {args.source} to {args.target}: one of them must end in .safetensors"
+            f"cannot tell how to convert {args.source} to {args.target}: one of them must end in .safetensors, or the second in .tflite"
         )
         return 2
     try:
@@ -166,4 +171,7 @@ def _size(text: str) -> int:
     return int(match[1]) * (1 if unit in ("", "B") else _UNITS[str(unit)])
 
 
-KINDS = [Kind("checkpoints and safetensors", _takes, _options, _convert)]
+KINDS = [
+    Kind(convert_tflite.TITLE, convert_tflite.takes, convert_tflite.add_options, convert_tflite.convert),
+    Kind("checkpoints and safetensors", _takes, _options, _convert),
+]

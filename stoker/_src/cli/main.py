@@ -1,4 +1,6 @@
-"""The command line: `run` a TensorFlow program, `inspect` a file, `convert` between formats, show or run a SavedModel."""
+"""The command line: `run` a TensorFlow program, `launch` it in several processes, `inspect` a file, `convert` between formats, show or
+run a SavedModel.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +9,9 @@ import os
 import sys
 
 from stoker._src.base.version import VERSION
-from stoker._src.cli import convert, inspect, run, saved_model
+from stoker._src.cli import convert, inspect, launch, run, saved_model
 
-_COMMANDS = (run, inspect, convert, saved_model)
+_COMMANDS = (run, launch, inspect, convert, saved_model)
 
 
 def main(argv: list[str] | None = None) -> int:

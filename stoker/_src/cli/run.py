@@ -10,7 +10,7 @@ import sys
 import zipfile
 from typing import Any
 
-from stoker._src.cli import children, redirect
+from stoker._src.cli import children, launch, redirect
 
 
 def add_parser(commands: Any) -> None:
@@ -38,6 +38,7 @@ def execute(args: argparse.Namespace) -> int:
     if not args.module and not rest:
         print("stoker run: give a SCRIPT, or -m MODULE", file=sys.stderr)
         return 2
+    launch.take_gpu()
     redirect.install(args.api)
     children.prepare(args.api)
     sys.excepthook = _without_our_frames

@@ -1,1 +1,1 @@
-"""`tf.contrib`: what 1.x offered beside its stable names."""
+"""`tf.contrib`: the part of 1.x outside of its stable API."""

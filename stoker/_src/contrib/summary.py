@@ -1,4 +1,4 @@
-"""`tf.contrib.summary`: summaries written by ops of a graph, or at once in eager mode. Nothing is recorded unless a block says so."""
+"""`tf.contrib.summary`: summaries written by ops of a graph, or immediately in eager mode. Recording must be turned on."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ def create_file_writer(
     filename_suffix: Any = None,
     name: str | None = None,
 ) -> SummaryWriter:
-    """A writer of an event file. In a graph `initialize` opens it, in eager mode it is open.
+    """Returns a writer of an event file. In a graph `initialize` opens it, in eager mode it is opened immediately.
 
     Args:
-        logdir: the directory; None for a writer that writes nothing.
-        max_queue: how many events may wait before they are handed to the operating system; 10 by default.
-        flush_millis: how many milliseconds they may wait, if others come; two minutes by default.
-        filename_suffix: the end of the file's name; ".v2" by default.
-        name: what the writer is shared by within a session; by default the directory.
+        logdir: The directory, or None for a writer that writes nothing.
+        max_queue: How many events may be buffered before they are passed to the operating system. By default 10.
+        flush_millis: How many milliseconds events may be buffered, checked when the next event arrives. By default two minutes.
+        filename_suffix: The suffix of the file name. By default ".v2".
+        name: The name under which the writer is shared within a session. By default the directory.
     """
     if logdir is None:
         return create_noop_writer()
@@ -80,7 +80,7 @@ export_constant(__name__, "create_summary_file_writer", v1="contrib.summary.crea
 
 @export(v1="contrib.summary.summary_writer_initializer_op")
 def summary_writer_initializer_op() -> list[Any]:
-    """The ops that open the writers of the default graph.
+    """Returns the ops that open the writers of the default graph.
 
     Raises:
         RuntimeError: in eager mode.
@@ -92,13 +92,13 @@ def summary_writer_initializer_op() -> list[Any]:
 
 @export(v1=("summary.initialize", "contrib.summary.initialize"))
 def initialize(graph: Any = None, session: Any = None) -> None:
-    """Opens the writers of the default graph in a session, by default the current one, and writes `graph` if one is given.
+    """Opens the writers of the default graph in a session, by default the current one, and writes `graph` if it is given.
 
     Does nothing in eager mode.
 
     Raises:
-        RuntimeError: the thread has no writer.
-        ValueError: there is no session.
+        RuntimeError: The thread has no writer.
+        ValueError: There is no session.
     """
     if context.executing_eagerly():
         return
@@ -114,7 +114,7 @@ def initialize(graph: Any = None, session: Any = None) -> None:
 
 @export(v1=("summary.all_v2_summary_ops", "contrib.summary.all_summary_ops"))
 def all_v2_summary_ops() -> list[Tensor] | None:
-    """The tensors that write summaries in the default graph; None in eager mode."""
+    """Returns the tensors that write summaries in the default graph; None in eager mode."""
     if context.executing_eagerly():
         return None
     return context.get_default_graph().get_collection(GraphKeys._SUMMARY_COLLECTION)
@@ -125,20 +125,20 @@ def all_v2_summary_ops() -> list[Tensor] | None:
 
 @export(v1="contrib.summary.always_record_summaries")
 def always_record_summaries() -> Any:
-    """A block in which summaries are recorded."""
+    """A context in which summaries are recorded."""
     return replaced(recording=True)
 
 
 @export(v1="contrib.summary.never_record_summaries")
 def never_record_summaries() -> Any:
-    """A block in which none are recorded."""
+    """A context in which no summaries are recorded."""
     return replaced(recording=False)
 
 
 @export(v1="contrib.summary.record_summaries_every_n_global_steps")
 @contextmanager
 def record_summaries_every_n_global_steps(n: int, global_step: Any = None) -> Iterator[None]:
-    """A block in which summaries are recorded where the global step is a multiple of `n`."""
+    """A context in which summaries are recorded if the global step is a multiple of `n`."""
     step = get_or_create_global_step() if global_step is None else global_step
     with replaced(recording=lambda: equal(floormod(convert_to_tensor(step), constant(n, step.dtype.base_dtype)), 0)):
         yield
@@ -146,7 +146,7 @@ def record_summaries_every_n_global_steps(n: int, global_step: Any = None) -> It
 
 @export(v1="contrib.summary.should_record_summaries")
 def should_record_summaries() -> Any:
-    """Whether a block around says that summaries are recorded, and there is a writer."""
+    """Returns whether recording is turned on and there is a writer."""
     recording = STATE.recording() if callable(STATE.recording) else STATE.recording
     if STATE.writer is None or recording is None:
         return convert_to_tensor(False)
@@ -157,7 +157,7 @@ def should_record_summaries() -> Any:
 
 
 def _written(name: str, tensor: Any, family: str | None, write: Callable[[Tensor, str, str], Any]) -> Any:
-    """Writes under the tag that `name` and `family` give, if there is a writer."""
+    """Writes a summary with the tag from `name` and `family`, if there is a writer."""
     if STATE.writer is None:
         return no_op()
     with summary_scope(name, family, values=[tensor]) as (tag, scope):
@@ -170,7 +170,7 @@ def _step(step: Any) -> Any:
 
 @export(v1="contrib.summary.generic")
 def generic(name: str, tensor: Any, metadata: Any = None, family: str | None = None, step: Any = None) -> Any:
-    """Writes a tensor, with a SummaryMetadata if one is given."""
+    """Writes a tensor, with a SummaryMetadata message if it is given."""
     serialized = b"" if metadata is None else metadata.SerializeToString()
 
     def write(writer: Tensor, tag: str, scope: str) -> Any:
@@ -191,7 +191,7 @@ def scalar(name: str, tensor: Any, family: str | None = None, step: Any = None) 
 
 @export(v1="contrib.summary.histogram")
 def histogram(name: str, tensor: Any, family: str | None = None, step: Any = None) -> Any:
-    """Writes how numbers are distributed."""
+    """Writes a histogram."""
 
     def write(writer: Tensor, tag: str, scope: str) -> Any:
         return WRITE_HISTOGRAM_SUMMARY(writer, _step(step), tag, tensor, name=scope)
@@ -203,7 +203,7 @@ def histogram(name: str, tensor: Any, family: str | None = None, step: Any = Non
 def image(
     name: str, tensor: Any, bad_color: Any = None, max_images: int = 3, family: str | None = None, step: Any = None
 ) -> Any:
-    """Writes images; pixels that are not finite become `bad_color`, red by default."""
+    """Writes images. Pixels that are not finite become `bad_color`, by default red."""
     color = BAD_COLOR if bad_color is None else bad_color
 
     def write(writer: Tensor, tag: str, scope: str) -> Any:
@@ -216,7 +216,7 @@ def image(
 def audio(
     name: str, tensor: Any, sample_rate: Any, max_outputs: int, family: str | None = None, step: Any = None
 ) -> Any:
-    """Writes sounds."""
+    """Writes audio."""
 
     def write(writer: Tensor, tag: str, scope: str) -> Any:
         return WRITE_AUDIO_SUMMARY(writer, _step(step), tag, tensor, sample_rate, max_outputs=max_outputs, name=scope)
@@ -226,7 +226,7 @@ def audio(
 
 @export(v1="contrib.summary.graph")
 def write_graph(param: Any, step: Any = None, name: str | None = None) -> Any:
-    """Writes a graph: a Graph, a GraphDef, or a tensor with one's bytes."""
+    """Writes a graph: a Graph, a GraphDef, or a tensor with the bytes of a GraphDef."""
     if isinstance(param, Graph):
         serialized: Any = param.as_graph_def(add_shapes=True).SerializeToString()
     elif isinstance(param, GraphDef):
@@ -240,11 +240,11 @@ def write_graph(param: Any, step: Any = None, name: str | None = None) -> Any:
 
 @export(v1="contrib.summary.import_event")
 def import_event(tensor: Any, name: str | None = None) -> Any:
-    """Writes a serialized Event as it is."""
+    """Writes a serialized Event unchanged."""
     return IMPORT_EVENT(STATE.writer._resource, tensor, name=name)
 
 
 @export(v1="contrib.summary.eval_dir")
 def eval_dir(model_dir: str, name: str | None = None) -> str:
-    """The directory for summaries of an evaluation: `eval` within that of the model, with the evaluation's name if it has one."""
+    """Returns the directory for summaries of an evaluation: `eval` in the model's directory, with the evaluation's name if it has one."""
     return os.path.join(model_dir, "eval" if not name else f"eval_{name}")

@@ -10,13 +10,20 @@ and ends in `.tmp`, and nothing reads it. `sweep` removes such files, except tho
 
 Several files become visible in the order in which their blocks end, so a file that refers to others (an index, the
 `checkpoint` file) is written last.
+
+`replacing_directory` does the same for a directory: its files are written to a temporary directory beside it, and the two directories
+change names in one step.
 """
 
 from __future__ import annotations
 
+import ctypes
+import errno
 import os
 import re
 import secrets
+import shutil
+import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -164,3 +171,123 @@ def sync_directory(directory: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+# ---- directories ------------------------------------------------------------------------------------------------
+
+_AT_FDCWD, _RENAME_EXCHANGE = -100, 2
+
+
+@contextmanager
+def replacing_directory(path: Path) -> Iterator[str]:
+    """Gives an empty directory to write to, which takes the place of `path` if the block ends without an exception.
+
+    Files of the old directory that the block does not write and that do not belong to a SavedModel, stay.
+
+    After a crash at any point, a reader finds either the old directory or the new one. Where the system cannot exchange two names
+    in one step (other systems than Linux, some file systems), there is a moment in which the old directory is set aside.
+
+    Raises:
+        OSError: the parent directory does not exist or is not writable, or the disk is full.
+    """
+    target = os.path.realpath(os.fsdecode(path))
+    parent, name = os.path.split(target)
+    _sweep_directories(parent, name)
+    temporary = os.path.join(parent, f".{name[:100]}.{secrets.token_hex(8)}.tmp")
+    os.mkdir(temporary)
+    try:
+        with _held(temporary):
+            yield temporary
+            if os.path.isdir(target):
+                _keep_others(target, temporary)
+            for folder, _, _ in os.walk(temporary):
+                sync_directory(folder)
+            _exchange(temporary, target)
+            sync_directory(parent)
+    finally:
+        # What is left under the temporary name is the old directory, or what a failed block has written.
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+@contextmanager
+def _held(directory: str) -> Iterator[None]:
+    """Locks a directory, to show other processes that it is being written."""
+    if fcntl is None:
+        yield
+        return
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        _locked(descriptor)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _keep_others(old: str, new: str) -> None:
+    """Links the files of the old directory that have no successor into the new one, except those of the model itself."""
+    for entry in os.scandir(old):
+        successor = os.path.join(new, entry.name)
+        if entry.name in _MODEL_FILES or _TEMPORARY.fullmatch(entry.name) or os.path.lexists(successor):
+            continue
+        if entry.is_dir(follow_symlinks=False):
+            shutil.copytree(entry.path, successor, symlinks=True, copy_function=_link_or_copy)
+        else:
+            _link_or_copy(entry.path, successor)
+
+
+# The files of a SavedModel. Those of an old model must not mix with those of a new one.
+_MODEL_FILES = frozenset(("saved_model.pb", "saved_model.pbtxt", "fingerprint.pb", "variables", "assets", "debug"))
+
+
+def _link_or_copy(source: str, target: str) -> None:
+    try:
+        os.link(source, target, follow_symlinks=False)
+    except OSError:
+        shutil.copy2(source, target, follow_symlinks=False)
+
+
+def _exchange(new: str, target: str) -> None:
+    """Gives `new` the name `target`. If that exists, it gets the name of `new`."""
+    try:
+        os.rename(new, target)  # succeeds if the target does not exist or is an empty directory
+        return
+    except OSError as error:
+        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+            raise
+    if not _exchanged(new, target):
+        aside = f"{new.removesuffix('.tmp')}.old"
+        os.rename(target, aside)
+        os.rename(new, target)
+        os.rename(aside, new)
+
+
+def _exchanged(first: str, second: str) -> bool:
+    """Exchanges two names in one step. Returns False if the system cannot."""
+    if not sys.platform.startswith("linux"):
+        return False
+    exchange = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+    if exchange is None:
+        return False
+    if exchange(_AT_FDCWD, os.fsencode(first), _AT_FDCWD, os.fsencode(second), _RENAME_EXCHANGE) == 0:
+        return True
+    code = ctypes.get_errno()
+    if code in (errno.EINVAL, errno.ENOSYS):
+        return False
+    raise OSError(code, os.strerror(code), second)
+
+
+def _sweep_directories(parent: str, name: str) -> None:
+    """Removes temporary directories of writers of `name` that were killed."""
+    if fcntl is None:
+        return
+    pattern = re.compile(rf"\.{re.escape(name[:100])}\.[0-9a-f]{{16}}\.tmp")
+    with suppress(OSError), os.scandir(parent) as entries:
+        for entry in entries:
+            if pattern.fullmatch(entry.name) and entry.is_dir(follow_symlinks=False):
+                with suppress(OSError):
+                    descriptor = os.open(entry.path, os.O_RDONLY)
+                    try:
+                        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                        shutil.rmtree(entry.path)
+                    finally:
+                        os.close(descriptor)

@@ -226,11 +226,13 @@ class ExampleParser:
         self._wanted = wanted(single=False)
         self._wanted_single = wanted(single=True)
 
-    def parse(self, serialized: Sequence[bytes] | np.ndarray, names: Sequence[bytes] | None = None) -> list[Column]:
-        """See `parse_examples`."""
+    def parse(
+        self, serialized: Sequence[bytes] | np.ndarray, names: Sequence[bytes] | None = None, threads: int = 1
+    ) -> list[Column]:
+        """See `parse_examples`. At most `threads` threads share the rows of a large batch."""
         rows = _rows(serialized)
         _check_names(names, rows)
-        failure, columns = native.parse_examples(rows, self._wanted)
+        failure, columns = native.parse_examples(rows, self._wanted, threads)
         if failure is not None:
             message = _example_message(failure, rows, self._features, names, single=False)
             raise InvalidArgumentError(None, None, message)

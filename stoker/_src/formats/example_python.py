@@ -199,9 +199,9 @@ def _find_features(row: bytes, names: dict[bytes, tuple[int, bool]]) -> tuple[di
 
 
 def parse_examples(
-    rows: tuple[bytes, ...], features: tuple[tuple[bytes, int, int, Any, bool], ...]
+    rows: tuple[bytes, ...], features: tuple[tuple[bytes, int, int, Any, bool], ...], threads: int = 1
 ) -> tuple[Failure | None, list[Any] | None]:
-    """See `native_parse_examples` in native/examples.c."""
+    """See `native_parse_examples` in native/examples.c. Python runs in one thread, whatever `threads` says."""
     names = {key: (k, empty_hides) for k, (key, _, _, _, empty_hides) in enumerate(features)}
     values: list[list[Any]] = [[] for _ in features]
     counts: list[list[int]] = [[] for _ in features]

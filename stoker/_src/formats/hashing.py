@@ -151,7 +151,7 @@ def buckets(hashes: np.ndarray, num_buckets: int) -> np.ndarray:
     """
     if num_buckets < 1:
         raise ValueError(f"num_buckets must be at least 1, got {num_buckets}")
-    return (hashes % np.uint64(num_buckets)).astype(np.int64)
+    return (hashes % np.uint64(num_buckets)).view(np.int64)
 
 
 def _many(strings: Sequence[bytes], one: Callable[[bytes], int], compiled_name: str, *key: int) -> np.ndarray:

@@ -323,6 +323,15 @@ class OpDefinition(Signature):
 
         return register
 
+    def background(self, key: Callable[[Any], Any], begin: Kernel, finish: Kernel) -> OpDefinition:
+        """Registers the two halves of a kernel that waits for other processes, so that a step can go on in between.
+
+        `begin(inputs, **attributes)` starts several nodes of equal `key(op)` and returns at once; `inputs` are their first inputs.
+        `finish(started)` waits, and returns a tuple with the output of each node.
+        """
+        self.planning.background = key, begin, finish
+        return self
+
     def rows(self, rule: Callable[[Any, list[Any]], Any]) -> Callable[[Any, list[Any]], Any]:
         """Registers how the op is batched (ops/support/rows.py): `rule(op, inputs)` returns the outputs.
 

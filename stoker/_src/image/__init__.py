@@ -1,1 +1,1 @@
-"""`tf.image`: what is composed of ops. The ops themselves (resizing kernels, colours, boxes, codecs) are in `ops/image`."""
+"""`tf.image`: functions composed of ops. The ops themselves (resizing, colours, boxes, codecs) are in `ops/image`."""

@@ -1,4 +1,4 @@
-"""Brightness, contrast, gamma, hue, saturation and JPEG quality of images, by given amounts or random ones."""
+"""Adjusts brightness, contrast, gamma, hue, saturation and JPEG quality, by fixed or random amounts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from stoker._src.ops.random import stateless_random, uniform_normal
 
 @export("image.adjust_brightness")
 def adjust_brightness(image: Any, delta: Any) -> Tensor:
-    """The image with `delta` (normally of [0, 1), in the scale of floats) added to every pixel; clipped to the dtype's range."""
+    """Adds `delta` (normally in [0, 1), on the scale of float images) to every pixel. The result is clipped to the dtype's range."""
     with name_scope(None, "adjust_brightness", [image, delta]) as scope:
 
         def compute(pixels: Tensor) -> Tensor:
@@ -34,7 +34,7 @@ def adjust_brightness(image: Any, delta: Any) -> Tensor:
 
 @export("image.adjust_contrast")
 def adjust_contrast(images: Any, contrast_factor: Any) -> Tensor:
-    """Images whose pixels' distance from the mean of their channel, image by image, is multiplied by `contrast_factor`."""
+    """Multiplies the distance of each pixel from the mean of its channel by `contrast_factor`, separately for each image."""
     with name_scope(None, "adjust_contrast", [images, contrast_factor]) as scope:
         images = convert_to_tensor(images, name="images")
         return in_float(
@@ -44,10 +44,10 @@ def adjust_contrast(images: Any, contrast_factor: Any) -> Tensor:
 
 @export("image.adjust_gamma")
 def adjust_gamma(image: Any, gamma: Any = 1, gain: Any = 1) -> Tensor:
-    """`gain * pixel ** gamma` for every pixel, in the scale of floats; clipped to the dtype's range.
+    """Returns `gain * pixel ** gamma` for every pixel, on the scale of float images. The result is clipped to the dtype's range.
 
     Raises:
-        ValueError: a negative gamma.
+        ValueError: `gamma` is negative.
     """
     with name_scope(None, "adjust_gamma", [image, gamma, gain]):
 
@@ -69,15 +69,15 @@ def adjust_gamma(image: Any, gamma: Any = 1, gain: Any = 1) -> Tensor:
 
 @export("image.adjust_hue")
 def adjust_hue(image: Any, delta: Any, name: str | None = None) -> Tensor:
-    """The image with its hues turned.
+    """Rotates the hues of an image.
 
     Args:
-        image: RGB in the last dimension.
-        delta: how far, in parts of the circle, of [-1, 1].
-        name: prefix of the ops' names.
+        image: An image with RGB in the last dimension.
+        delta: The rotation in [-1, 1], where 1 is a full turn.
+        name: A prefix of the ops' names.
 
     Raises:
-        ValueError: in eager mode, another `delta`.
+        ValueError: `delta` is out of range (in eager mode).
     """
     with name_scope(name, "adjust_hue", [image]):
         if context.executing_eagerly() and not -1 <= float(delta) <= 1:
@@ -87,20 +87,20 @@ def adjust_hue(image: Any, delta: Any, name: str | None = None) -> Tensor:
 
 @export("image.adjust_saturation")
 def adjust_saturation(image: Any, saturation_factor: Any, name: str | None = None) -> Tensor:
-    """The image, RGB in the last dimension, with the saturation of its colours multiplied and clipped to [0, 1]."""
+    """Multiplies the saturation of an image with RGB in the last dimension. The saturation is clipped to [0, 1]."""
     with name_scope(name, "adjust_saturation", [image]):
         return in_float(image, lambda pixels: colour.ADJUST_SATURATION(pixels, saturation_factor))
 
 
 @export("image.adjust_jpeg_quality")
 def adjust_jpeg_quality(image: Any, jpeg_quality: Any, dct_method: str = "", name: str | None = None) -> Tensor:
-    """The image with the losses of a JPEG file of a certain quality.
+    """Applies the losses of JPEG compression to an image.
 
     Args:
         image: [height, width, 1 or 3].
-        jpeg_quality: 0 to 100.
-        dct_method: how to decode, see `decode_jpeg`.
-        name: prefix of the ops' names.
+        jpeg_quality: A quality from 0 to 100.
+        dct_method: The decoding method, see `decode_jpeg`.
+        name: A prefix of the ops' names.
     """
     with name_scope(name, "adjust_jpeg_quality", [image]):
         image = convert_to_tensor(image, name="image")
@@ -115,13 +115,13 @@ def adjust_jpeg_quality(image: Any, jpeg_quality: Any, dct_method: str = "", nam
 
 @export("image.per_image_standardization")
 def per_image_standardization(image: Any) -> Tensor:
-    """Images of mean 0 and variance 1, each on its own: `(x - mean) / max(standard deviation, 1 / sqrt(number of elements))`.
+    """Scales each image to mean 0 and variance 1: `(x - mean) / max(standard deviation, 1 / sqrt(number of elements))`.
 
     Args:
-        image: [..., height, width, channels]; other dtypes are cast, not scaled, to float32.
+        image: [..., height, width, channels]. Dtypes other than floats are cast to float32 without scaling.
 
     Raises:
-        ValueError: fewer than three dimensions.
+        ValueError: The image has fewer than three dimensions.
     """
     with name_scope(None, "per_image_standardization", [image]) as scope:
         image = checks.at_least_3d(convert_to_tensor(image, name="image"))
@@ -191,79 +191,79 @@ def _random_jpeg_quality(image: Any, low: Any, high: Any, draw: Draw) -> Tensor:
 
 @export("image.random_brightness")
 def random_brightness(image: Any, max_delta: Any, seed: int | None = None) -> Tensor:
-    """`adjust_brightness` by a number drawn from [-max_delta, max_delta).
+    """Applies `adjust_brightness` with a random number in [-max_delta, max_delta).
 
     Raises:
-        ValueError: a negative `max_delta`.
+        ValueError: `max_delta` is negative.
     """
     return _random_brightness(image, max_delta, _stateful(seed))
 
 
 @export(v2="image.stateless_random_brightness")
 def stateless_random_brightness(image: Any, max_delta: Any, seed: Any) -> Tensor:
-    """`random_brightness` by the two numbers of `seed` alone."""
+    """Like `random_brightness`, but determined by the two numbers of `seed` alone."""
     return _random_brightness(image, max_delta, _stateless(seed))
 
 
 @export("image.random_contrast")
 def random_contrast(image: Any, lower: Any, upper: Any, seed: int | None = None) -> Tensor:
-    """`adjust_contrast` by a number drawn from [lower, upper).
+    """Applies `adjust_contrast` with a random number in [lower, upper).
 
     Raises:
-        ValueError: `upper` not above `lower`, or a negative `lower`.
+        ValueError: `upper` is not greater than `lower`, or `lower` is negative.
     """
     return _random_contrast(image, lower, upper, _stateful(seed))
 
 
 @export(v2="image.stateless_random_contrast")
 def stateless_random_contrast(image: Any, lower: Any, upper: Any, seed: Any) -> Tensor:
-    """`random_contrast` by the two numbers of `seed` alone."""
+    """Like `random_contrast`, but determined by the two numbers of `seed` alone."""
     return _random_contrast(image, lower, upper, _stateless(seed))
 
 
 @export("image.random_hue")
 def random_hue(image: Any, max_delta: Any, seed: int | None = None) -> Tensor:
-    """`adjust_hue` by a number drawn from [-max_delta, max_delta).
+    """Applies `adjust_hue` with a random number in [-max_delta, max_delta).
 
     Raises:
-        ValueError: a `max_delta` outside of [0, 0.5].
+        ValueError: `max_delta` is outside of [0, 0.5].
     """
     return _random_hue(image, max_delta, _stateful(seed))
 
 
 @export(v2="image.stateless_random_hue")
 def stateless_random_hue(image: Any, max_delta: Any, seed: Any) -> Tensor:
-    """`random_hue` by the two numbers of `seed` alone."""
+    """Like `random_hue`, but determined by the two numbers of `seed` alone."""
     return _random_hue(image, max_delta, _stateless(seed))
 
 
 @export("image.random_saturation")
 def random_saturation(image: Any, lower: Any, upper: Any, seed: int | None = None) -> Tensor:
-    """`adjust_saturation` by a number drawn from [lower, upper).
+    """Applies `adjust_saturation` with a random number in [lower, upper).
 
     Raises:
-        ValueError: `upper` not above `lower`, or a negative `lower`.
+        ValueError: `upper` is not greater than `lower`, or `lower` is negative.
     """
     return _random_saturation(image, lower, upper, _stateful(seed))
 
 
 @export(v2="image.stateless_random_saturation")
 def stateless_random_saturation(image: Any, lower: Any, upper: Any, seed: Any = None) -> Tensor:
-    """`random_saturation` by the two numbers of `seed` alone."""
+    """Like `random_saturation`, but determined by the two numbers of `seed` alone."""
     return _random_saturation(image, lower, upper, _stateless(seed))
 
 
 @export("image.random_jpeg_quality")
 def random_jpeg_quality(image: Any, min_jpeg_quality: Any, max_jpeg_quality: Any, seed: int | None = None) -> Tensor:
-    """`adjust_jpeg_quality` by a quality drawn from [min_jpeg_quality, max_jpeg_quality).
+    """Applies `adjust_jpeg_quality` with a random quality in [min_jpeg_quality, max_jpeg_quality).
 
     Raises:
-        ValueError: qualities outside of [0, 100], or the smaller one not below the larger one.
+        ValueError: A quality is outside of [0, 100], or the minimum is not below the maximum.
     """
     return _random_jpeg_quality(image, min_jpeg_quality, max_jpeg_quality, _stateful(seed))
 
 
 @export(v2="image.stateless_random_jpeg_quality")
 def stateless_random_jpeg_quality(image: Any, min_jpeg_quality: Any, max_jpeg_quality: Any, seed: Any) -> Tensor:
-    """`random_jpeg_quality` by the two numbers of `seed` alone."""
+    """Like `random_jpeg_quality`, but determined by the two numbers of `seed` alone."""
     return _random_jpeg_quality(image, min_jpeg_quality, max_jpeg_quality, _stateless(seed))

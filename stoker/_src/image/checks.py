@@ -1,4 +1,4 @@
-"""What images must look like: refused when a call is made where that is known, by assertions of the graph where it is not."""
+"""Checks of the shapes of images. Known shapes are checked when a function is called, others by assertions in the graph."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from stoker._src.ops.math import reductions
 
 
 def static_sizes(image: Tensor) -> list[int | None] | None:
-    """The sizes as far as they are known; None for an unknown rank."""
+    """Returns the static sizes, None for those that are unknown; None for an unknown rank."""
     dims = image.static_shape.dims
     return None if dims is None else list(dims)
 
 
 def sizes(image: Tensor, rank: int) -> list[Any]:
-    """The sizes of an image of a known rank: numbers where they are known, tensors where not."""
+    """Returns the sizes of an image of known rank: integers if they are known, otherwise tensors."""
     known: Any = static_sizes(image) or [None] * rank
     if None not in known:
         return known
@@ -31,9 +31,9 @@ def is_tensor(value: Any) -> bool:
 
 
 def requirement(condition: Any, text: str) -> list[Any]:
-    """Raises ValueError where `condition` is known to be false; the assertions to run before the result is used where it is not known.
+    """Raises ValueError if `condition` is known to be false. Returns the assertions for conditions that are only known at run time.
 
-    A condition is a Python truth or a tensor.
+    A condition is a bool or a tensor.
     """
     if is_tensor(condition):
         known = constant_value(condition)
@@ -46,15 +46,15 @@ def requirement(condition: Any, text: str) -> list[Any]:
 
 
 def after(requirements: list[Any], tensor: Tensor) -> Tensor:
-    """The tensor, once the assertions hold. As in TensorFlow, there is a node for it even where there are none."""
+    """Returns the tensor with the assertions as control dependencies. Like TensorFlow, adds a node even without assertions."""
     return grouping.with_dependencies([each for each in requirements if each is not None], tensor)
 
 
 def at_least_3d(image: Tensor) -> Tensor:
-    """An image, or images, of three dimensions or more, the last three of them not empty.
+    """Checks that an image or a batch has at least three dimensions and that the last three are not empty.
 
     Raises:
-        ValueError: where another shape is known; InvalidArgumentError when run where it is not.
+        ValueError: The static shape is wrong. If it is unknown, running the result raises InvalidArgumentError.
     """
     known = static_sizes(image)
     if known is not None and len(known) < 3:
@@ -75,10 +75,10 @@ def at_least_3d(image: Tensor) -> Tensor:
 
 
 def rank_3_or_4(image: Tensor, *, space: str = " ") -> int | None:
-    """The rank, None where it is unknown.
+    """Returns the rank, or None if it is unknown.
 
     Raises:
-        ValueError: a rank that is neither.
+        ValueError: The rank is neither 3 nor 4.
     """
     rank = image.static_shape.rank
     if rank not in (None, 3, 4):
@@ -87,10 +87,10 @@ def rank_3_or_4(image: Tensor, *, space: str = " ") -> int | None:
 
 
 def asserted(conditions: Tensor, data: list[Any]) -> Any:
-    """The assertion that all `conditions` hold; it is made in eager mode at once."""
+    """Returns the assertion that all `conditions` hold. In eager mode it is checked immediately."""
     return assertions.assert_op(reductions.reduce_all(conditions), data, summarize=1000)
 
 
 def same(size: Any, wanted: int, text: str) -> Any:
-    """The assertion that a size is what it must be."""
+    """Returns the assertion that a size has the expected value."""
     return debugging.assert_equal(size, wanted, message=text)

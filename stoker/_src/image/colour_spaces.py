@@ -1,4 +1,4 @@
-"""Gray, YIQ and YUV."""
+"""Grayscale, YIQ and YUV."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LUMA = (0.2989, 0.5870, 0.1140)
 
 @export("image.rgb_to_grayscale")
 def rgb_to_grayscale(images: Any, name: str | None = None) -> Tensor:
-    """The brightness [..., 1] of RGB [..., 3]: 0.2989 red + 0.587 green + 0.114 blue; dtype kept."""
+    """Converts RGB [..., 3] to grayscale [..., 1]: 0.2989 red + 0.587 green + 0.114 blue. Keeps the dtype."""
     with name_scope(name, "rgb_to_grayscale", [images]) as scope:
         images = convert_to_tensor(images, name="images")
         source = images.dtype.base_dtype
@@ -34,10 +34,10 @@ def rgb_to_grayscale(images: Any, name: str | None = None) -> Tensor:
 
 @export("image.grayscale_to_rgb")
 def grayscale_to_rgb(images: Any, name: str | None = None) -> Tensor:
-    """Gray [..., 1] as RGB [..., 3], three times the same.
+    """Converts grayscale [..., 1] to RGB [..., 3] with three equal channels.
 
     Raises:
-        ValueError: another last dimension.
+        ValueError: The last dimension is not 1.
     """
     with name_scope(name, "grayscale_to_rgb", [images]) as scope:
         images = _gray(convert_to_tensor(images, name="images"))
@@ -66,7 +66,7 @@ def _gray(images: Tensor) -> Tensor:
 
 
 def _linear(name: str, kernel: list[list[float]], doc: str) -> Callable[[Any], Tensor]:
-    """A function that multiplies colours by a matrix, in the dtype of the images."""
+    """Returns a function that multiplies colours by a matrix, in the dtype of the images."""
 
     @export(f"image.{name}")
     @named(name, doc)

@@ -1,4 +1,4 @@
-"""Pixels of one dtype as pixels of another: floats count from 0 to 1, integers to the largest they hold."""
+"""Converts pixels between dtypes. Floats range from 0 to 1, integers from 0 to the largest value of their dtype."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from stoker._src.ops.math import arithmetic, clipping
 
 @export("image.convert_image_dtype")
 def convert_image_dtype(image: Any, dtype: Any, saturate: bool = False, name: str | None = None) -> Tensor:
-    """The image with pixels of another dtype, scaled to its range.
+    """Converts the pixels of an image to another dtype and scales them to its range.
 
-    Floats are numbers of [0, 1), integers of [0, MAX]. From integer to float: divided by MAX. From float to integer: multiplied by MAX + 0.5 and
-    truncated. Between integers: multiplied or divided by the ratio of their ranges.
+    Floats are in [0, 1), integers in [0, MAX]. From integer to float, pixels are divided by MAX. From float to integer, they are multiplied by MAX + 0.5
+    and truncated. Between integers, they are multiplied or divided by the ratio of the ranges.
 
     Args:
-        image: the pixels.
-        dtype: what they are to be.
-        saturate: clip numbers that are beyond the range of `dtype` (else what they become is not defined).
-        name: the name of the last op.
+        image: The pixels.
+        dtype: The new dtype.
+        saturate: Whether to clip values outside of the range of `dtype`. Otherwise the result for them is undefined.
+        name: The name of the last op.
 
     Raises:
-        AttributeError: a dtype that is neither integer nor float.
+        AttributeError: `dtype` is neither an integer nor a float.
     """
     image = convert_to_tensor(image, name="image")
     dtype = as_dtype(dtype)
@@ -49,7 +49,7 @@ def convert_image_dtype(image: Any, dtype: Any, saturate: bool = False, name: st
             return casting.cast(image, dtype, name=scope)
         if source.is_integer:
             return arithmetic.multiply(casting.cast(image, dtype), 1.0 / int(source.max), name=scope)
-        with np.errstate(over="ignore"):  # halves end before some integers do
+        with np.errstate(over="ignore"):  # The largest float16 is smaller than some integers.
             scale = np.asarray(float(dtype.max) + 0.5).astype(source.as_numpy_dtype)
         scaled = arithmetic.multiply(image, scale, name="Mul")
         return (clipping.saturate_cast if saturate else casting.cast)(scaled, dtype, name=scope)
@@ -66,7 +66,7 @@ def _between_integers(image: Tensor, source: DType, dtype: DType, saturate: bool
 
 
 def as_float(image: Tensor) -> Tensor:
-    """Pixels to compute with: halves and floats as they are, others as float32."""
+    """Converts pixels for computation: float16 and float32 are kept, other dtypes become float32."""
     return (
         image
         if image.dtype.base_dtype in (dtypes.float16, dtypes.float32)
@@ -75,6 +75,6 @@ def as_float(image: Tensor) -> Tensor:
 
 
 def in_float(image: Any, compute: Callable[[Tensor], Tensor], *, saturate: bool = False) -> Tensor:
-    """What `compute` makes of an image's pixels as floats, converted back."""
+    """Applies `compute` to an image's pixels as floats and converts the result back."""
     image = convert_to_tensor(image, name="image")
     return convert_image_dtype(compute(as_float(image)), image.dtype.base_dtype, saturate=saturate)

@@ -1,4 +1,4 @@
-"""Boxes: which of them to keep, crops of images by them."""
+"""Selection of boxes, and crops of images at boxes."""
 
 from __future__ import annotations
 
@@ -29,17 +29,18 @@ def crop_and_resize_v2(
     extrapolation_value: float = 0.0,
     name: str | None = None,
 ) -> Tensor:
-    """Windows of images, each resized to one size: float32 [boxes, crop height, crop width, channels].
+    """Crops boxes from images and resizes each crop to one size: float32 [boxes, crop height, crop width, channels].
 
     Args:
         image: [batch, height, width, channels].
-        boxes: [boxes, 4] of y1, x1, y2, x2, where 0 is the centre of the first row or column and 1 that of the last; a box whose first corner
-            is beyond the second is flipped.
+        boxes: [boxes, 4] of y1, x1, y2, x2, where 0 is the centre of the first row or column and 1 that of the last. If the first corner is
+        beyond
+            the second, the crop is flipped.
         box_indices: int32 [boxes], the image of each box.
-        crop_size: the height and width of crops.
+        crop_size: The height and width of the crops.
         method: "bilinear" or "nearest".
-        extrapolation_value: what pixels outside of the image are.
-        name: the op's name.
+        extrapolation_value: The value of pixels outside of the image.
+        name: The op's name.
     """
     return cropping.CROP_AND_RESIZE(
         convert_to_tensor(image), boxes, box_indices, crop_size, method=method, extrapolation_value=extrapolation_value, name=name
@@ -57,7 +58,7 @@ def crop_and_resize(
     name: str | None = None,
     box_indices: Any = None,
 ) -> Tensor:
-    """Windows of images, each resized to one size; see the 2.x form, whose `box_indices` is `box_ind` here."""
+    """Crops boxes from images. See the 2.x form, whose `box_indices` is `box_ind` here."""
     if box_ind is not None and box_indices is not None:
         raise ValueError("Cannot specify both 'box_indices' and 'box_ind'.")
     indices = box_indices if box_ind is None else box_ind
@@ -76,15 +77,15 @@ def non_max_suppression(
     score_threshold: Any = _NO_THRESHOLD,
     name: str | None = None,
 ) -> Tensor:
-    """Indices of boxes, best score first, of which no two overlap much.
+    """Selects boxes in order of their scores, such that no two overlap much, and returns their indices.
 
     Args:
-        boxes: [boxes, 4] of two diagonal corners y1, x1, y2, x2.
+        boxes: [boxes, 4], two diagonal corners y1, x1, y2, x2.
         scores: [boxes].
-        max_output_size: how many to choose at most.
-        iou_threshold: a box whose intersection with a better one is more than this part of their union is dropped.
-        score_threshold: boxes must have more than this score.
-        name: prefix of the ops' names.
+        max_output_size: The largest number of boxes to select.
+        iou_threshold: Boxes whose intersection over union with a better box is larger are dropped.
+        score_threshold: Boxes with a lower or equal score are dropped.
+        name: A prefix of the ops' names.
     """
     with name_scope(name, "non_max_suppression"):
         iou_threshold = convert_to_tensor(iou_threshold, dtypes.float32, name="iou_threshold")
@@ -103,17 +104,17 @@ def non_max_suppression_with_scores(
     soft_nms_sigma: Any = 0.0,
     name: str | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """`non_max_suppression` that gives (indices, scores), and may weaken boxes instead of dropping them.
+    """Like `non_max_suppression`, but returns (indices, scores) and can lower the scores of boxes instead of dropping them.
 
     Args:
-        boxes: as there.
-        scores: as there.
-        max_output_size: as there.
-        iou_threshold: as there.
-        score_threshold: as there.
-        soft_nms_sigma: above 0, the score of a box that overlaps better ones is multiplied by `exp(-overlap**2 / (2 * sigma))` for each
-            (Bodla et al., 2017), and no box is dropped for its overlap.
-        name: prefix of the ops' names.
+        boxes: See `non_max_suppression`.
+        scores: See `non_max_suppression`.
+        max_output_size: See `non_max_suppression`.
+        iou_threshold: See `non_max_suppression`.
+        score_threshold: See `non_max_suppression`.
+        soft_nms_sigma: If positive, the score of a box is multiplied by `exp(-overlap**2 / (2 * sigma))` for each better box
+            (Bodla et al., 2017), and no box is dropped because of its overlap.
+        name: A prefix of the ops' names.
     """
     with name_scope(name, "non_max_suppression_with_scores"):
         boxes, scores = convert_to_tensor(boxes), convert_to_tensor(scores)
@@ -135,7 +136,7 @@ def non_max_suppression_overlaps(
     score_threshold: Any = _NO_THRESHOLD,
     name: str | None = None,
 ) -> Tensor:
-    """`non_max_suppression` by a matrix [boxes, boxes] of how much any two overlap."""
+    """Like `non_max_suppression`, but takes a matrix [boxes, boxes] of pairwise overlaps."""
     with name_scope(name, "non_max_suppression_overlaps"):
         threshold = convert_to_tensor(overlap_threshold, dtypes.float32, name="overlap_threshold")
         return suppression.NON_MAX_SUPPRESSION_WITH_OVERLAPS(
@@ -156,22 +157,22 @@ def non_max_suppression_padded(
     canonicalized_coordinates: bool = False,
     tile_size: int = 512,
 ) -> tuple[Tensor, Tensor]:
-    """`non_max_suppression` that gives (indices, how many are valid), for one set of boxes or a batch of them.
+    """Like `non_max_suppression`, but returns (indices, number of valid ones), for one set of boxes or for a batch.
 
     Args:
         boxes: [..., boxes, 4].
         scores: [..., boxes].
-        max_output_size: as there.
-        iou_threshold: as there.
-        score_threshold: as there.
-        pad_to_max_output_size: append zeros up to `max_output_size`; a batch needs that.
-        name: prefix of the ops' names.
-        sorted_input: the boxes are in the order of their scores, best first.
-        canonicalized_coordinates: the first corner is the upper left; it makes no difference here.
-        tile_size: how many boxes TensorFlow looks at together; it makes no difference here.
+        max_output_size: See `non_max_suppression`.
+        iou_threshold: See `non_max_suppression`.
+        score_threshold: See `non_max_suppression`.
+        pad_to_max_output_size: Whether to pad with zeros up to `max_output_size`. Required for a batch.
+        name: A prefix of the ops' names.
+        sorted_input: Whether the boxes are already sorted by score, best first.
+        canonicalized_coordinates: Whether the first corner is the upper left. This does not affect the result.
+        tile_size: How many boxes TensorFlow processes together. This does not affect the result.
 
     Raises:
-        ValueError: a batch without padding.
+        ValueError: A batch without padding.
     """
     with name_scope(name, "non_max_suppression_padded"):
         boxes, scores = convert_to_tensor(boxes), convert_to_tensor(scores)
@@ -189,7 +190,7 @@ def non_max_suppression_padded(
         def chosen(boxes: Tensor, scores: Tensor) -> tuple[Tensor, Tensor]:
             order, thresholds = scores, limits
             if sorted_input:
-                # The place decides among boxes above the threshold; the others get a score that no place has.
+                # Positions break ties among boxes above the threshold. The others get a score below all positions.
                 places = casting.cast(ranges.range(shaping.shape(scores)[0]), kind)
                 out = casting.cast(-(2**24), kind)
                 order = selection.where_v2(comparison.greater(scores, limits[1]), unary_functions.negative(places), out)
@@ -225,22 +226,22 @@ def combined_non_max_suppression(
     clip_boxes: bool = True,
     name: str | None = None,
 ) -> Any:
-    """`non_max_suppression` for each class of a batch, and the best of all classes.
+    """Applies `non_max_suppression` to each class of each image of a batch and returns the best boxes of all classes.
 
     Args:
-        boxes: [batch, boxes, q, 4] of y1, x1, y2, x2; q is 1, or the number of classes for boxes of their own.
+        boxes: [batch, boxes, q, 4] of y1, x1, y2, x2. q is 1, or the number of classes if each class has its own boxes.
         scores: [batch, boxes, classes].
-        max_output_size_per_class: how many of a class at most.
-        max_total_size: how many of an image at most.
-        iou_threshold: as in `non_max_suppression`.
-        score_threshold: as in `non_max_suppression`.
-        pad_per_class: outputs have `min(max_total_size, max_output_size_per_class * classes)` places, else `max_total_size`.
-        clip_boxes: clip the chosen boxes to [0, 1].
-        name: prefix of the ops' names.
+        max_output_size_per_class: The largest number of boxes of a class.
+        max_total_size: The largest number of boxes of an image.
+        iou_threshold: See `non_max_suppression`.
+        score_threshold: See `non_max_suppression`.
+        pad_per_class: Whether outputs have `min(max_total_size, max_output_size_per_class * classes)` rows instead of `max_total_size`.
+        clip_boxes: Whether to clip the selected boxes to [0, 1].
+        name: A prefix of the ops' names.
 
     Returns:
-        (boxes [batch, places, 4], scores [batch, places], classes [batch, places] as floats, how many are valid [batch]); zeros where there are
-        no more.
+        (boxes [batch, rows, 4], scores [batch, rows], classes [batch, rows] as floats, the number of valid rows [batch]). Unused rows are
+        zero.
     """
     with name_scope(name, "combined_non_max_suppression"):
         iou_threshold = convert_to_tensor(iou_threshold, dtypes.float32, name="iou_threshold")

@@ -1,4 +1,4 @@
-"""Images cropped and padded."""
+"""Cropping and padding of images."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from stoker._src.ops.random import stateless_random
 
 
 class Batch:
-    """An image as a batch of one, or a batch as it is, and the way back. An image of unknown rank counts as one image."""
+    """Converts an image to a batch of one and returns a function that undoes this. An image of unknown rank counts as one image."""
 
     def __init__(self, image: Any) -> None:
         image = convert_to_tensor(image, name="image")
@@ -34,12 +34,12 @@ class Batch:
         self.images = checks.at_least_3d(image)
 
     def back(self, images: Tensor) -> Tensor:
-        """What was made of the batch, in the caller's rank."""
+        """Returns a result for the batch in the rank of the caller's image."""
         return shaping.squeeze(images, axis=[0]) if self._is_single else images
 
 
 def _known(size: Any) -> int | None:
-    """A size as a number, where it is known."""
+    """Returns a size as an integer if it is known."""
     if checks.is_tensor(size):
         value = constant_value(size)
         return None if value is None else int(value)
@@ -47,7 +47,7 @@ def _known(size: Any) -> int | None:
 
 
 def _plain(size: Any) -> Any:
-    """A size that is known as a number, else as it is."""
+    """Returns a size as an integer if it is known, otherwise unchanged."""
     known = _known(size)
     return size if known is None else known
 
@@ -56,17 +56,17 @@ def _plain(size: Any) -> Any:
 def crop_to_bounding_box(
     image: Any, offset_height: Any, offset_width: Any, target_height: Any, target_width: Any
 ) -> Tensor:
-    """The window of an image, or of each of a batch, that begins at the offsets and has the target's size.
+    """Crops a window from an image, or from each image of a batch.
 
     Args:
         image: [height, width, channels] or a batch of them.
-        offset_height: the window's first row.
-        offset_width: the window's first column.
-        target_height: how many rows.
-        target_width: how many columns.
+        offset_height: The first row of the window.
+        offset_width: The first column of the window.
+        target_height: The number of rows.
+        target_width: The number of columns.
 
     Raises:
-        ValueError: a negative offset, a size that is not positive, a window that reaches beyond the image, or another rank.
+        ValueError: An offset is negative, a size is not positive, the window extends beyond the image, or the rank is wrong.
     """
     with name_scope(None, "crop_to_bounding_box", [image]):
         batch = Batch(image)
@@ -92,17 +92,17 @@ def crop_to_bounding_box(
 def pad_to_bounding_box(
     image: Any, offset_height: Any, offset_width: Any, target_height: Any, target_width: Any
 ) -> Tensor:
-    """An image, or each of a batch, put at the offsets into zeros of the target's size.
+    """Pads an image, or each image of a batch, with zeros to the target size.
 
     Args:
         image: [height, width, channels] or a batch of them.
-        offset_height: rows of zeros above.
-        offset_width: columns of zeros on the left.
-        target_height: rows of the result.
-        target_width: columns of the result.
+        offset_height: The number of rows of zeros above the image.
+        offset_width: The number of columns of zeros on the left.
+        target_height: The number of rows of the result.
+        target_width: The number of columns of the result.
 
     Raises:
-        ValueError: a negative offset, an image that does not fit, or another rank.
+        ValueError: An offset is negative, the image does not fit, or the rank is wrong.
     """
     with name_scope(None, "pad_to_bounding_box", [image]):
         batch = Batch(image)
@@ -126,15 +126,15 @@ def pad_to_bounding_box(
 
 @export("image.resize_with_crop_or_pad", v1="image.resize_image_with_crop_or_pad")
 def resize_with_crop_or_pad(image: Any, target_height: Any, target_width: Any) -> Tensor:
-    """An image, or each of a batch, brought to a size by cropping in its middle or padding around it with zeros.
+    """Crops an image, or each image of a batch, centrally or pads it with zeros on all sides to reach the target size.
 
     Args:
         image: [height, width, channels] or a batch of them.
-        target_height: rows of the result.
-        target_width: columns of the result.
+        target_height: The number of rows of the result.
+        target_width: The number of columns of the result.
 
     Raises:
-        ValueError: a size that is not positive, or another rank.
+        ValueError: A size is not positive, or the rank is wrong.
     """
     with name_scope(None, "resize_image_with_crop_or_pad", [image]):
         batch = Batch(image)
@@ -173,14 +173,14 @@ def _smallest(a: Any, b: Any) -> Any:
 
 @export("image.central_crop")
 def central_crop(image: Any, central_fraction: Any) -> Tensor:
-    """The middle of an image, or of each of a batch: what is left when margins of equal size are cut off.
+    """Returns the central part of an image, or of each image of a batch.
 
     Args:
         image: [height, width, channels] or a batch of them.
-        central_fraction: how much of the height and of the width is left, in (0, 1].
+        central_fraction: The part of the height and of the width to keep, in (0, 1].
 
     Raises:
-        ValueError: another fraction or another rank.
+        ValueError: The fraction is out of range, or the rank is wrong.
     """
     with name_scope(None, "central_crop", [image]):
         image = convert_to_tensor(image, name="image")
@@ -206,9 +206,9 @@ def central_crop(image: Any, central_fraction: Any) -> Tensor:
 
 
 def _middle(size: Any, fraction: Any, known: Any) -> tuple[Any, Any]:
-    """(margin, what is left) of a height or width, computed in double precision."""
+    """Returns (margin, remaining size) of a height or width, computed in double precision."""
     if known is not None and not checks.is_tensor(size):
-        # The fraction is not rounded where it is a Python number.
+        # A fraction that is a Python number is not rounded to single precision.
         margin = int((size - size * float(known)) / 2)
         return margin, size - margin * 2
     wide = casting.cast(size, dtypes.float64)
@@ -221,7 +221,7 @@ def _middle(size: Any, fraction: Any, known: Any) -> tuple[Any, Any]:
 
 @export(v2="image.stateless_random_crop")
 def stateless_random_crop(value: Any, size: Any, seed: Any, name: str | None = None) -> Tensor:
-    """A slice of shape `size` from a place of `value` that the two numbers of `seed` choose.
+    """Returns a slice of shape `size` of `value` at a place that is determined by the two numbers of `seed`.
 
     Raises:
         InvalidArgumentError: `value` is smaller than `size`.

@@ -1,4 +1,4 @@
-"""How alike two images are (PSNR, SSIM), and how they change from pixel to pixel."""
+"""Similarity of images (PSNR, SSIM), and differences between neighbouring pixels."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _SPACE = [-3, -2]
 
 
 def _checked_pair(first: Tensor, second: Tensor) -> list[Any]:
-    """The assertions that two images can be compared: equal sizes and channels, batches that broadcast.
+    """Returns the assertions that two images can be compared: equal sizes and channels, and batches that broadcast.
 
     Raises:
-        ValueError: where they are known not to hold.
+        ValueError: The static shapes do not fit.
     """
     shapes = first.static_shape, second.static_shape
     for image, shape in zip((first, second), shapes):
@@ -51,13 +51,13 @@ def _checked_pair(first: Tensor, second: Tensor) -> list[Any]:
 
 @export("image.psnr")
 def psnr(a: Any, b: Any, max_val: Any, name: str | None = None) -> Tensor:
-    """The peak signal-to-noise ratio of images [..., height, width, channels] in decibel, float32, one for each pair.
+    """Returns the peak signal-to-noise ratio of images [..., height, width, channels] in decibels, one float32 for each pair.
 
     Args:
-        a: images.
-        b: images to compare them with, of a shape that broadcasts.
-        max_val: the range of pixels: 1.0 for floats, 255 for uint8.
-        name: prefix of the ops' names.
+        a: The images.
+        b: The images to compare with. Their shape must broadcast.
+        max_val: The range of the pixels: 1.0 for floats, 255 for uint8.
+        name: A prefix of the ops' names.
     """
     with name_scope(name, "PSNR", [a, b]):
         a, b = convert_to_tensor(a, name="a"), convert_to_tensor(b, name="b")
@@ -77,7 +77,7 @@ def psnr(a: Any, b: Any, max_val: Any, name: str | None = None) -> Tensor:
 
 
 def _gaussian(size: Tensor, sigma: Tensor) -> Tensor:
-    """Weights [size, size, 1, 1] that sum to one."""
+    """Returns weights [size, size, 1, 1] whose sum is one."""
     at = arithmetic.subtract(
         casting.cast(ranges.range(size), sigma.dtype.base_dtype),
         arithmetic.truediv(casting.cast(arithmetic.subtract(size, 1), sigma.dtype.base_dtype), 2.0),
@@ -91,7 +91,7 @@ def _gaussian(size: Tensor, sigma: Tensor) -> Tensor:
 def _ssim_per_channel(
     first: Tensor, second: Tensor, max_val: Tensor, filter_size: Any, filter_sigma: Any, k1: Any, k2: Any, as_map: bool
 ) -> tuple[Tensor, Tensor]:
-    """(SSIM, its factor of contrast and structure) of float32 images [..., height, width, channels], for each channel.
+    """Returns (SSIM, its contrast and structure factor) of float32 images [..., height, width, channels] for each channel.
 
     With `as_map` they are not averaged over the image.
     """
@@ -135,7 +135,7 @@ def _ssim_per_channel(
 
 
 def _pair(img1: Any, img2: Any, max_val: Any) -> tuple[Tensor, Tensor, Tensor]:
-    """Two images and their range as float32, checked."""
+    """Checks two images and converts them and their range to float32."""
     img1, img2 = convert_to_tensor(img1, name="img1"), convert_to_tensor(img2, name="img2")
     if img1.dtype.base_dtype is not img2.dtype.base_dtype:
         raise TypeError(f"img1 and img2 must have one dtype, got {img1.dtype.name} and {img2.dtype.name}")
@@ -156,19 +156,19 @@ def ssim(
     k2: Any = 0.03,
     return_index_map: bool = False,
 ) -> Tensor:
-    """The structural similarity of images [..., height, width, channels] (Wang et al., 2004), in (-1, 1], one for each pair.
+    """Returns the structural similarity of images [..., height, width, channels] (Wang et al., 2004) in (-1, 1], one for each pair.
 
-    Channels are compared one by one and averaged; colours are not converted.
+    Channels are compared separately and averaged. Colours are not converted.
 
     Args:
-        img1: images.
-        img2: images to compare them with, of a shape that broadcasts, at least as large as the filter.
-        max_val: the range of pixels: 1.0 for floats, 255 for uint8.
-        filter_size: height and width of the Gaussian window.
-        filter_sigma: its width.
-        k1: keeps the luminance's denominator from zero.
-        k2: keeps the contrast's denominator from zero; at most 0.4 is sensible.
-        return_index_map: give the similarity at each place of the window, [..., height, width], instead of its mean.
+        img1: The images.
+        img2: The images to compare with. Their shape must broadcast, and they must be at least as large as the filter.
+        max_val: The range of the pixels: 1.0 for floats, 255 for uint8.
+        filter_size: The height and width of the Gaussian window.
+        filter_sigma: The standard deviation of the window.
+        k1: Stabilizes the luminance term.
+        k2: Stabilizes the contrast term. Values up to 0.4 are sensible.
+        return_index_map: Whether to return the similarity at each position of the window, [..., height, width], instead of the mean.
     """
     with name_scope(None, "SSIM", [img1, img2]):
         first, second, peak = _pair(img1, img2, max_val)
@@ -177,7 +177,7 @@ def ssim(
 
 
 def _halved(images: Tensor) -> Tensor:
-    """Images [..., height, width, channels] averaged over squares of 2; an odd row or column is mirrored."""
+    """Averages images [..., height, width, channels] over 2x2 squares. An odd row or column is mirrored."""
     shape = shaping.shape(images)
     flat = shaping.reshape(images, joining.concat([[-1], shape[-3:]], 0))
     known = flat.static_shape.of_rank(4)
@@ -203,17 +203,17 @@ def ssim_multiscale(
     k1: Any = 0.01,
     k2: Any = 0.03,
 ) -> Tensor:
-    """SSIM at several scales, each half of the one before, multiplied (Wang et al., 2003), in [0, 1], one for each pair.
+    """Returns the product of SSIM terms at several scales, each half the size of the one before (Wang et al., 2003), in [0, 1].
 
     Args:
-        img1: images [..., height, width, channels].
-        img2: images to compare them with, of a shape that broadcasts.
-        max_val: the range of pixels: 1.0 for floats, 255 for uint8.
-        power_factors: the exponent of each scale, from the full size on.
-        filter_size: as in `ssim`; the images must be as large at the smallest scale.
-        filter_sigma: as in `ssim`.
-        k1: as in `ssim`.
-        k2: as in `ssim`.
+        img1: Images [..., height, width, channels].
+        img2: The images to compare with. Their shape must broadcast.
+        max_val: The range of the pixels: 1.0 for floats, 255 for uint8.
+        power_factors: The exponent of each scale, starting with the full size.
+        filter_size: See `ssim`. The images must be at least this large at the smallest scale.
+        filter_sigma: See `ssim`.
+        k1: See `ssim`.
+        k2: See `ssim`.
     """
     with name_scope(None, "MS-SSIM", [img1, img2]):
         first, second, peak = _pair(img1, img2, max_val)
@@ -225,7 +225,7 @@ def ssim_multiscale(
                     first, second = _halved(first), _halved(second)
                 value, structure = _ssim_per_channel(first, second, peak, filter_size, filter_sigma, k1, k2, False)
                 factors.append(activations.relu(structure))
-        # At the last scale the luminance counts, too.
+        # The last scale includes the luminance.
         factors[-1] = activations.relu(value)
         powers = arithmetic.power(joining.stack(factors, axis=-1), list(power_factors))
         return reductions.reduce_mean(reductions.reduce_prod(powers, [-1]), [-1])
@@ -236,10 +236,10 @@ def ssim_multiscale(
 
 @export("image.total_variation")
 def total_variation(images: Any, name: str | None = None) -> Tensor:
-    """The sum of the absolute differences of neighbouring pixels: a scalar for [height, width, channels], a vector for a batch.
+    """Returns the sum of the absolute differences of neighbouring pixels: a scalar for [height, width, channels], a vector for a batch.
 
     Raises:
-        ValueError: neither three nor four dimensions.
+        ValueError: The rank is neither 3 nor 4.
     """
     with name_scope(name, "total_variation"):
         images = convert_to_tensor(images, name="images")
@@ -257,10 +257,10 @@ def total_variation(images: Any, name: str | None = None) -> Tensor:
 
 @export("image.image_gradients")
 def image_gradients(image: Any) -> tuple[Tensor, Tensor]:
-    """(dy, dx) of images [batch, height, width, channels]: the next pixel less this one; zeros in the last row and column.
+    """Returns (dy, dx) of images [batch, height, width, channels]: the difference to the next pixel, zero in the last row and column.
 
     Raises:
-        ValueError: not four dimensions.
+        ValueError: The rank is not 4.
     """
     image = convert_to_tensor(image, name="image")
     if image.static_shape.rank != 4:
@@ -283,7 +283,7 @@ _SOBEL = np.array([[[-1, -2, -1], [0, 0, 0], [1, 2, 1]], [[-1, 0, 1], [-2, 0, 2]
 
 @export("image.sobel_edges")
 def sobel_edges(image: Any) -> Tensor:
-    """[batch, height, width, channels, 2] of (dy, dx) by Sobel's filters; the image is mirrored at its edges.
+    """Returns [batch, height, width, channels, 2] with (dy, dx) by Sobel filters. The image is mirrored at its edges.
 
     Args:
         image: [batch, height, width, channels], at least 2x2, float32 or float64.

@@ -1,4 +1,4 @@
-"""Images flipped, turned and transposed."""
+"""Flips, rotations and transpositions of images."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from stoker._src.ops.control_flow import branches_and_loops
 from stoker._src.ops.math import arithmetic, comparison, unary_functions
 from stoker._src.ops.random import stateless_random, uniform_normal
 
-_ROWS, _COLUMNS = 0, 1  # of one image; a batch has them one further
+_ROWS, _COLUMNS = 0, 1  # the axes of a single image; in a batch they are one higher
 
 
 def with_shape(image: Tensor, shape: Shape) -> Tensor:
-    """The image, of which more is known than its ops tell."""
+    """Returns the image with static shape information that its ops do not provide."""
     if not context.executing_eagerly():
         image.set_shape(shape)
     return image
@@ -33,7 +33,7 @@ def with_shape(image: Tensor, shape: Shape) -> Tensor:
 def _by_rank(
     image: Tensor, single: Callable[[Tensor], Tensor], batch: Callable[[Tensor], Tensor], space: str = " "
 ) -> Tensor:
-    """One function for an image, one for a batch; which of them is decided when run where the rank is not known."""
+    """Applies one of two functions, for an image or for a batch. If the rank is unknown, this is decided at run time."""
     rank = checks.rank_3_or_4(image, space=space)
     if rank is not None:
         return (single if rank == 3 else batch)(image)
@@ -54,26 +54,26 @@ def _flip(image: Any, axis: int, scope_name: str) -> Tensor:
 
 @export("image.flip_left_right")
 def flip_left_right(image: Any) -> Tensor:
-    """The mirror image: columns of [height, width, channels], or of a batch of images, in the opposite order.
+    """Mirrors [height, width, channels], or each image of a batch: reverses the columns.
 
     Raises:
-        ValueError: neither three nor four dimensions.
+        ValueError: The rank is neither 3 nor 4.
     """
     return _flip(image, _COLUMNS, "flip_left_right")
 
 
 @export("image.flip_up_down")
 def flip_up_down(image: Any) -> Tensor:
-    """The image upside down: rows of [height, width, channels], or of a batch of images, in the opposite order.
+    """Turns [height, width, channels], or each image of a batch, upside down: reverses the rows.
 
     Raises:
-        ValueError: neither three nor four dimensions.
+        ValueError: The rank is neither 3 nor 4.
     """
     return _flip(image, _ROWS, "flip_up_down")
 
 
 def _random_flip(image: Any, axis: int, draw: Callable[..., Tensor], scope_name: str) -> Tensor:
-    """Flips where a number drawn from [0, 1) is below a half; one number for each image of a batch."""
+    """Flips an image if a random number in [0, 1) is below 0.5. Each image of a batch has its own number."""
 
     def single(image: Tensor) -> Tensor:
         flips = comparison.less(draw(shape=[]), 0.5)
@@ -95,7 +95,7 @@ def _random_flip(image: Any, axis: int, draw: Callable[..., Tensor], scope_name:
 
 @export("image.random_flip_left_right")
 def random_flip_left_right(image: Any, seed: int | None = None) -> Tensor:
-    """`flip_left_right` half of the time, for each image of a batch on its own."""
+    """Applies `flip_left_right` with probability 0.5, independently to each image of a batch."""
     return _random_flip(
         image, _COLUMNS, functools.partial(uniform_normal.random_uniform, seed=seed), "random_flip_left_right"
     )
@@ -103,7 +103,7 @@ def random_flip_left_right(image: Any, seed: int | None = None) -> Tensor:
 
 @export("image.random_flip_up_down")
 def random_flip_up_down(image: Any, seed: int | None = None) -> Tensor:
-    """`flip_up_down` half of the time, for each image of a batch on its own."""
+    """Applies `flip_up_down` with probability 0.5, independently to each image of a batch."""
     return _random_flip(
         image, _ROWS, functools.partial(uniform_normal.random_uniform, seed=seed), "random_flip_up_down"
     )
@@ -111,14 +111,14 @@ def random_flip_up_down(image: Any, seed: int | None = None) -> Tensor:
 
 @export(v2="image.stateless_random_flip_left_right")
 def stateless_random_flip_left_right(image: Any, seed: Any) -> Tensor:
-    """`flip_left_right` or not, by the two numbers of `seed` alone; for each image of a batch on its own."""
+    """Like `random_flip_left_right`, but determined by the two numbers of `seed` alone."""
     draw = functools.partial(stateless_random.stateless_uniform, seed=seed)
     return _random_flip(image, _COLUMNS, draw, "stateless_random_flip_left_right")
 
 
 @export(v2="image.stateless_random_flip_up_down")
 def stateless_random_flip_up_down(image: Any, seed: Any) -> Tensor:
-    """`flip_up_down` or not, by the two numbers of `seed` alone; for each image of a batch on its own."""
+    """Like `random_flip_up_down`, but determined by the two numbers of `seed` alone."""
     draw = functools.partial(stateless_random.stateless_uniform, seed=seed)
     return _random_flip(image, _ROWS, draw, "stateless_random_flip_up_down")
 
@@ -129,10 +129,10 @@ def _transposed(image: Tensor, batch: bool, name: str = "transpose") -> Tensor:
 
 @export("image.transpose", v1="image.transpose_image")
 def transpose(image: Any, name: str | None = None) -> Tensor:
-    """Rows and columns of [height, width, channels], or of a batch of images, exchanged.
+    """Transposes [height, width, channels], or each image of a batch: exchanges rows and columns.
 
     Raises:
-        ValueError: neither three nor four dimensions.
+        ValueError: The rank is neither 3 nor 4.
     """
     with name_scope(name, "transpose", [image]):
         image = checks.at_least_3d(convert_to_tensor(image, name="image"))
@@ -145,15 +145,15 @@ def transpose(image: Any, name: str | None = None) -> Tensor:
 
 @export("image.rot90")
 def rot90(image: Any, k: Any = 1, name: str | None = None) -> Tensor:
-    """The image [height, width, channels], or each of a batch, turned counter-clockwise by `k` times 90 degrees.
+    """Rotates [height, width, channels], or each image of a batch, counter-clockwise by `k` times 90 degrees.
 
     Args:
-        image: the image or images.
-        k: how many quarter turns, an integer or an integer tensor.
-        name: prefix of the ops' names.
+        image: The image or images.
+        k: The number of quarter turns, an integer or an integer tensor.
+        name: A prefix of the ops' names.
 
     Raises:
-        ValueError: neither three nor four dimensions.
+        ValueError: The rank is neither 3 nor 4.
     """
     with name_scope(name, "rot90", [image, k]) as scope:
         image = checks.at_least_3d(convert_to_tensor(image, name="image"))

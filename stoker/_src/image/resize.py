@@ -1,4 +1,4 @@
-"""`tf.image.resize` of both generations."""
+"""`tf.image.resize` of 1.x and 2.x."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from stoker._src.ops.math import arithmetic, unary_functions
 
 @export(v1="image.ResizeMethod")
 class ResizeMethodV1:
-    """Ways to resize, 1.x: see `tf.image.resize`."""
+    """Resizing methods of 1.x, see `tf.image.resize`."""
 
     BILINEAR = 0
     NEAREST_NEIGHBOR = 1
@@ -33,7 +33,7 @@ class ResizeMethodV1:
 
 @export(v2="image.ResizeMethod")
 class ResizeMethod:
-    """Ways to resize: see `tf.image.resize`."""
+    """Resizing methods, see `tf.image.resize`."""
 
     BILINEAR = "bilinear"
     NEAREST_NEIGHBOR = "nearest"
@@ -56,7 +56,7 @@ def _checked_size(size: Any) -> Tensor:
 
 
 def _fitted(images: Tensor, size: Tensor) -> Tensor:
-    """The largest size inside of `size` that keeps the ratio of height and width."""
+    """Returns the largest size within `size` that keeps the aspect ratio."""
     _, height, width, _ = checks.sizes(images, 4)
     known = constant_value(size)
     wanted = [int(each) for each in known] if known is not None else [size[0], size[1]]
@@ -83,9 +83,9 @@ def _resized(
     skip_if_same: bool,
     is_computed: bool = False,
 ) -> Tensor:
-    """What both generations do around the op that resizes.
+    """The part of resizing that 1.x and 2.x have in common.
 
-    A size that is computed is not known to TensorFlow's graphs. There an image that has it already is resized even so, which makes it float32.
+    In TensorFlow's graphs a computed size is not known statically, so an image that already has it is resized anyway and becomes float32.
     """
     with name_scope(name, "resize", [images, size]):
         images = convert_to_tensor(images, name="images")
@@ -143,21 +143,21 @@ def resize_images(
     preserve_aspect_ratio: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """Images [height, width, channels], or a batch of them, of another size: the 1.x form, which places pixels by their corners.
+    """Resizes [height, width, channels], or a batch of images: the 1.x form, which aligns pixels by their corners.
 
     Args:
-        images: the image or images.
-        size: the new height and width.
-        method: a `ResizeMethod`: BILINEAR, NEAREST_NEIGHBOR (keeps the dtype; the others give float32), BICUBIC or AREA.
-        align_corners: put the centres of the corner pixels over each other.
-        preserve_aspect_ratio: take the largest size inside of `size` that keeps the ratio of height and width.
-        name: prefix of the ops' names.
+        images: The image or images.
+        size: The new height and width.
+        method: A `ResizeMethod`: BILINEAR, NEAREST_NEIGHBOR (keeps the dtype, the others return float32), BICUBIC or AREA.
+        align_corners: Whether to align the centres of the corner pixels.
+        preserve_aspect_ratio: Whether to use the largest size within `size` that keeps the aspect ratio.
+        name: A prefix of the ops' names.
 
     Returns:
-        The images; those that have the size already as they are, dtype included.
+        The images. Images that already have the size are returned unchanged, with their dtype.
 
     Raises:
-        ValueError: another rank, a size that is not two integers, or another method.
+        ValueError: The rank is wrong, the size is not two integers, or the method is unknown.
     """
 
     resizer = _v1_resizer(method, align_corners)
@@ -173,7 +173,7 @@ def resize(
     preserve_aspect_ratio: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """Images of another size; the same as `resize_images`."""
+    """Resizes images, like `resize_images`."""
     return resize_images(images, size, method, align_corners, preserve_aspect_ratio, name)
 
 
@@ -200,19 +200,19 @@ def resize_v2(
     antialias: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """Images [height, width, channels], or a batch of them, of another size; pixels are placed by their centres.
+    """Resizes [height, width, channels], or a batch of images. Pixels are aligned by their centres.
 
     Args:
-        images: the image or images.
-        size: the new height and width.
-        method: a `ResizeMethod`. BILINEAR; NEAREST_NEIGHBOR (keeps the dtype; the others give float32); BICUBIC (Keys); AREA (the mean of
-            what a pixel covers); LANCZOS3, LANCZOS5 (radius 3 and 5); GAUSSIAN (radius 3, sigma 0.5); MITCHELLCUBIC.
-        preserve_aspect_ratio: take the largest size inside of `size` that keeps the ratio of height and width.
-        antialias: widen the filter where the image shrinks, so that every pixel counts. AREA always does, NEAREST_NEIGHBOR never.
-        name: prefix of the ops' names.
+        images: The image or images.
+        size: The new height and width.
+        method: A `ResizeMethod`. BILINEAR; NEAREST_NEIGHBOR (keeps the dtype, the others return float32); BICUBIC (Keys); AREA (the mean of the
+            covered pixels); LANCZOS3, LANCZOS5 (radius 3 and 5); GAUSSIAN (radius 3, sigma 0.5); MITCHELLCUBIC.
+        preserve_aspect_ratio: Whether to use the largest size within `size` that keeps the aspect ratio.
+        antialias: Whether to widen the filter when the image shrinks, so that every pixel counts. AREA always does, NEAREST_NEIGHBOR never.
+        name: A prefix of the ops' names.
 
     Raises:
-        ValueError: another rank, a size that is not two integers, or another method.
+        ValueError: The rank is wrong, the size is not two integers, or the method is unknown.
     """
 
     def resizer(images: Tensor, size: Tensor) -> Tensor:
@@ -266,17 +266,17 @@ def resize_image_with_pad(
     method: Any = ResizeMethodV1.BILINEAR,
     align_corners: bool = False,
 ) -> Tensor:
-    """An image, or each of a batch, resized without distortion to fit into the target, with zeros around it: the 1.x form.
+    """Resizes an image, or each image of a batch, without distortion to fit into the target, and pads it with zeros: the 1.x form.
 
     Args:
         image: [height, width, channels] or a batch of them.
-        target_height: rows of the result.
-        target_width: columns of the result.
-        method: as in `resize_images`.
-        align_corners: as in `resize_images`.
+        target_height: The number of rows of the result.
+        target_width: The number of columns of the result.
+        method: See `resize_images`.
+        align_corners: See `resize_images`.
 
     Raises:
-        ValueError: a size that is not positive, or another rank.
+        ValueError: A size is not positive, or the rank is wrong.
     """
     resizer = _v1_resizer(method, align_corners)
 
@@ -294,17 +294,17 @@ def resize_with_pad(
     method: Any = ResizeMethod.BILINEAR,
     antialias: bool = False,
 ) -> Tensor:
-    """An image, or each of a batch, resized without distortion to fit into the target, with zeros around it.
+    """Resizes an image, or each image of a batch, without distortion to fit into the target, and pads it with zeros.
 
     Args:
         image: [height, width, channels] or a batch of them.
-        target_height: rows of the result.
-        target_width: columns of the result.
-        method: as in `resize`.
-        antialias: as in `resize`.
+        target_height: The number of rows of the result.
+        target_width: The number of columns of the result.
+        method: See `resize`.
+        antialias: See `resize`.
 
     Raises:
-        ValueError: a size that is not positive, or another rank.
+        ValueError: A size is not positive, or the rank is wrong.
     """
     return _resized_and_padded(
         image, target_height, target_width, lambda image, size: resize_v2(image, size, method, antialias=antialias)

@@ -18,13 +18,13 @@ from stoker._src.graph.tensor import Operation
 from stoker._src.graph.tensor import Tensor as GraphTensor
 from stoker._src.lite import builtins
 from stoker._src.lite.builtins.resources import ASSIGNMENTS
+from stoker._src.lite.hinted import lower_hints
 from stoker._src.lite.lowering import (
     LOWERINGS,
     Conversion,
     Problem,
     Rules,
     Scope,
-    Table,
     Unsupported,
     Value,
     Variable,
@@ -65,7 +65,8 @@ class Source:
     """Inputs of a function that the conversion has values for."""
     controls: list[Operation] = field(default_factory=list)
     """What runs in addition to what the outputs need."""
-    table_entries: Callable[[Table, Operation], None] | None = None
+    tables: dict[str, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
+    """The keys and values of tables, by the name of the node."""
     signature: str = ""
     signature_inputs: list[str] = field(default_factory=list)
     signature_outputs: list[str] = field(default_factory=list)
@@ -137,7 +138,7 @@ STEPS: list[tuple[str, Callable[[Subgraph], Any]]] = [
 
 def _lower(conversion: Conversion, source: Source, main: Subgraph) -> None:
     conversion.variables = source.variables
-    conversion.table_entries = source.table_entries
+    conversion.tables = source.tables
     scope = Scope(conversion, main)
     given: list[Tensor] = []
     for tensor, name in zip(source.inputs, source.input_names, strict=True):
@@ -147,6 +148,7 @@ def _lower(conversion: Conversion, source: Source, main: Subgraph) -> None:
         scope.values[tensor] = made
     scope.values.update(source.captured)
     main.inputs = given
+    lower_hints(scope, source.outputs, source.controls)
     scope.run(source.outputs, source.controls)
     results = []
     for tensor, name in zip(source.outputs, source.output_names, strict=True):
@@ -251,11 +253,41 @@ def _resolve_foreign(conversion: Conversion) -> None:
 def _node_options(op: Operation) -> bytes:
     """What TensorFlow's kernels get: the op's name and its NodeDef."""
     node = op.node_def
-    builder = flexbuffers.Builder()
-    with builder.Vector():
-        builder.String(op.type)
-        builder.String(node.SerializeToString())
-    return bytes(builder.Finish())
+    del node.input[:]
+    return _flex_strings(op.type.encode(), node.SerializeToString())
+
+
+def _flex_strings(*values: bytes) -> bytes:
+    """A flexbuffer with a vector of strings. The library's builder takes text only, and a message is bytes.
+
+    Each string has its length before it and a zero behind it; the vector has its length, the distance back to each string, and a byte for the
+    type of each; last come the distance to the vector, its type and the size of the numbers.
+    """
+    total = sum(len(value) + 16 for value in values)
+    code, width = next((code, size) for code, size in ((0, 1), (1, 2), (2, 4)) if total < 1 << (8 * size))
+    data = bytearray()
+    starts = []
+
+    def number(value: int) -> None:
+        data.extend(value.to_bytes(width, "little"))
+
+    for value in values:
+        data.extend(bytes(-len(data) % width))
+        number(len(value))
+        starts.append(len(data))
+        data.extend(value + b"\0")
+    data.extend(bytes(-len(data) % width))
+    number(len(values))
+    vector = len(data)
+    for start in starts:
+        number(len(data) - start)
+    data.extend(bytes([_FLEX_STRING << 2 | code] * len(values)))
+    data.extend(bytes(-len(data) % width))
+    number(len(data) - vector)
+    return bytes(data) + bytes([_FLEX_VECTOR << 2 | code, width])
+
+
+_FLEX_STRING, _FLEX_VECTOR = 5, 10
 
 
 def _attribute_options(op: Operation) -> bytes:

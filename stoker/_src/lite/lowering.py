@@ -128,8 +128,8 @@ class Conversion:
     model: Model = field(default_factory=lambda: Model([]))
     variables: dict[str, Variable] = field(default_factory=dict)
     """By the name of the node that owns them."""
-    table_entries: Callable[[Table, Operation], None] | None = None
-    """Fills in the entries of a table."""
+    tables: dict[str, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
+    """The keys and values of tables, by the name of the node that owns them."""
     problems: dict[Operator, Problem] = field(default_factory=dict)
     initial: Subgraph | None = None
     """What runs once, before the first call: it gives variables and tables their values."""

@@ -20,7 +20,7 @@ from stoker._src.graph.tensor import Operation
 from stoker._src.graph.tensor import Tensor as GraphTensor
 from stoker._src.graph.tensor_spec import TensorSpec
 from stoker._src.lite.convert import ConverterError, Source
-from stoker._src.lite.lowering import Table, Value, Variable, needed_ops
+from stoker._src.lite.lowering import Value, Variable, needed_ops
 from stoker._src.runtime.session import Session
 from stoker._src.saved_model import constants, files
 from stoker._src.saved_model.loader import load_into
@@ -46,7 +46,7 @@ def from_session(session: Any, inputs: Iterable[Any], outputs: Iterable[Any], si
     wanted = [graph.as_graph_element(each, allow_operation=False) for each in outputs]
     source = _source(given, wanted)
     source.variables = _values(session, given, wanted)
-    source.table_entries = lambda table, op: _entries(session, table, op)
+    source.tables = _tables(session, given, wanted)
     source.signature = signature
     return source
 
@@ -70,20 +70,31 @@ def _read(op: Operation) -> GraphTensor:
     raise ConverterError(f"Resource variable '{op.name}' is never read in the graph, so its value cannot be fetched.")
 
 
-def _entries(session: Any, table: Table, op: Operation) -> None:
-    """Fills in a table from the op that initializes it, or from what the session has."""
+def _tables(
+    session: Any, inputs: list[GraphTensor], outputs: list[GraphTensor]
+) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """The keys and values of the tables that the outputs need, by the name of the table's node."""
+    found = {}
+    for op in needed_ops(outputs, (), dict.fromkeys(inputs)):
+        if op.type in ("HashTableV2", "HashTable"):
+            entries = _entries(op)
+            if entries is not None:
+                keys, values = session.run(entries)
+                found[op.name] = np.asarray(keys), np.asarray(values)
+    return found
+
+
+def _entries(op: Operation) -> list[GraphTensor] | None:
+    """The tensors that hold a table's keys and values: those that initialize it, or an export of what the session has."""
     for consumer in op.outputs[0].consumers():
         if consumer.type in ("InitializeTableV2", "LookupTableImportV2", "InitializeTable"):
-            table.keys, table.values = (np.asarray(each) for each in session.run(list(consumer.inputs[1:3])))
-            return
+            return list(consumer.inputs[1:3])
     if op.graph.finalized or op.type != "HashTableV2":
-        return
+        return None
     export = find_definition("LookupTableExportV2")
     assert export is not None
     with op.graph.as_default():
-        kinds = {"Tkeys": table.key_dtype, "Tvalues": table.value_dtype}
-        exported = export(op.outputs[0], **kinds)
-    table.keys, table.values = (np.asarray(each) for each in session.run(list(exported)))
+        return list(export(op.outputs[0], Tkeys=op.attr("key_dtype"), Tvalues=op.attr("value_dtype")))
 
 
 # ---- frozen graphs ------------------------------------------------------------------------------------------------

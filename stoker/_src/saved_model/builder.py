@@ -11,8 +11,8 @@ from google.protobuf import any_pb2
 from stoker._src.base import tf_logging
 from stoker._src.base.deprecation import deprecated
 from stoker._src.base.export import export
-from stoker._src.formats import gfile
-from stoker._src.formats.filesystems import path_text
+from stoker._src.formats import atomic, gfile
+from stoker._src.formats.filesystems import path_text, replacing, resolve
 from stoker._src.formats.message_files import write_message
 from stoker._src.formats.protos import AssetFileDef, MetaGraphDef, SavedModel
 from stoker._src.graph import context
@@ -27,6 +27,7 @@ from stoker._src.saved_model.signatures import predict_signature_def
 from stoker._src.train.checkpoints.saver import Saver
 
 _ASSET_URL = "type.googleapis.com/tensorflow.AssetFileDef"
+_PIECE = 1 << 20
 _DONE = "This function will only be available through the v1 compatibility library."
 
 
@@ -48,6 +49,9 @@ class SavedModelBuilder:
 
     def __init__(self, export_dir: Any) -> None:
         self._export_dir = path_text(export_dir)
+        location = resolve(self._export_dir)
+        if location.prefix in ("", "file://"):
+            atomic.sweep(location.path)
         if gfile.exists(self._export_dir):
             if gfile.listdir(self._export_dir):
                 raise AssertionError(
@@ -156,7 +160,7 @@ class SavedModelBuilder:
         for tensor in assets:
             source = _asset_path(tensor)
             if source not in names:
-                names[source] = _free_name(os.path.basename(source), set(names.values()))
+                names[source] = free_name(os.path.basename(source), set(names.values()))
             described = AssetFileDef(filename=names[source])
             described.tensor_info.name = tensor.name
             graph.add_to_collection(
@@ -197,10 +201,12 @@ def copy_assets(names: dict[str, str], export_dir: str) -> None:
     for source, name in names.items():
         target = os.path.join(folder, name)
         if not gfile.exists(target):
-            gfile.copy(source, target)
+            with gfile.GFile(source, "rb") as file, replacing(target) as sink:
+                while piece := file.read(_PIECE):
+                    sink.write(piece)
 
 
-def _free_name(name: str, taken: set[str]) -> str:
+def free_name(name: str, taken: set[str]) -> str:
     """A name that no other file has: the name itself, or with a number behind it."""
     free, number = name, 0
     while free in taken:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from google.protobuf import message, text_format
 
 from stoker._src.base.export import export
-from stoker._src.formats import gfile
-from stoker._src.formats.filesystems import path_text
+from stoker._src.formats import atomic, gfile
+from stoker._src.formats.filesystems import mapped, path_text, resolve
 from stoker._src.formats.protos import SavedModel
 from stoker._src.saved_model import constants
 
@@ -37,6 +39,20 @@ def contains_saved_model(export_dir: Any) -> bool:
 def maybe_saved_model_directory(export_dir: Any) -> bool:
     """The older name of `contains_saved_model`."""
     return contains_saved_model(export_dir)
+
+
+@contextmanager
+def writing(export_dir: str) -> Iterator[str]:
+    """Gives the directory to write a SavedModel to. On the local disk, the model then replaces `export_dir` in one step."""
+    location = resolve(export_dir)
+    if location.prefix not in ("", "file://"):
+        gfile.makedirs(export_dir)
+        yield export_dir
+        return
+    parent = os.path.dirname(os.path.realpath(location.path))
+    gfile.makedirs(parent)
+    with mapped(export_dir), atomic.replacing_directory(location.path) as place:
+        yield place
 
 
 def read_saved_model(export_dir: Any) -> Any:

@@ -1,8 +1,8 @@
-"""`tf.saved_model.load`: the signatures of a SavedModel as functions of eager tensors.
+"""`tf.saved_model.load`: a SavedModel for eager mode.
 
-Models of 1.x and of TensorFlow 2 are loaded alike: their graph into a graph and a session of their own, whose variables are restored and whose
-initializers have run. A signature feeds that session and fetches from it. So signatures compute; they are not differentiated, and the Python objects
-that a TensorFlow 2 model was made of are not built again.
+The objects of a TensorFlow 2 model are rebuilt (`object_loader.py`). A 1.x model has no objects. Its graph is imported into a graph and a
+session of its own, its variables are restored and its initializers run. Each signature feeds that session and fetches from it, so
+1.x signatures compute values but are not differentiable.
 """
 
 from __future__ import annotations
@@ -15,12 +15,16 @@ from stoker._src.formats.filesystems import path_text
 from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.graph import Graph
+from stoker._src.graph.scopes import init_scope
 from stoker._src.graph.sparse_tensor import SparseTensor, is_sparse
 from stoker._src.graph.tensor_spec import TensorSpec
 from stoker._src.graph.trackable import Trackable
+from stoker._src.graph.tracked_structures import AutoTrackable
 from stoker._src.runtime.session import Session
 from stoker._src.saved_model import constants, files
-from stoker._src.saved_model.loader import load_into
+from stoker._src.saved_model.loader import asset_path, load_into
+from stoker._src.saved_model.object_loader import ObjectLoader
+from stoker._src.saved_model.options import DEFAULT_LOAD, LoadOptions
 from stoker._src.saved_model.signatures import get_tensor_from_tensor_info
 
 
@@ -130,31 +134,36 @@ class LoadedModel(Trackable):
 
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(
-            f"A loaded SavedModel has signatures ({sorted(self.__dict__.get('signatures', ()))}), and not the objects that it was "
-            f"made of: it has no attribute {name!r}."
+            f"A loaded 1.x SavedModel has signatures ({sorted(self.__dict__.get('signatures', ()))}) and no objects: it has no "
+            f"attribute {name!r}."
         )
 
 
 @export(v2="saved_model.load", v1="saved_model.load_v2")
-def load(export_dir: Any, tags: Any = None, options: Any = None) -> LoadedModel:
-    """Loads a SavedModel, of 1.x or TensorFlow 2, for eager mode.
+def load(export_dir: Any, tags: Any = None, options: LoadOptions | None = None) -> Any:
+    """Loads a SavedModel for eager mode.
 
         model = tf.saved_model.load("export")
         model.signatures["serving_default"](x=[[1.0, 2.0]])["y"]
+        model(x); model.kernel; model.layers[0]         # the objects of a TensorFlow 2 model
 
     Args:
         export_dir: the directory.
-        tags: those of the meta graph; may be left out where there is one.
-        options: must be None.
+        tags: the tags of the meta graph; may be omitted if there is only one.
+        options: how to read it.
+
+    Returns:
+        The object that was saved: its variables, containers and functions are attributes, and its signatures are in `signatures`.
+        A 1.x model has signatures only.
 
     Raises:
         OSError: there is no model.
         ValueError: there are several meta graphs, and no tags.
         RuntimeError: there is no meta graph with these tags.
-        NotImplementedError: options.
+        DataLossError: the model is damaged.
+        NotImplementedError: a graph is being built.
     """
-    if options is not None:
-        raise NotImplementedError("LoadOptions are not supported.")
+    options = options or DEFAULT_LOAD
     directory = path_text(export_dir)
     model = files.read_saved_model(directory)
     if tags is None:
@@ -166,6 +175,29 @@ def load(export_dir: Any, tags: Any = None, options: Any = None) -> LoadedModel:
                 "Pass a `tags=` argument to load this SavedModel."
             )
         tags = list(model.meta_graphs[0].meta_info_def.tags)
+    meta = files.meta_graph_of(model, tags)
+    if meta.object_graph_def.nodes:
+        return _load_objects(meta, directory, options)
     graph = Graph()
     session = Session(graph=graph)
     return LoadedModel(load_into(session, tags, directory), graph, session)
+
+
+def _load_objects(meta: Any, directory: str, options: LoadOptions) -> Any:
+    with init_scope():
+        if not context.executing_eagerly():
+            raise NotImplementedError(
+                "`tf.saved_model.load` works in eager mode; in a graph, load a SavedModel by tf.compat.v1.saved_model.load."
+            )
+    assets = [asset_path(each.filename, directory) for each in meta.asset_file_def]
+    loader = ObjectLoader(meta, directory, assets, options)
+    root = loader.load()
+    if isinstance(root, AutoTrackable):
+        root.tensorflow_version = meta.meta_info_def.tensorflow_version
+        root.tensorflow_git_version = meta.meta_info_def.tensorflow_git_version
+        if options.experimental_load_function_aliases:
+            names: dict[str, list[str]] = {}
+            for name, alias in meta.meta_info_def.function_aliases.items():
+                names.setdefault(alias, []).append(name)
+            root.function_aliases = {alias: loader.concrete_functions(each) for alias, each in sorted(names.items())}
+    return root

@@ -69,14 +69,19 @@ def asset_paths(meta: Any, export_dir: str) -> dict[str, str]:
     if constants.ASSETS_KEY in meta.collection_def:
         for packed in meta.collection_def[constants.ASSETS_KEY].any_list.value:
             described.append(AssetFileDef.FromString(packed.value))
-    folder = files.assets_directory(export_dir)
-    paths = {}
-    for each in described:
-        # Names of files come from the model: they may not lead out of its directory.
-        if os.path.isabs(each.filename) or ".." in each.filename.replace("\\", "/").split("/"):
-            raise ValueError(f"The asset {each.filename!r} of {export_dir} lies outside of the model's directory.")
-        paths[each.tensor_info.name] = os.path.join(folder, each.filename)
-    return paths
+    return {each.tensor_info.name: asset_path(each.filename, export_dir) for each in described}
+
+
+def asset_path(name: str, export_dir: str) -> str:
+    """The path of an asset.
+
+    Raises:
+        ValueError: the name comes from the model, and leads out of its directory.
+    """
+    parts = name.replace("\\", "/").split("/")
+    if not name or os.path.isabs(name) or ".." in parts or "\0" in name:
+        raise ValueError(f"The asset {name!r} of {export_dir} lies outside of the model's directory.")
+    return os.path.join(files.assets_directory(export_dir), name)
 
 
 def main_op_name(meta: Any) -> str | None:

@@ -1,4 +1,4 @@
-"""`tf.summary.FileWriter`: event files written by the program itself, not by ops of a graph."""
+"""`tf.summary.FileWriter`: event files that the program writes itself, not through ops."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _GRAPH_EXPECTED = "The passed graph must be an instance of `Graph` or the deprec
 
 
 class EventFileWriter:
-    """Writes events to a file of its directory; `reopen` after `close` goes on with a new file."""
+    """Writes events to a file in its directory. `reopen` after `close` starts a new file."""
 
     def __init__(self, logdir: Any, max_queue: int = 10, flush_secs: float = 120, filename_suffix: Any = None) -> None:
         self._logdir = os.fspath(logdir)
@@ -60,7 +60,7 @@ class EventFileWriter:
 
 
 class SessionEventWriter:
-    """Writes events through a writer that lives in a session, shared with all others of the same directory there."""
+    """Writes events through a writer in a session, which all users of the same directory in that session share."""
 
     def __init__(
         self, session: Any, logdir: Any, max_queue: int = 10, flush_secs: float = 120, filename_suffix: Any = None
@@ -101,16 +101,16 @@ class SessionEventWriter:
 
 
 class SummaryToEventTransformer:
-    """Wraps summaries, graphs and logs into events, which a writer takes.
+    """Wraps summaries, graphs and logs into events for a writer.
 
     Raises:
-        ValueError: both `graph` and `graph_def` are given.
+        ValueError: Both `graph` and `graph_def` are given.
     """
 
     def __init__(self, event_writer: Any, graph: Any = None, graph_def: Any = None) -> None:
         self.event_writer = event_writer
         self._run_tags: set[str] = set()
-        self._seen_tags: set[str] = set()  # whose metadata is written already
+        self._seen_tags: set[str] = set()  # tags whose metadata was already written
         if graph is not None and graph_def is not None:
             raise ValueError("Please pass only graph, or graph_def (deprecated), but not both.")
         if graph is not None or graph_def is not None:
@@ -119,14 +119,14 @@ class SummaryToEventTransformer:
                 self.add_meta_graph(export_scoped_meta_graph(graph=graph))
 
     def add_summary(self, summary: Any, global_step: Any = None) -> None:
-        """Writes a Summary, as a message or as the bytes that a run of a summary op gives.
+        """Writes a Summary, given as a message or as the bytes that a summary op returns.
 
         The metadata of a tag is written with its first value only.
         """
         if isinstance(summary, bytes):
             summary = Summary.FromString(summary)
         else:
-            summary.value  # noqa: B018  (what has no values is no summary)
+            summary.value  # noqa: B018  (an object without values is not a summary)
             summary = Summary.FromString(summary.SerializeToString())
         for value in summary.value:
             if value.HasField("metadata"):
@@ -137,15 +137,15 @@ class SummaryToEventTransformer:
         self._add(Event(summary=summary), global_step)
 
     def add_session_log(self, session_log: Any, global_step: Any = None) -> None:
-        """Writes a SessionLog: that a session started, stopped or saved a checkpoint."""
+        """Writes a SessionLog: a session was started or stopped, or it saved a checkpoint."""
         self._add(Event(session_log=SessionLog.FromString(session_log.SerializeToString())), global_step)
 
     def add_graph(self, graph: Any, global_step: Any = None, graph_def: Any = None) -> None:
-        """Writes a graph, which TensorBoard draws.
+        """Writes a graph, which TensorBoard displays.
 
         Raises:
-            ValueError: both `graph` and `graph_def` are given.
-            TypeError: neither is a graph.
+            ValueError: Both `graph` and `graph_def` are given.
+            TypeError: The argument is not a graph.
         """
         if graph is not None and graph_def is not None:
             raise ValueError("Please pass only graph, or graph_def (deprecated), but not both.")
@@ -160,7 +160,7 @@ class SummaryToEventTransformer:
         """Writes a meta graph.
 
         Raises:
-            TypeError: it is none.
+            TypeError: The argument is not a meta graph.
         """
         if not _is_message(meta_graph_def, "MetaGraphDef"):
             raise TypeError(f"meta_graph_def must be type MetaGraphDef, saw type: {type(meta_graph_def)}")
@@ -170,7 +170,7 @@ class SummaryToEventTransformer:
         """Writes the trace of a run under a name.
 
         Raises:
-            ValueError: the name has been used.
+            ValueError: The name was used before.
         """
         if tag in self._run_tags:
             raise ValueError("The provided tag was already used for this event type")
@@ -186,23 +186,23 @@ class SummaryToEventTransformer:
 
 
 def _is_message(value: Any, name: str) -> bool:
-    """Whether a value is a message of that type, of whichever package it comes."""
+    """Returns whether a value is a message of that type, from any package."""
     kinds = {"GraphDef": GraphDef, "MetaGraphDef": MetaGraphDef}
     return isinstance(value, kinds[name]) or getattr(getattr(value, "DESCRIPTOR", None), "name", None) == name
 
 
 @export(v1=("summary.FileWriter", "train.SummaryWriter"))
 class FileWriter(SummaryToEventTransformer):
-    """Writes summaries, graphs and logs of a training program to an event file, for TensorBoard. A context manager that closes it.
+    """Writes summaries, graphs and logs of a training program to an event file for TensorBoard. A context manager that closes the file.
 
     Args:
-        logdir: the directory; it is made if it is not there.
-        graph: a graph to write first, with its meta graph.
-        max_queue: how many events may wait before they are handed to the operating system.
-        flush_secs: how many seconds they may wait, if others come.
+        logdir: The directory. It is created if it does not exist.
+        graph: A graph to write first, with its meta graph.
+        max_queue: How many events may be buffered before they are passed to the operating system.
+        flush_secs: How many seconds events may be buffered. Checked when the next event arrives.
         graph_def: the older form of `graph`.
-        filename_suffix: the end of the file's name.
-        session: write through a writer of this session, which ops of `tf.contrib.summary` for the same directory share.
+        filename_suffix: The suffix of the file name.
+        session: A session. The writer is then shared with the ops of `tf.contrib.summary` for the same directory.
 
     Raises:
         RuntimeError: in eager mode.
@@ -241,7 +241,7 @@ class FileWriter(SummaryToEventTransformer):
         return self.event_writer.get_logdir()
 
     def add_event(self, event: Any) -> None:
-        """Writes an event as it is."""
+        """Writes an event unchanged."""
         if not _is_event(event):
             raise TypeError(f"Expected an event_pb2.Event proto,  but got {type(event)}")
         self._warn_if_closed()
@@ -259,17 +259,17 @@ class FileWriter(SummaryToEventTransformer):
             )
 
     def flush(self) -> None:
-        """Hands everything written so far to the operating system."""
+        """Passes all buffered events to the operating system."""
         self._warn_if_closed()
         self.event_writer.flush()
 
     def close(self) -> None:
-        """Ends the file. Closing twice is allowed."""
+        """Closes the file. It may be called more than once."""
         self._closed = True
         self.event_writer.close()
 
     def reopen(self) -> None:
-        """Goes on with a new file of the same directory. Does nothing while the writer is open."""
+        """Continues with a new file in the same directory. Does nothing while the writer is open."""
         self._closed = False
         self.event_writer.reopen()
 
@@ -287,7 +287,7 @@ class FileWriterCache:
 
     @staticmethod
     def clear() -> None:
-        """Closes and forgets all writers."""
+        """Closes and removes all writers."""
         with FileWriterCache._lock:
             for writer in FileWriterCache._cache.values():
                 writer.close()
@@ -295,7 +295,7 @@ class FileWriterCache:
 
     @staticmethod
     def get(logdir: Any) -> FileWriter:
-        """The writer of a directory, made by the first call; its file starts with the default graph."""
+        """Returns the writer of a directory. The first call creates it, and its file starts with the default graph."""
         with FileWriterCache._lock:
             logdir = os.fspath(logdir)
             if logdir not in FileWriterCache._cache:
@@ -305,10 +305,10 @@ class FileWriterCache:
 
 @export(v1="train.summary_iterator")
 def summary_iterator(path: Any) -> Iterator[Any]:
-    """The events of an event file, which is opened at once. A record header that is not whole at the end of the file ends it.
+    """Iterates over the events of an event file, which is opened immediately. An incomplete record header at the end is ignored.
 
     Raises:
-        NotFoundError: there is no such file.
-        DataLossError: the file is damaged or ends inside a record; the events before come first.
+        NotFoundError: The file does not exist.
+        DataLossError: The file is damaged or ends inside a record. Raised after the events before the damage.
     """
     return read_events(path)

@@ -1,4 +1,4 @@
-"""`tf.summary` of 2.x: functions that write a value to the thread's writer at once, or when the graph or function runs."""
+"""`tf.summary` of 2.x: functions that write a value to the thread's writer, immediately or when the graph or function runs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from stoker._src.runtime.functions.call_log import CALLS
 from stoker._src.summary.writers import recorded, step_tensor
 
 _DEFAULT_BUCKETS = 30
-_WAV = b"\x10\x0b"  # the audio plugin's AudioPluginData with encoding WAV
+_WAV = b"\x10\x0b"  # an AudioPluginData message with the encoding WAV
 
 
 def _metadata(plugin: str, description: str | None, content: bytes = b"") -> Any:
@@ -47,11 +47,11 @@ def _metadata(plugin: str, description: str | None, content: bytes = b"") -> Any
 @export(v2="summary.experimental.summary_scope")
 @contextmanager
 def summary_scope(name: str, default_name: str = "summary", values: Any = None) -> Iterator[tuple[str, str]]:
-    """A name scope for the ops of a summary; yields the tag, which is `name` behind the scopes around it, and the scope."""
+    """Opens a name scope for the ops of a summary. Yields the tag, which is `name` with the surrounding scopes in front, and the scope."""
     name = name or default_name
     around = context.target().get_name_scope()
     tag = f"{around}/{name}" if around else name
-    # What may stand in a tag may not always stand in the name of a node.
+    # Not all characters of a tag are allowed in node names.
     cleaned = re.sub(r"[^A-Za-z0-9_.\-/]", "", name).lstrip("-_./") or None
     with name_scope(cleaned, default_name, values) as scope:
         yield tag, scope
@@ -62,17 +62,17 @@ def write(tag: Any, tensor: Any, step: Any = None, metadata: Any = None, name: s
     """Writes a tensor to the thread's writer.
 
     Args:
-        tag: what it is known by.
-        tensor: the tensor, or a function that gives it, which is called only if it is written.
-        step: by default the thread's step.
-        metadata: a SummaryMetadata (or its bytes), which says who shows the value.
-        name: of the op.
+        tag: The tag.
+        tensor: The tensor, or a function that returns it and is called only if it is written.
+        step: The step. By default the thread's step.
+        metadata: A SummaryMetadata message or its bytes. It determines the TensorBoard plugin.
+        name: The name of the op.
 
     Returns:
         Whether it was written.
 
     Raises:
-        ValueError: there is a writer, but no step.
+        ValueError: There is a writer, but no step.
     """
     if metadata is None:
         serialized = b""
@@ -137,16 +137,16 @@ def scalar(name: str, data: Any, step: Any = None, description: str | None = Non
     """Writes a number.
 
     Args:
-        name: the tag, with the name scopes around it in front.
-        data: a scalar, which becomes float32.
-        step: by default the thread's step.
-        description: a text about it, in Markdown.
+        name: The tag, to which the surrounding name scopes are prepended.
+        data: A scalar. It is converted to float32.
+        step: The step. By default the thread's step.
+        description: A description in Markdown.
 
     Returns:
         Whether it was written.
 
     Raises:
-        ValueError: `data` is no scalar, or there is no step.
+        ValueError: `data` is not a scalar, or there is no step.
     """
     data = convert_to_tensor(data)
     if data.shape.rank not in (0, None):
@@ -156,7 +156,7 @@ def scalar(name: str, data: Any, step: Any = None, description: str | None = Non
 
 @export(v2="summary.text")
 def text(name: str, data: Any, step: Any = None, description: str | None = None) -> Tensor:
-    """Writes strings, which TensorBoard shows as Markdown; of rank 1 or 2 as a table."""
+    """Writes strings. TensorBoard shows them as Markdown, with rank 1 or 2 as a table."""
     data = convert_to_tensor(data)
     if data.dtype is not dtypes.string:
         raise TypeError(f"tensor must be of type {dtypes.string!r}; got {data.dtype!r}")
@@ -164,7 +164,7 @@ def text(name: str, data: Any, step: Any = None, description: str | None = None)
 
 
 def _buckets(data: Tensor, count: int) -> Tensor:
-    """[count, 3]: left end, right end and number of elements of buckets of one width."""
+    """Returns [count, 3]: the left end, right end and number of elements of buckets of equal width."""
     flat = cast(reshape(data, [-1]), dtypes.float64)
 
     def counted() -> Tensor:
@@ -172,7 +172,7 @@ def _buckets(data: Tensor, count: int) -> Tensor:
         width = (high - low) / count
         is_point = width <= 0
         places = cast(floor((flat - low) / where_v2(is_point, 1.0, width)), dtypes.int32)
-        # One value alone goes to the last bucket; the largest belongs to it, too.
+        # A single distinct value goes into the last bucket. The largest value belongs there, too.
         places = where_v2(is_point, count - 1, where_v2(places < count, places, count - 1))
         numbers = cast(reduce_sum(one_hot(places, depth=count, dtype=dtypes.int64), axis=0), dtypes.float64)
         edges = linspace(low, high, count + 1)
@@ -186,7 +186,7 @@ def _buckets(data: Tensor, count: int) -> Tensor:
 def histogram(
     name: str, data: Any, step: Any = None, buckets: int | None = None, description: str | None = None
 ) -> Tensor:
-    """Writes how numbers are distributed, in `buckets` (30) buckets of one width."""
+    """Writes a histogram with `buckets` (by default 30) buckets of equal width."""
     data = convert_to_tensor(data)
     count = _DEFAULT_BUCKETS if buckets is None else buckets
     return _summary(name, "histogram", lambda: _buckets(data, count), step, description, "histograms")
@@ -197,11 +197,11 @@ def image(name: str, data: Any, step: Any = None, max_outputs: Any = 3, descript
     """Writes images.
 
     Args:
-        name: as for `scalar`.
-        data: [batch, height, width, channels] with 1 to 4 channels. Floating point pixels reach from 0 to 1, others are cut off.
-        step: as for `scalar`.
-        max_outputs: how many of the batch are written.
-        description: as for `scalar`.
+        name: See `scalar`.
+        data: [batch, height, width, channels] with 1 to 4 channels. Floating point pixels are clipped to [0, 1].
+        step: See `scalar`.
+        max_outputs: How many images of the batch to write.
+        description: See `scalar`.
     """
     data = convert_to_tensor(data)
     if data.shape.rank not in (4, None):
@@ -230,10 +230,10 @@ def audio(
     encoding: str | None = None,
     description: str | None = None,
 ) -> Tensor:
-    """Writes sounds, samples from -1 to 1 in [batch, frames, channels], as WAV.
+    """Writes audio, samples from -1 to 1 in [batch, frames, channels], as WAV.
 
     Raises:
-        ValueError: `data` is not of rank 3, or `encoding` is neither None nor "wav".
+        ValueError: `data` does not have rank 3, or `encoding` is neither None nor "wav".
     """
     data = convert_to_tensor(data)
     if encoding not in (None, "wav"):
@@ -255,12 +255,12 @@ def audio(
 
 @export(v2="summary.trace_on")
 def trace_on(graph: bool = True, profiler: bool = False, profiler_outdir: Any = None) -> None:
-    """Starts to note which functions are called, for `trace_export`.
+    """Starts to record the calls of functions for `trace_export`.
 
     Args:
-        graph: whether to note their graphs.
-        profiler: not supported; trace runs with RunOptions, or use ProfilerHook.
-        profiler_outdir: of the profiler.
+        graph: Whether to record their graphs.
+        profiler: Not supported. Trace runs with RunOptions or ProfilerHook instead.
+        profiler_outdir: The directory of the profiler.
 
     Raises:
         NotImplementedError: `profiler` is set.
@@ -273,21 +273,21 @@ def trace_on(graph: bool = True, profiler: bool = False, profiler_outdir: Any = 
 
 @export(v2="summary.trace_off")
 def trace_off() -> None:
-    """Stops to note calls and forgets those that were noted."""
+    """Stops recording and discards the recorded calls."""
     CALLS.stop()
 
 
 @export(v2="summary.trace_export")
 def trace_export(name: str, step: Any = None, profiler_outdir: Any = None) -> None:
-    """Writes the graphs of the functions that were called since `trace_on`, and stops to note calls.
+    """Writes the graphs of the functions that were called since `trace_on`, and stops recording.
 
     Args:
-        name: the tag.
-        step: by default the thread's step.
-        profiler_outdir: of the profiler, which there is none of.
+        name: The tag.
+        step: The step. By default the thread's step.
+        profiler_outdir: The directory of the profiler. Ignored because the profiler is not supported.
 
     Raises:
-        ValueError: there was no `trace_on`, or there is no step.
+        ValueError: `trace_on` was not called, or there is no step.
     """
     if not CALLS.is_on:
         raise ValueError("Must enable trace before export through tf.summary.trace_on.")

@@ -1,4 +1,4 @@
-"""What `tf.summary` of 2.x knows of a thread: the writer in use, the step, and whether to record."""
+"""The state of `tf.summary` of 2.x in each thread: the current writer, the step, and whether to record."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 class SummaryState(threading.local):
-    """`recording` is None where nothing was said: 2.x then records, `tf.contrib.summary` does not."""
+    """`recording` is None by default: 2.x then records, `tf.contrib.summary` does not."""
 
     writer: Any = None
     step: Any = None
@@ -21,7 +21,7 @@ STATE = SummaryState()
 
 @contextmanager
 def replaced(**values: Any) -> Iterator[None]:
-    """Gives the thread's state other values for the length of a block."""
+    """Changes the thread's state inside of a block."""
     outer = {name: getattr(STATE, name) for name in values}
     for name, value in values.items():
         setattr(STATE, name, value)

@@ -1,4 +1,4 @@
-"""Writers that ops write to: `tf.summary.create_file_writer`, and what all functions of 2.x ask before they write."""
+"""Writers for ops: `tf.summary.create_file_writer`, and the conditions under which functions of 2.x write."""
 
 from __future__ import annotations
 
@@ -32,31 +32,31 @@ _anonymous = itertools.count()
 
 @export(v2="summary.SummaryWriter")
 class SummaryWriter:
-    """What summaries are written to. Made by `create_file_writer` and `create_noop_writer`."""
+    """Base class of summary writers. `create_file_writer` and `create_noop_writer` create them."""
 
     def set_as_default(self, step: Any = None) -> None:
-        """Makes this the writer of the thread, and `step` its step if one is given."""
+        """Makes this the thread's writer, and sets the thread's step if `step` is given."""
         raise NotImplementedError
 
     def as_default(self, step: Any = None) -> Any:
-        """A context in which this is the writer, and `step` the step if one is given."""
+        """A context in which this is the thread's writer. If `step` is given, it is the thread's step."""
         raise NotImplementedError
 
     def init(self) -> Any:
-        """Opens the writer; in graph mode the op that does so."""
+        """Opens the writer. In graph mode, returns the op that does so."""
         raise NotImplementedError
 
     def flush(self) -> Any:
-        """Hands everything written so far to the operating system; in graph mode the op that does so."""
+        """Passes all buffered events to the operating system. In graph mode, returns the op that does so."""
         raise NotImplementedError
 
     def close(self) -> Any:
-        """Flushes the writer and ends it; in graph mode the op that does so."""
+        """Flushes and closes the writer. In graph mode, returns the op that does so."""
         raise NotImplementedError
 
 
 class ResourceSummaryWriter(SummaryWriter):
-    """A writer behind a resource handle. In eager mode it is open from the start; in a graph `init()` opens it."""
+    """A writer with a resource handle. In eager mode it is opened immediately, in a graph by `init()`."""
 
     def __init__(self, shared_name: str, logdir: Any, max_queue: Any, flush_millis: Any, suffix: Any) -> None:
         with init_scope():
@@ -130,7 +130,7 @@ class _NoopSummaryWriter(SummaryWriter):
 
 @export(v2="summary.create_noop_writer")
 def create_noop_writer() -> SummaryWriter:
-    """A writer that writes nothing: for programs that want to switch summaries off."""
+    """Returns a writer that writes nothing, for programs that turn summaries off."""
     return _NoopSummaryWriter()
 
 
@@ -144,16 +144,16 @@ def create_file_writer(
     experimental_trackable: bool = False,
     experimental_mesh: Any = None,
 ) -> SummaryWriter:
-    """A writer of an event file.
+    """Returns a writer of an event file.
 
     Args:
-        logdir: the directory; it is made if it is not there.
-        max_queue: how many events may wait before they are handed to the operating system; 10 by default.
-        flush_millis: how many milliseconds they may wait, if others come; two minutes by default.
-        filename_suffix: the end of the file's name; ".v2" by default.
-        name: of the ops.
-        experimental_trackable: not supported.
-        experimental_mesh: not supported.
+        logdir: The directory. It is created if it does not exist.
+        max_queue: How many events may be buffered before they are passed to the operating system. By default 10.
+        flush_millis: How many milliseconds events may be buffered, checked when the next event arrives. By default two minutes.
+        filename_suffix: The suffix of the file name. By default ".v2".
+        name: The name of the ops.
+        experimental_trackable: Not supported.
+        experimental_mesh: Not supported.
 
     Raises:
         ValueError: `logdir` is None.
@@ -177,7 +177,7 @@ def create_file_writer(
 
 @export(v2="summary.experimental.get_step")
 def get_step() -> Any:
-    """The thread's step, as it was set, or None."""
+    """Returns the thread's step as it was set, or None."""
     return STATE.step
 
 
@@ -190,14 +190,14 @@ def set_step(step: Any) -> None:
 @export(v2="summary.record_if")
 @contextmanager
 def record_if(condition: Any) -> Iterator[None]:
-    """Records summaries in a block only if `condition` holds: a bool, a tensor, or a function that gives one of them."""
+    """Records summaries in a block only if `condition` is true: a bool, a tensor, or a function that returns one of them."""
     with replaced(recording=condition):
         yield
 
 
 @export(v2="summary.should_record_summaries")
 def should_record_summaries() -> Any:
-    """Whether summaries are recorded: there is a writer, and `record_if` does not forbid it."""
+    """Returns whether summaries are recorded: there is a writer, and `record_if` allows it."""
     if STATE.writer is None or isinstance(STATE.writer, _NoopSummaryWriter):
         return convert_to_tensor(False)
     return convert_to_tensor(_condition(True))
@@ -210,10 +210,10 @@ def _condition(default: bool) -> Any:
 
 @export(v2="summary.flush", v1="contrib.summary.flush")
 def flush(writer: Any = None, name: str | None = None) -> Any:
-    """Hands what a writer (by default the thread's) has gathered to the operating system.
+    """Flushes a writer, by default the thread's: passes its buffered events to the operating system.
 
     Raises:
-        ValueError: `writer` is no writer.
+        ValueError: `writer` is not a writer.
     """
     writer = STATE.writer if writer is None else writer
     if writer is None:
@@ -226,10 +226,10 @@ def flush(writer: Any = None, name: str | None = None) -> Any:
 
 
 def step_tensor(step: Any) -> Tensor:
-    """The step to write: the one that is given, or the thread's.
+    """Returns the given step or else the thread's.
 
     Raises:
-        ValueError: there is none.
+        ValueError: There is none.
     """
     if step is None:
         step = STATE.step
@@ -241,10 +241,10 @@ def step_tensor(step: Any) -> Tensor:
 
 
 def recorded(write: Callable[[Tensor, str], Any], scope: str, default: bool = True) -> Tensor:
-    """Calls `write` with the writer's handle and the name scope, if there is a writer and summaries are to be recorded.
+    """Calls `write` with the writer's handle and the name scope, if there is a writer and summaries are recorded.
 
     Returns:
-        Whether it was written, as a tensor; in a graph the tensor stands for the writing.
+        Whether it was written, as a tensor. In a graph, running the tensor writes the summary.
     """
     writer = STATE.writer
     if not isinstance(writer, ResourceSummaryWriter):

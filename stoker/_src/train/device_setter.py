@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from stoker._src.base.devices import DeviceSpec
 from stoker._src.base.export import export
-from stoker._src.formats.protos import ClusterDef
+from stoker._src.distributed.cluster_spec import ClusterSpec
 from stoker._src.graph.tensor import Operation
 
 STANDARD_PS_OPS = (
@@ -74,16 +74,7 @@ class _DeviceChooser:
 def _ps_tasks(cluster: Any, ps_device: str) -> int:
     """The number of tasks that a cluster has in the job of the parameter servers."""
     job = DeviceSpec.from_string(ps_device).job or "ps"
-    if isinstance(cluster, Mapping):
-        return len(cluster.get(job, ()))
-    if hasattr(cluster, "as_dict"):
-        return len(cluster.as_dict().get(job, ()))
-    if isinstance(cluster, ClusterDef):
-        return max((len(each.tasks) for each in cluster.job if each.name == job), default=0)
-    raise TypeError(
-        "`cluster` must be a dictionary mapping one or more job names to lists of network addresses, or a `ClusterDef` "
-        "protocol buffer"
-    )
+    return len(ClusterSpec(cluster).as_dict().get(job, ()))
 
 
 @export(v1="train.replica_device_setter")

@@ -68,6 +68,37 @@ def mixed(x):
     )
 
 
+UP = [weights(3, 3, 1, 8), weights(3, 3, 8, 16), weights(3, 3, 24, 8), weights(1, 1, 8, 3)]
+
+
+def unet(x):
+    a = tf.nn.relu(tf.nn.conv2d(x, UP[0], 1, "SAME"))
+    b = tf.nn.relu(tf.nn.conv2d(tf.nn.max_pool2d(a, 2, 2, "SAME"), UP[1], 1, "SAME"))
+    c = tf.concat([a, tf.image.resize(b, [16, 16])], 3)
+    c = tf.nn.relu(tf.nn.conv2d(c, UP[2], 1, "SAME"))
+    return tf.nn.sigmoid(tf.nn.conv2d(c, UP[3], 1, "SAME") / 10)
+
+
+def many(x):
+    a, b = tf.split(x, 2, 1)
+    q = tf.maximum(a, b) + tf.minimum(a, 0.5)
+    h = tf.reshape(tf.transpose(tf.stack([a, b], 1), [0, 2, 1]), [1, -1])
+    positive = tf.abs(a) + 1.0
+    return (
+        tf.pad(a, [[0, 0], [1, 1]]),
+        tf.nn.l2_normalize(tf.nn.elu(q) - tf.nn.leaky_relu(b), -1),
+        tf.nn.log_softmax(h),
+        tf.where(a > b, a, b),
+        tf.math.rsqrt(positive) + tf.exp(-positive) + tf.math.squared_difference(a, b) / positive,
+        tf.matmul(tf.reshape(a, [1, 4, 4]), tf.reshape(b, [1, 4, 4]), transpose_b=True),
+        tf.nn.gelu(a),
+        tf.reduce_max(x, 1),
+        tf.reduce_sum(x, 1),
+        tf.nn.relu6(x * 4) * tf.nn.relu6(x + 3),
+        tf.tile(a, [1, 2])[:, 3:9],
+    )
+
+
 def control(x, n):
     total = tf.while_loop(lambda i, s: i < n, lambda i, s: (i + 1, s * 0.5 + x), [0, tf.zeros([3])])[1]
     return tf.cond(tf.reduce_sum(x) > 0, lambda: total * 2, lambda: total - 1)
@@ -107,6 +138,8 @@ def main():
     models["control"] = convert(concrete(control, tf.TensorSpec([3], tf.float32), tf.TensorSpec([], tf.int32)))
     models["lstm"] = lstm()
     models["text"] = convert(concrete(lambda s: tf.gather(s, [1, 0]), tf.TensorSpec([3], tf.string)))
+    models["unet"] = convert(concrete(unet, tf.TensorSpec([1, 16, 16, 1], tf.float32)))
+    models["many"] = convert(concrete(many, tf.TensorSpec([1, 32], tf.float32)))
     counter = Counter()
     path = tempfile.mkdtemp()
     tf.saved_model.save(counter, path, signatures={"add": counter.add, "scale": counter.scale})

@@ -11,6 +11,8 @@
  */
 #include "features.h"
 
+enum { WORTH_A_THREAD = 1 << 17 }; /* bytes of rows per thread */
+
 typedef struct {
   Kind kind;
   Py_ssize_t size;         /* values per row, or -1 for any number */
@@ -112,9 +114,9 @@ static Problem take_feature(Column *column, Py_ssize_t row, Span feature, long l
   return FINE;
 }
 
-static void take_rows(const Span *rows, Py_ssize_t row_count, Names *names, Span *found, Column *columns,
+static void take_rows(const Span *rows, Py_ssize_t first, Py_ssize_t last, Names *names, Span *found, Column *columns,
                       Failure *failure) {
-  for (Py_ssize_t r = 0; r < row_count; r++) {
+  for (Py_ssize_t r = first; r < last; r++) {
     Py_ssize_t k = -1;
     long long detail = 0;
     Problem problem = find_features(rows[r], names, columns, found, &k);
@@ -131,11 +133,10 @@ static void take_rows(const Span *rows, Py_ssize_t row_count, Names *names, Span
   }
 }
 
-/* Converts spans to bytes objects, using the fallback's values where the start is NULL. */
-static PyObject *fixed_bytes_to_python(const Column *column) {
+/* Puts bytes objects into a list, using the fallback's values where a start is NULL. */
+static bool bytes_to_list(PyObject *list, Py_ssize_t at, const Column *column) {
   const Span *spans = (const Span *)column->values.data;
-  PyObject *list = PyList_New((Py_ssize_t)column->values.count);
-  for (size_t i = 0; list && i < column->values.count; i++) {
+  for (size_t i = 0; i < column->values.count; i++) {
     PyObject *value;
     if (spans[i].at) {
       value = PyBytes_FromStringAndSize((const char *)spans[i].at, (Py_ssize_t)span_size(spans[i]));
@@ -143,19 +144,37 @@ static PyObject *fixed_bytes_to_python(const Column *column) {
       value = PyTuple_GET_ITEM(column->fallback, (Py_ssize_t)(i % (size_t)column->size));
       Py_INCREF(value);
     }
-    if (!value) {
-      Py_CLEAR(list);
-      break;
-    }
-    PyList_SET_ITEM(list, (Py_ssize_t)i, value);
+    if (!value) return false;
+    PyList_SET_ITEM(list, at + (Py_ssize_t)i, value);
   }
-  return list;
+  return true;
 }
 
-static PyObject *column_to_python(const Column *column, Py_ssize_t row_count) {
+/* The values that the parts of the rows have of one column, as a bytearray (numbers) or list (bytes). Part p of column k is
+ * columns[p * count + k]. */
+static PyObject *joined_values(const Column *columns, Py_ssize_t count, Py_ssize_t parts) {
+  size_t total = 0, item = item_size(columns->kind);
+  for (Py_ssize_t p = 0; p < parts; p++) total += columns[p * count].values.count;
+  bool is_bytes = columns->kind == BYTES;
+  PyObject *joined =
+      is_bytes ? PyList_New((Py_ssize_t)total) : PyByteArray_FromStringAndSize(NULL, (Py_ssize_t)(total * item));
+  size_t at = 0;
+  for (Py_ssize_t p = 0; joined && p < parts; p++) {
+    const Column *part = &columns[p * count];
+    if (is_bytes) {
+      if (!bytes_to_list(joined, (Py_ssize_t)at, part)) Py_CLEAR(joined);
+    } else if (part->values.count) {
+      memcpy(PyByteArray_AS_STRING(joined) + at * item, part->values.data, part->values.count * item);
+    }
+    at += part->values.count;
+  }
+  return joined;
+}
+
+static PyObject *column_to_python(const Column *column, Py_ssize_t count, Py_ssize_t parts, Py_ssize_t row_count) {
   if (column->fixed) return Py_NewRef(column->fixed);
-  if (column->size >= 0) return fixed_bytes_to_python(column);
-  PyObject *values = values_to_python(&column->values, column->kind);
+  PyObject *values = joined_values(column, count, parts);
+  if (column->size >= 0) return values;
   PyObject *counts =
       PyByteArray_FromStringAndSize((const char *)column->counts, row_count * (Py_ssize_t)sizeof(int64_t));
   PyObject *pair = values && counts ? PyTuple_Pack(2, values, counts) : NULL;
@@ -200,30 +219,44 @@ static bool column_make(Column *column, PyObject *feature, Py_ssize_t row_count,
   return true;
 }
 
-/* parse_examples(rows, features) -> (failure, columns)
+/* How many threads share the rows. */
+static Py_ssize_t parts_of(const Span *rows, Py_ssize_t row_count, int threads) {
+  size_t bytes = 0;
+  for (Py_ssize_t r = 0; r < row_count; r++) bytes += span_size(rows[r]);
+  Py_ssize_t worthwhile = (Py_ssize_t)(bytes / WORTH_A_THREAD);
+  Py_ssize_t parts = worthwhile < threads ? worthwhile : threads;
+  return parts < 1 ? 1 : parts < row_count ? parts : row_count ? row_count : 1;
+}
+
+/* parse_examples(rows, features, threads=1) -> (failure, columns)
  *
  * rows: tuple of bytes. features: tuple of (key, kind, size, fallback, empty_hides) with distinct keys.
- * failure: None, or (problem, row, feature, step, detail); columns is then None.
+ * failure: None, or (problem, row, feature, step, detail) of the first row that fails; columns is then None.
  * columns: one per feature. Fixed size: bytearray of numbers or list of bytes, row by row.
  *          Variable size: (values in the same form, bytearray of int64 counts per row).
  */
 PyObject *native_parse_examples(PyObject *module, PyObject *args) {
   PyObject *rows, *features, *result = NULL, *lists = NULL, *problem = NULL;
-  if (!PyArg_ParseTuple(args, "O!O!", &PyTuple_Type, &rows, &PyTuple_Type, &features)) return NULL;
+  int threads = 1;
+  if (!PyArg_ParseTuple(args, "O!O!|i", &PyTuple_Type, &rows, &PyTuple_Type, &features, &threads)) return NULL;
   Py_ssize_t row_count = PyTuple_GET_SIZE(rows), count = PyTuple_GET_SIZE(features);
   Names names = {0};
-  Failure failure = {FINE, -1, -1, -1, 0};
   Span *spans = rows_make(rows);
   if (!spans) return NULL;
-  Column *columns = calloc((size_t)count + 1, sizeof *columns);
+  Py_ssize_t parts = parts_of(spans, row_count, threads);
+  Column *columns = calloc((size_t)(count * parts) + 1, sizeof *columns);
   PyObject **keys = calloc((size_t)count + 1, sizeof *keys);
-  Span *found = calloc((size_t)count + 1, sizeof *found);
-  if (!columns || !keys || !found) {
+  Span *found = calloc((size_t)(count * parts) + 1, sizeof *found);
+  Py_ssize_t *orders = calloc((size_t)((count + 1) * parts), sizeof *orders);
+  Failure *failures = calloc((size_t)parts, sizeof *failures), *failure = failures;
+  if (!columns || !keys || !found || !orders || !failures) {
     PyErr_NoMemory();
     goto done;
   }
   for (Py_ssize_t k = 0; k < count; k++)
     if (!column_make(&columns[k], PyTuple_GET_ITEM(features, k), row_count, &keys[k])) goto done;
+  for (Py_ssize_t p = 1; p < parts; p++)
+    memcpy(&columns[p * count], columns, (size_t)count * sizeof *columns);
   if (!names_make(&names, keys, count)) {
     PyErr_NoMemory();
     goto done;
@@ -231,19 +264,28 @@ PyObject *native_parse_examples(PyObject *module, PyObject *args) {
 
   /* The tuples hold references to all objects that are read, and bytes are immutable, so the GIL is not needed. */
   Py_BEGIN_ALLOW_THREADS
-  take_rows(spans, row_count, &names, found, columns, &failure);
+#pragma omp parallel for num_threads((int)parts) if (parts > 1)
+  for (Py_ssize_t p = 0; p < parts; p++) {
+    Names own = names;
+    own.next = orders + p * (count + 1);
+    memcpy(own.next, names.next, (size_t)(count + 1) * sizeof *own.next);
+    failures[p] = (Failure){FINE, -1, -1, -1, 0};
+    take_rows(spans, row_count * p / parts, row_count * (p + 1) / parts, &own, found + p * count, columns + p * count,
+              &failures[p]);
+  }
   Py_END_ALLOW_THREADS
 
-  problem = failure_to_python(&failure);
+  while (failure < failures + parts - 1 && !failure->problem) failure++;
+  problem = failure_to_python(failure);
   if (!problem) goto done;
-  if (failure.problem) {
+  if (failure->problem) {
     result = PyTuple_Pack(2, problem, Py_None);
     goto done;
   }
   lists = PyList_New(count);
   if (!lists) goto done;
   for (Py_ssize_t k = 0; k < count; k++) {
-    PyObject *column = column_to_python(&columns[k], row_count);
+    PyObject *column = column_to_python(&columns[k], count, parts, row_count);
     if (!column) goto done;
     PyList_SET_ITEM(lists, k, column);
   }
@@ -251,12 +293,15 @@ PyObject *native_parse_examples(PyObject *module, PyObject *args) {
 done:
   Py_XDECREF(problem);
   Py_XDECREF(lists);
-  for (Py_ssize_t k = 0; columns && k < count; k++) {
+  for (Py_ssize_t k = 0; columns && k < count * parts; k++) {
     vector_free(&columns[k].values);
+    if (k >= count) continue;
     free(columns[k].counts);
     Py_XDECREF(columns[k].fixed);
   }
   names_free(&names);
+  free(failures);
+  free(orders);
   free(found);
   free(keys);
   free(columns);

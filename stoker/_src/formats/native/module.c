@@ -9,7 +9,7 @@ static PyMethodDef functions[] = {
     {"crc32c", native_crc32c, METH_VARARGS, "crc32c(data, crc=0, by_table=False): CRC-32C of data, continued from crc."},
     {"frame", native_frame, METH_O, "frame(record): the record with its length and checksums."},
     {"split", native_split, METH_VARARGS, "split(buffer, start): (whole records, position, status)."},
-    {"parse_examples", native_parse_examples, METH_VARARGS, "parse_examples(rows, features): (failure, columns)."},
+    {"parse_examples", native_parse_examples, METH_VARARGS, "parse_examples(rows, features, threads=1): (failure, columns)."},
     {"parse_sequence_examples", native_parse_sequence_examples, METH_VARARGS,
      "parse_sequence_examples(rows, context, lists): (failure, context columns, list columns)."},
     {"sparse_indices", native_sparse_indices, METH_O, "sparse_indices(counts): (indices, longest)."},

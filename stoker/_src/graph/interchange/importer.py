@@ -148,7 +148,7 @@ def split_input(text: str) -> tuple[str, int]:
     return node, int(index or 0)
 
 
-def _import_body(graph: Graph, body: Any, given: dict[str, Tensor], library: Library) -> Importer:
+def import_body(graph: Graph, body: Any, given: dict[str, Tensor], library: Library) -> Importer:
     """Adds the nodes of a function's body to its graph; `given` holds the arguments."""
     with graph.as_default():
         importer = Importer(graph, body, given, None, "", library)
@@ -180,7 +180,7 @@ class Importer:
 
     def run(self) -> None:
         if self.library is None:
-            self.library = Library(self.graph, self.graph_def.library, _import_body)
+            self.library = Library(self.graph, self.graph_def.library, import_body)
         self._check_nodes()
         try:
             self.graph_def = raise_control_flow(self.graph_def, self.library.bodies, self.library.output_types)

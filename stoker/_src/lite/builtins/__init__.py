@@ -1,6 +1,7 @@
 """How ops become TFLite builtins, by family. Importing the package registers all of them."""
 
 from stoker._src.lite.builtins import (
+    alternatives,
     arrays,
     control_flow,
     convolutions,
@@ -19,6 +20,7 @@ from stoker._src.lite.builtins import (
 )
 
 __all__ = [
+    "alternatives",
     "arrays",
     "control_flow",
     "convolutions",

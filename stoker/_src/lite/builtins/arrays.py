@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -24,12 +25,42 @@ def reshaped(scope: Scope, tensor: Tensor, result: Tensor, shape: Tensor | None 
 @lowers("Reshape")
 def reshape(scope: Scope, op: Operation) -> Any:
     x, result = scope.tensor(op.inputs[0]), scope.result(op)
+    if result.shape is not None and sum(size < 0 for size in result.shape) > 1:
+        result.shape = _kept_size(scope, op, x) or result.shape
     # One unknown size can be left to the builtin, so the arithmetic that computes it is not needed.
     if result.shape is not None and sum(size < 0 for size in result.shape) <= 1 and 0 not in result.shape:
         if x.shape == result.shape and -1 not in result.shape:
             return x
         return reshaped(scope, x, result)
     return reshaped(scope, x, result, scope.int32(op, op.inputs[1]))
+
+
+def _kept_size(scope: Scope, op: Operation, x: Tensor) -> tuple[int, ...] | None:
+    """The shape of reshape(x, [shape(x)[0], ..., -1]): the size of x that is not known stays, so the other one can be computed."""
+    pack = op.inputs[1].op
+    if pack.type != "Pack" or x.shape is None or sum(size < 0 for size in x.shape) != 1:
+        return None
+    sizes: list[int | None] = []
+    for element in pack.inputs:
+        known = scope.known(element)
+        if known is None and not _is_size_of(scope, element.op, op.inputs[0], x.shape.index(-1)):
+            return None
+        sizes.append(None if known is None else int(known))
+    if sizes.count(None) != 1 or sizes.count(-1) > 1:
+        return None
+    rest = math.prod(size for size in sizes if size not in (None, -1))
+    total = -math.prod(x.shape)
+    if rest <= 0 or total % rest:
+        return None
+    return tuple(-1 if size is None else total // rest if size == -1 else size for size in sizes)
+
+
+def _is_size_of(scope: Scope, op: Operation, tensor: Any, axis: int) -> bool:
+    """Whether `op` is shape(tensor)[axis]."""
+    if op.type != "StridedSlice" or op.inputs[0].op.type != "Shape" or op.inputs[0].op.inputs[0] is not tensor:
+        return False
+    begin = scope.known(op.inputs[1])
+    return begin is not None and begin.tolist() == [axis] and op.attr("shrink_axis_mask") == 1
 
 
 @lowers("Squeeze")

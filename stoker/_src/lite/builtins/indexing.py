@@ -24,6 +24,11 @@ def strided_slice(scope: Scope, op: Operation) -> Any:
     masks = {name: int(op.attr(f"{name}_mask")) for name in ("begin", "end", "ellipsis", "new_axis", "shrink_axis")}
     bounds = [scope.known(tensor) for tensor in op.inputs[1:]]
     x = scope.tensor(op.inputs[0])
+    if bounds[0] is None and not masks["ellipsis"] and not masks["new_axis"]:
+        picked = _picked(scope, op, masks)
+        if picked is not None:
+            axis, index = picked
+            return scope.emit("GATHER", [x, scope.int32(op, index)], scope.result(op), schema.GatherOptionsT(axis=axis))
     given = [scope.int32(op, tensor) for tensor in op.inputs[1:]]
     if masks["ellipsis"] or masks["new_axis"]:
         # TFLite's kernel takes neither with every rank, so the slice is written out dimension by dimension.
@@ -37,6 +42,20 @@ def strided_slice(scope: Scope, op: Operation) -> Any:
         beginMask=masks["begin"], endMask=masks["end"], shrinkAxisMask=masks["shrink_axis"]
     )
     return scope.emit("STRIDED_SLICE", [x, *given], scope.result(op), options)
+
+
+def _picked(scope: Scope, op: Operation, masks: dict[str, int]) -> tuple[int, Any] | None:
+    """The axis and the position of a slice such as x[:, i]: everything of the other dimensions. A GATHER has a result of a known size."""
+    begin, strides = op.inputs[1].op, scope.known(op.inputs[3])
+    shrunk = masks["shrink_axis"]
+    if begin.type != "Pack" or strides is None or (strides != 1).any() or shrunk.bit_count() != 1:
+        return None
+    axis = shrunk.bit_length() - 1
+    for position in range(strides.size):
+        if position != axis and not (masks["begin"] >> position & 1 and masks["end"] >> position & 1):
+            return None
+    index = begin.inputs[axis]
+    return None if scope.known(index) is not None else (axis, index)
 
 
 def _written_out(scope: Scope, op: Operation, x: Tensor, masks: dict[str, int], bounds: list[Any]) -> Any:

@@ -118,8 +118,7 @@ def hash_table(scope: Scope, op: Operation) -> Any:
             f"TFLite has tables from int64 to string and from string to int64, not from {table.key_dtype.name} to {table.value_dtype.name}",
             "look the keys up before the model, or use tf.gather on a constant",
         )
-    if scope.conversion.table_entries is not None:
-        scope.conversion.table_entries(table, op)
+    table.keys, table.values = scope.conversion.tables.get(op.name, (None, None))
     if table.keys is None:
         raise Unsupported("the table has no entries", "initialize the tables before the conversion")
     return table

@@ -330,6 +330,8 @@ def _fused_cell(
         return False
     if editor.consumers.get(state) != [joined] or len(editor.consumers.get(before, ())) != 1:
         return False
+    if any(_sized_late(each) for each in editor.subgraph.operators if each not in editor.removed):
+        return False
     inputs = [x, state, weights, editor.constant(biases, bias, f"{hidden.name}/bias"), before]
     editor.remove(total)
     options = schema.LSTMOptionsT(
@@ -337,6 +339,34 @@ def _fused_cell(
     )
     editor.change(operator, "LSTM", inputs, [hidden, cell, *scratch], options)
     return True
+
+
+# Builtins whose result has the size that the inputs after the first ask for.
+_SIZED_BY_VALUE = frozenset(
+    (
+        "BROADCAST_TO",
+        "FILL",
+        "ONE_HOT",
+        "PAD",
+        "PADV2",
+        "RESHAPE",
+        "RESIZE_BILINEAR",
+        "SLICE",
+        "SPLIT_V",
+        "STRIDED_SLICE",
+        "TILE",
+    )
+)
+
+
+def _sized_late(operator: Operator) -> bool:
+    """Whether LiteRT learns the size of a result only when it runs the operator.
+
+    It then prepares the rest of the subgraph late, and an LSTM that is prepared late loses the states it is given.
+    """
+    if operator.code in _SIZED_BY_VALUE and any(each is not None and each.data is None for each in operator.inputs[1:]):
+        return True
+    return any(tensor.shape is None or -1 in tensor.shape for tensor in operator.outputs)
 
 
 def _before(editor: Editor, first: Operator, second: Operator) -> bool:

@@ -15,11 +15,13 @@ import numpy as np
 
 from stoker._src.lite.verification.layout import members
 from stoker._src.lite.verification.rules import (
+    ARGUMENTS,
     BYTES,
     COUNTS,
     ENUMERATIONS,
     OPTIONAL_INPUTS,
     OPTIONS,
+    POSITIONS,
     POSITIVE,
     SUBGRAPHS,
     Variables,
@@ -220,6 +222,11 @@ class _Checks:
     def sizes(self, name: str, operator: Table, tensors: list[Table]) -> None:
         """Counts that options and constants state."""
         inputs, outputs = integers(operator.Inputs), integers(operator.Outputs)
+        if name in ARGUMENTS and (len(inputs), len(outputs)) != ARGUMENTS[name]:
+            self.fail(f"it has {len(inputs)} inputs and {len(outputs)} outputs, not {ARGUMENTS[name]}")
+        for place in POSITIONS.get(name, ()):
+            if members("TensorType")[tensors[inputs[place]].Type] not in ("INT16", "INT32", "INT64"):
+                self.fail(f"input {place} is not of integers")
         if name in COUNTS:
             option, side = COUNTS[name]
             stated, found = operator.BuiltinOptions.fields[option], len(inputs if side == "Inputs" else outputs)

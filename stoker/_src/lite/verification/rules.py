@@ -128,6 +128,18 @@ COUNTS = {
     "UNPACK": ("Num", "Outputs"),
     "PACK": ("ValuesCount", "Inputs"),
 }
+# How many inputs and outputs there must be: the kernels of these look at all of them before they count.
+ARGUMENTS = {
+    "DEPTHWISE_CONV_2D": (3, 1),
+    "SLICE": (3, 1),
+    "STRIDED_SLICE": (4, 1),
+    "BATCH_MATMUL": (2, 1),
+    "READ_VARIABLE": (1, 1),
+    "ASSIGN_VARIABLE": (2, 0),
+    "SIGN": (1, 1),
+}
+# Which inputs these take as positions in memory.
+POSITIONS = {"SLICE": (1, 2), "STRIDED_SLICE": (1, 2, 3)}
 # A result that is larger than this and not declared so comes from a damaged constant.
 _LARGE = 2**24
 

@@ -1,4 +1,4 @@
-"""Ops that decode and encode pictures: JPEG, PNG, GIF and BMP. The codecs are in `formats/images`."""
+"""Ops that decode and encode images: JPEG, PNG, GIF and BMP. The codecs are in `formats/images`."""
 
 from __future__ import annotations
 
@@ -88,17 +88,17 @@ def decode_jpeg(
     dct_method: str = "",
     name: str | None = None,
 ) -> Tensor:
-    """The uint8 [height, width, channels] pixels of a JPEG file; PNG and still GIF files are read too.
+    """Decodes a JPEG file to uint8 [height, width, channels]. PNG and single-frame GIF files are accepted, too.
 
     Args:
-        contents: the file, a string scalar.
-        channels: 0 as stored, 1 gray, 3 RGB.
-        ratio: 1, 2, 4 or 8: how much smaller to decode it.
-        fancy_upscaling: interpolate the colour planes rather than repeat their pixels.
-        try_recover_truncated: give what was there of a file that ends early.
-        acceptable_fraction: how much of the lines must be there for that.
+        contents: The file, a scalar string.
+        channels: 0 as stored, 1 for grayscale, 3 for RGB.
+        ratio: The factor by which to reduce the size: 1, 2, 4 or 8.
+        fancy_upscaling: Whether to interpolate the colour planes instead of repeating their pixels.
+        try_recover_truncated: Whether to return the available part of a truncated file.
+        acceptable_fraction: The fraction of the lines that must be available for that.
         dct_method: "", "INTEGER_FAST" or "INTEGER_ACCURATE"; a hint.
-        name: the op's name.
+        name: The op's name.
     """
     return DECODE_JPEG(
         contents,
@@ -163,7 +163,7 @@ def decode_and_crop_jpeg(
     dct_method: str = "",
     name: str | None = None,
 ) -> Tensor:
-    """The window [y, x, height, width] of what `decode_jpeg` gives; JPEG files only. Arguments as there."""
+    """Decodes the window [y, x, height, width] of a JPEG file. For the other arguments see `decode_jpeg`."""
     return DECODE_AND_CROP_JPEG(
         contents,
         crop_window,
@@ -196,7 +196,7 @@ def extract_jpeg_shape_shape(contents: Shape) -> Shape:
 
 @export("io.extract_jpeg_shape", "image.extract_jpeg_shape")
 def extract_jpeg_shape(contents: Any, output_type: Any = dtypes.int32, name: str | None = None) -> Tensor:
-    """[height, width, channels] of a JPEG file, from its header alone."""
+    """Returns [height, width, channels] from the header of a JPEG file."""
     return EXTRACT_JPEG_SHAPE(contents, output_type=output_type, name=name)
 
 
@@ -264,20 +264,20 @@ def encode_jpeg(
     xmp_metadata: str = "",
     name: str | None = None,
 ) -> Tensor:
-    """A JPEG file, a string scalar, of uint8 [height, width, 1 or 3].
+    """Encodes uint8 [height, width, 1 or 3] as a JPEG file, a scalar string.
 
     Args:
-        image: the pixels.
-        format: "grayscale", "rgb" or "": by the number of channels.
+        image: The pixels.
+        format: "grayscale", "rgb", or "" to choose by the number of channels.
         quality: 0 to 100.
-        progressive: write scans of growing detail.
-        optimize_size: spend time on a smaller file of the same pixels.
-        chroma_downsampling: store colour at half the resolution.
-        density_unit: "in" or "cm", of the two densities.
-        x_density: pixels per unit, across.
-        y_density: pixels per unit, down.
-        xmp_metadata: XMP to embed.
-        name: the op's name.
+        progressive: Whether to write scans of increasing detail.
+        optimize_size: Whether to spend time on a smaller file with the same pixels.
+        chroma_downsampling: Whether to store colour at half the resolution.
+        density_unit: The unit of the two densities, "in" or "cm".
+        x_density: The horizontal number of pixels per unit.
+        y_density: The vertical number of pixels per unit.
+        xmp_metadata: XMP metadata to embed.
+        name: The op's name.
     """
     return ENCODE_JPEG(
         image,
@@ -315,7 +315,7 @@ def encode_jpeg_variable_quality_shape(pixels: Shape, quality: Shape) -> Shape:
 
 @export("io.is_jpeg", "image.is_jpeg")
 def is_jpeg(contents: Any, name: str | None = None) -> Tensor:
-    """Whether each string begins as a JPEG file does; other files may, too."""
+    """Returns whether each string begins like a JPEG file. Other files may do so, too."""
     with name_scope(name, "is_jpeg", None):
         return comparison.equal(string_ops.SUBSTR(contents, 0, 3, name="Substr"), b"\xff\xd8\xff", name="Equal")
 
@@ -338,13 +338,13 @@ def decode_png_shape(contents: Shape, *, channels: int) -> Shape:
 
 @export("io.decode_png", "image.decode_png")
 def decode_png(contents: Any, channels: int = 0, dtype: Any = dtypes.uint8, name: str | None = None) -> Tensor:
-    """The uint8 or uint16 [height, width, channels] pixels of a PNG file; JPEG and still GIF files are read too.
+    """Decodes a PNG file to uint8 or uint16 [height, width, channels]. JPEG and single-frame GIF files are accepted, too.
 
     Args:
-        contents: the file, a string scalar.
-        channels: 0 as stored, 1 gray, 3 RGB, 4 RGBA.
+        contents: The file, a scalar string.
+        channels: 0 as stored, 1 for grayscale, 3 for RGB, 4 for RGBA.
         dtype: uint8 or uint16.
-        name: the op's name.
+        name: The op's name.
     """
     return DECODE_PNG(contents, channels=channels, dtype=dtype, name=name)
 
@@ -371,14 +371,14 @@ def encode_png_shape(image: Shape) -> Shape:
 
 @export("io.encode_png", "image.encode_png")
 def encode_png(image: Any, compression: int = -1, name: str | None = None) -> Tensor:
-    """PNG files of uint8 or uint16 [..., height, width, 1 to 4]: a string for each picture.
+    """Encodes uint8 or uint16 [..., height, width, 1 to 4] as PNG files, one string for each image.
 
     Args:
-        image: the pixels: gray, gray and alpha, RGB or RGBA.
-        compression: zlib's level, 0 to 9; -1 its default.
-        name: the op's name.
+        image: The pixels: grayscale, grayscale and alpha, RGB or RGBA.
+        compression: The zlib level from 0 to 9, or -1 for its default.
+        name: The op's name.
     """
-    # Converted first: an array of uint16 stays one.
+    # Converted first, so that an array of uint16 keeps its dtype.
     return ENCODE_PNG(convert_to_tensor(image), compression=compression, name=name)
 
 
@@ -396,7 +396,7 @@ def decode_gif_shape(contents: Shape) -> Shape:
 
 @export("io.decode_gif", "image.decode_gif")
 def decode_gif(contents: Any, name: str | None = None) -> Tensor:
-    """The uint8 [frames, height, width, 3] pixels of a GIF file; JPEG and PNG files give one frame."""
+    """Decodes a GIF file to uint8 [frames, height, width, 3]. JPEG and PNG files give one frame."""
     return DECODE_GIF(contents, name=name)
 
 
@@ -415,7 +415,7 @@ def decode_bmp_shape(contents: Shape, *, channels: int) -> Shape:
 
 @export("io.decode_bmp", "image.decode_bmp")
 def decode_bmp(contents: Any, channels: int = 0, name: str | None = None) -> Tensor:
-    """The uint8 [height, width, channels] pixels of a BMP file; channels 0 (as stored), 3 or 4."""
+    """Decodes a BMP file to uint8 [height, width, channels]. `channels` is 0 (as stored), 3 or 4."""
     return DECODE_BMP(contents, channels=channels, name=name)
 
 
@@ -449,17 +449,17 @@ def decode_image(
     name: str | None = None,
     expand_animations: bool = True,
 ) -> Tensor:
-    """The pixels of a JPEG, PNG, GIF or BMP file, told by its first bytes.
+    """Decodes a JPEG, PNG, GIF or BMP file. The format is recognized by the first bytes.
 
     Args:
-        contents: the file, a string scalar.
-        channels: None or 0 as stored, 1, 3 or 4, as far as the format has them.
-        dtype: of the pixels; values are scaled to the range of an integer type, to [0, 1] for a float type.
-        name: prefix of the ops' names.
-        expand_animations: a GIF gives [frames, height, width, 3]; with False its first frame, and the rank is known.
+        contents: The file, a scalar string.
+        channels: None or 0 as stored, or 1, 3 or 4, if the format supports it.
+        dtype: The dtype of the pixels. Values are scaled to the range of an integer dtype, or to [0, 1] for floats.
+        name: A prefix of the ops' names.
+        expand_animations: If True, a GIF gives [frames, height, width, 3]. If False, it gives the first frame, and the rank is static.
 
     Raises:
-        ValueError, InvalidArgumentError: `channels` is none of those, in a graph or eagerly.
+        ValueError, InvalidArgumentError: `channels` is not one of those, in a graph or in eager mode.
     """
     wanted = as_dtype(dtype)
     with name_scope(name, "decode_image", None):
@@ -471,7 +471,7 @@ def decode_image(
 
 
 def _from_uint16(image: Tensor, dtype: DType) -> Tensor:
-    """Pixels scaled to what another type's full range is: its maximum for integers, 1 for floats."""
+    """Scales pixels to the full range of another dtype: its maximum for integers, 1 for floats."""
     name = "convert_image"
     if dtype.is_floating:
         return arithmetic.multiply(casting.cast(image, dtype), 1.0 / 65535, name=name)

@@ -1,4 +1,4 @@
-"""Ops on colours: HSV and back, contrast, hue, saturation."""
+"""Ops on colours: HSV conversion, contrast, hue and saturation."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _HALF_OR_FLOAT = one_of(dtypes.float16, dtypes.float32, default=dtypes.float32)
 
 
 def _colours(images: Shape) -> Shape:
-    """A shape whose last size is 3."""
+    """Returns the shape, whose last size must be 3."""
     if images.rank is None:
         return images
     return images.at_least(1)[:-1].concat(images[-1:].merge(Shape((3,))))
@@ -78,9 +78,9 @@ def hsv_to_rgb_kernel(images: torch.Tensor) -> torch.Tensor:
 
 @RGB_TO_HSV.grad
 def rgb_to_hsv_grad(op: Operation, g: Tensor) -> Tensor:
-    """By the brightest channel (the first of equals) and the darkest (the last, and where it is positive: TensorFlow's rules).
+    """Computes the saturation from the largest channel (the first of equals) and the smallest (the last), with TensorFlow's rules.
 
-    Black has none, and gray none for its hue.
+    Black has saturation 0, and gray has hue 0.
     """
     images = op.inputs[0]
     dtype = images.dtype.base_dtype
@@ -104,7 +104,7 @@ def rgb_to_hsv_grad(op: Operation, g: Tensor) -> Tensor:
     least = arithmetic.minimum(arithmetic.minimum(red, green), blue)
     range_ = most - least
     positive = number(least > 0)
-    # What the hue is proportional to, by the brightest: the difference of the two that follow it in the circle.
+    # The hue is proportional to the difference of the two channels that follow the largest one in the circle.
     differences = (green - blue, blue - red, red - green)
     difference = sum(share * each for share, each in zip(brightest, differences))
     per_range = ratio(to_hue, 6 * range_)
@@ -114,7 +114,7 @@ def rgb_to_hsv_grad(op: Operation, g: Tensor) -> Tensor:
         before, after = (
             brightest[i - 2],
             brightest[i - 1],
-        )  # the brightest of which channel i is subtracted, and to which it is added
+        )  # the largest channels for which channel i is subtracted and added
         slope = per_range * (after - before) - by_range * (brightest[i] - darkest[i])
         slope += to_saturation * (ratio(ratio(least, most), most) * brightest[i] - ratio(darkest[i] * positive, most))
         result.append(slope + to_value * brightest[i])
@@ -123,13 +123,13 @@ def rgb_to_hsv_grad(op: Operation, g: Tensor) -> Tensor:
 
 @export("image.rgb_to_hsv")
 def rgb_to_hsv(images: Any, name: str | None = None) -> Tensor:
-    """Hue, saturation and value of red, green and blue in the last dimension, all in [0, 1]: hue 0 is red, 1/3 green, 2/3 blue."""
+    """Converts RGB in the last dimension to hue, saturation and value, all in [0, 1]. Hue 0 is red, 1/3 green, 2/3 blue."""
     return RGB_TO_HSV(images, name=name)
 
 
 @export("image.hsv_to_rgb")
 def hsv_to_rgb(images: Any, name: str | None = None) -> Tensor:
-    """Red, green and blue of hue, saturation and value in the last dimension; the inverse of `rgb_to_hsv`."""
+    """Converts hue, saturation and value in the last dimension to RGB. The inverse of `rgb_to_hsv`."""
     return HSV_TO_RGB(images, name=name)
 
 
@@ -166,7 +166,7 @@ def adjust_contrast_v2_kernel(images: torch.Tensor, contrast_factor: torch.Tenso
 def adjust_contrast_kernel(
     images: torch.Tensor, contrast_factor: torch.Tensor, min_value: torch.Tensor, max_value: torch.Tensor
 ) -> torch.Tensor:
-    """The op of GraphDefs before version 2, which clips its result."""
+    """The op of GraphDefs before version 2. It clips its result."""
     _check_adjusted(images, contrast_factor=contrast_factor, min_value=min_value, max_value=max_value)
     adjusted = adjust_contrast_v2_kernel(images.to(torch.float32), contrast_factor)
     return adjusted.clamp(min_value.to(images.device), max_value.to(images.device))
@@ -202,7 +202,7 @@ def _is_native(images: torch.Tensor) -> bool:
 
 
 def _hue(channels: tuple[torch.Tensor, ...], most: torch.Tensor, range_: torch.Tensor) -> torch.Tensor:
-    """Hues from 0 to 6; 0 for gray."""
+    """Returns hues from 0 to 6; 0 for gray."""
     red, green, blue = channels
     hue = torch.where(
         red == most, green - blue, torch.where(green == most, blue - red + 2 * range_, red - green + 4 * range_)
@@ -212,7 +212,7 @@ def _hue(channels: tuple[torch.Tensor, ...], most: torch.Tensor, range_: torch.T
 
 
 def _coloured(hue: torch.Tensor, least: torch.Tensor, range_: torch.Tensor) -> torch.Tensor:
-    """The colours of these hues whose channels lie between `least` and `least + range_`."""
+    """Returns the colours with these hues whose channels are between `least` and `least + range_`."""
     shares = ((hue - 3).abs() - 1, 2 - (hue - 2).abs(), 2 - (hue - 4).abs())
     return torch.stack([least + range_ * share.clamp_(0, 1) for share in shares], -1)
 

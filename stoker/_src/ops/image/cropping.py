@@ -1,4 +1,4 @@
-"""CropAndResize: windows of images, each resized to one size, and its gradients."""
+"""CropAndResize, which crops boxes from images and resizes them to one size, and its gradients."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _check(boxes: torch.Tensor, box_ind: torch.Tensor, batch: int) -> None:
 
 
 class _Places(NamedTuple):
-    """Along one dimension, [boxes, crop size]: the pixels on both sides, the fraction between them, and whether they are inside."""
+    """For one dimension, [boxes, crop size]: the pixels on both sides, the fraction between them, and whether they are inside."""
 
     low: torch.Tensor
     high: torch.Tensor
@@ -62,7 +62,7 @@ class _Places(NamedTuple):
 
 
 def _places(first: torch.Tensor, last: torch.Tensor, size: int, crop: int) -> torch.Tensor:
-    """Where the pixels of crops lie in the image, [boxes, crop]."""
+    """Returns the positions of the crops' pixels in the image, [boxes, crop]."""
     if crop == 1:
         return (0.5 * (first + last) * (size - 1))[:, None]
     step = (last - first) * (size - 1) / (crop - 1)
@@ -81,7 +81,7 @@ def _around(first: torch.Tensor, last: torch.Tensor, size: int, crop: int) -> _P
 def _nearest(first: torch.Tensor, last: torch.Tensor, size: int, crop: int) -> tuple[torch.Tensor, torch.Tensor]:
     place = _places(first, last, size, crop)
     inside = (place >= 0) & (place <= size - 1)
-    # Halves are rounded up, as C does with positive numbers.
+    # Halves are rounded up, as in C for positive numbers.
     return (torch.where(inside, place, 0) + 0.5).floor().long(), inside
 
 
@@ -92,7 +92,7 @@ def _pixels(image: torch.Tensor, box_ind: torch.Tensor, rows: torch.Tensor, colu
 
 
 def _flat(box_ind: torch.Tensor, rows: torch.Tensor, columns: torch.Tensor, size: Any) -> torch.Tensor:
-    """The same pixels as numbers of a flat batch."""
+    """Returns the same pixels as indices into a flattened batch."""
     return ((box_ind.long()[:, None, None] * size[1] + rows[:, :, None]) * size[2] + columns[:, None, :]).reshape(-1)
 
 
@@ -229,5 +229,5 @@ def crop_and_resize_grad(op: Operation, g: Tensor) -> tuple[Any, Tensor, None, N
     if dtype in _FLOATS:
         size = list(image.static_shape) if image.static_shape.known else shaping.shape(image)
         to_image = CROP_AND_RESIZE_GRAD_IMAGE(g, boxes, box_ind, size, T=dtype, method=op.attr("method"))
-    # The slope towards the boxes is that of bilinear sampling, whatever the method.
+    # The gradient for the boxes is that of bilinear sampling, for both methods.
     return to_image, CROP_AND_RESIZE_GRAD_BOXES(g, image, boxes, box_ind), None, None

@@ -16,7 +16,7 @@ from stoker._src.graph.definition import define, one_of
 from stoker._src.graph.tensor import Tensor
 from stoker._src.ops.support.values import to_numpy
 
-# The cycle of colours where none are given: yellow, blue, red, lime, purple, olive, maroon, navy, aqua, fuchsia.
+# The default colours, used in turn: yellow, blue, red, lime, purple, olive, maroon, navy, aqua, fuchsia.
 _COLOURS = (
     (1.0, 1.0, 0.0, 1.0), (0.0, 0.0, 1.0, 1.0), (1.0, 0.0, 0.0, 1.0), (0.0, 1.0, 0.0, 1.0), (0.5, 0.0, 0.5, 1.0),
     (0.5, 0.5, 0.0, 1.0), (0.5, 0.0, 0.0, 1.0), (0.0, 0.0, 0.5, 1.0), (0.0, 1.0, 1.0, 1.0), (1.0, 0.0, 1.0, 1.0),
@@ -32,7 +32,7 @@ DRAW_BOUNDING_BOXES_V2 = define(
 
 
 def _pixel(place: float, size: int) -> int:
-    """The row or column at a part of the image. What is not finite is far outside, on the upper left."""
+    """Returns the row or column at a relative position. Positions that are not finite are far outside, on the upper left."""
     at = place * (size - 1)
     return int(at) if np.isfinite(at) else -(2**63)
 
@@ -103,13 +103,13 @@ DRAW_BOUNDING_BOXES_V2.shape(_drawn_shape)
 
 @export(v2="image.draw_bounding_boxes")
 def draw_bounding_boxes_v2(images: Any, boxes: Any, colors: Any, name: str | None = None) -> Tensor:
-    """Images with the outlines of boxes drawn into them.
+    """Draws the outlines of boxes into images.
 
     Args:
         images: float32 or float16 [batch, height, width, 1, 3 or 4].
-        boxes: [batch, boxes, 4] of y_min, x_min, y_max, x_max, in parts of the height and width; what is outside is not drawn.
-        colors: [colours, channels], used in turn; None for ten that differ well.
-        name: the op's name.
+        boxes: [batch, boxes, 4] of y_min, x_min, y_max, x_max, relative to the height and width. Parts outside of the image are not drawn.
+        colors: [colours, channels], used in turn. None for ten distinct colours.
+        name: The op's name.
     """
     if colors is None:
         return DRAW_BOUNDING_BOXES(convert_to_tensor(images), boxes, name=name)
@@ -118,5 +118,5 @@ def draw_bounding_boxes_v2(images: Any, boxes: Any, colors: Any, name: str | Non
 
 @export(v1="image.draw_bounding_boxes")
 def draw_bounding_boxes(images: Any, boxes: Any, name: str | None = None, colors: Any = None) -> Tensor:
-    """Images with the outlines of boxes drawn into them; see the 2.x form, which has `colors` before `name`."""
+    """Draws the outlines of boxes into images. See the 2.x form, which has `colors` before `name`."""
     return draw_bounding_boxes_v2(images, boxes, colors, name)

@@ -1,10 +1,10 @@
-"""Where the pixels of a resized image come from, along one dimension at a time, and how they are put together.
+"""Resampling of images, along one dimension at a time.
 
-A dimension's table says which pixels each new one is made of. There are three kinds: one pixel (nearest), two with the fraction between
-them (bilinear), and any number with their weights (cubic, area, and the filters of ScaleAndTranslate). Tables are computed in single
-precision with TensorFlow's steps, because a rounding that differs chooses another pixel.
+A table for each dimension lists the source pixels of each new pixel. There are three kinds: one pixel (nearest), two with a fraction
+(bilinear), and any number with weights (cubic, area, and the filters of ScaleAndTranslate). Tables are computed in single
+precision in the same steps as TensorFlow's, because a different rounding would select another pixel.
 
-What has a native twin (`ops/native/images.c`) is computed there for float32 and uint8 images in memory; torch does it for the others.
+For float32 and uint8 images in host memory there are native loops (`ops/native/images.c`). torch computes the others.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ class Pair(NamedTuple):
 
 
 class Taps(NamedTuple):
-    """The same number of pixels for each new one, [new size, taps]: their places and weights (0 for what fills up)."""
+    """The same number of source pixels for each new pixel, [new size, taps]: positions and weights (0 for padding)."""
 
     places: np.ndarray
     weights: np.ndarray
 
 
 def scale_of(size: int, new: int, align_corners: bool) -> np.float32:
-    """How many old pixels a new one stands for."""
+    """Returns the ratio of old to new size."""
     return f32(size - 1) / f32(new - 1) if align_corners and size > 1 and new > 1 else f32(size) / f32(new)
 
 
 def _positions(size: int, new: int, align_corners: bool, half_pixel_centers: bool) -> np.ndarray:
-    """Where the centres of new pixels lie among the old ones."""
+    """Returns the positions of the new pixels' centres among the old pixels."""
     scale, at = scale_of(size, new, align_corners), np.arange(new).astype(f32)
     return (at + f32(0.5)) * scale - f32(0.5) if half_pixel_centers else at * scale
 
@@ -55,7 +55,7 @@ def _positions(size: int, new: int, align_corners: bool, half_pixel_centers: boo
 def nearest(size: int, new: int, align_corners: bool, half_pixel_centers: bool) -> np.ndarray:
     scale, at = scale_of(size, new, align_corners), np.arange(new).astype(f32)
     place = (at + f32(0.5)) * scale if half_pixel_centers else at * scale
-    # Halves are rounded away from zero, as C does.
+    # Halves are rounded away from zero, as in C.
     chosen = np.floor(place + f32(0.5)) if align_corners else np.floor(place)
     return np.clip(chosen, 0, size - 1).astype(np.int64)
 
@@ -66,7 +66,7 @@ def bilinear(size: int, new: int, align_corners: bool, half_pixel_centers: bool)
     below = np.floor(place)
     low = np.maximum(below, 0).astype(np.int32)
     high = np.minimum(np.ceil(place), size - 1).astype(np.int32)
-    # Rounding may carry the last place beyond the image.
+    # Rounding may move the last position beyond the image.
     return Pair(np.minimum(low, size - 1), np.maximum(high, 0), place - below)
 
 
@@ -75,7 +75,7 @@ _CUBIC_STEPS = 1024
 
 @functools.lru_cache(2)
 def _cubic_weights(a: float) -> np.ndarray:
-    """The cubic convolution kernel of parameter `a` at multiples of 1/1024: [steps, (near, far)]."""
+    """Returns the cubic convolution kernel of parameter `a` at multiples of 1/1024: [steps, (near, far)]."""
     x = np.arange(_CUBIC_STEPS + 1) / _CUBIC_STEPS
     near = ((a + 2) * x - (a + 3)) * x * x + 1
     x = x + 1
@@ -85,7 +85,7 @@ def _cubic_weights(a: float) -> np.ndarray:
 
 @functools.lru_cache(_KEPT_TABLES)
 def bicubic(size: int, new: int, align_corners: bool, half_pixel_centers: bool) -> Taps:
-    """Four taps. With half-pixel centres the kernel is Keys' (a = -0.5) and taps outside of the image do not count; without, a = -0.75."""
+    """Four taps. With half-pixel centres the kernel is Keys' (a = -0.5) and taps outside of the image are ignored; without, a = -0.75."""
     table = _cubic_weights(-0.5 if half_pixel_centers else -0.75)
     place = _positions(size, new, align_corners, half_pixel_centers)
     below = np.floor(place)
@@ -104,7 +104,7 @@ def bicubic(size: int, new: int, align_corners: bool, half_pixel_centers: bool) 
 
 @functools.lru_cache(_KEPT_TABLES)
 def area(size: int, new: int, align_corners: bool) -> Taps:
-    """What part of each old pixel a new one covers; not divided by how many it covers."""
+    """Weights by the part of each old pixel that a new one covers, not divided by the number of covered pixels."""
     scale = scale_of(size, new, align_corners)
     at = np.arange(new).astype(f32)
     start, end = at * scale, (at + f32(1)) * scale
@@ -181,7 +181,7 @@ FILTERS: dict[str, tuple[float, Callable[[np.ndarray], np.ndarray]]] = {
 
 @functools.lru_cache(_KEPT_TABLES)
 def filtered(size: int, new: int, scale: float, translation: float, kernel_type: str, antialias: bool) -> Taps:
-    """The filter placed at each new pixel's centre, widened where the image shrinks; its weights sum to one wherever the centre is inside."""
+    """Places the filter at each new pixel's centre and widens it when the image shrinks. The weights sum to one if the centre is inside."""
     radius, value = FILTERS[kernel_type]
     inverse = f32(1) / f32(scale)
     moved = -inverse * f32(translation)
@@ -192,7 +192,7 @@ def filtered(size: int, new: int, scale: float, translation: float, kernel_type:
     last = np.clip(np.floor(centre + reach - f32(0.5)), 0, size - 1).astype(np.int64)
     count = max(1, int((last - first).max(initial=0)) + 1)
     pixel = first[:, None] + np.arange(count)
-    # Beside the image, and beyond the filter, nothing counts.
+    # Pixels outside of the image or of the filter have no weight.
     counted = (pixel <= last[:, None]) & (centre >= 0)[:, None] & (centre <= size)[:, None]
     weights = value(((pixel.astype(f32) + f32(0.5)) - centre[:, None]) / widened).astype(f32)
     weights = np.where(counted, weights, f32(0))
@@ -240,7 +240,7 @@ def take_nearest(images: torch.Tensor, rows: np.ndarray, columns: np.ndarray) ->
 
 
 def interpolate(images: torch.Tensor, down: Pair, across: Pair) -> torch.Tensor:
-    """Bilinear: across, then down."""
+    """Bilinear interpolation: horizontally, then vertically."""
     if _is_native(images):
         return _native(native.bilinear, images, (down, across))
     device, images = images.device, images.to(torch.float32)
@@ -252,7 +252,7 @@ def interpolate(images: torch.Tensor, down: Pair, across: Pair) -> torch.Tensor:
 
 
 def weigh(images: torch.Tensor, down: Taps, across: Taps, *, across_first: bool = False) -> torch.Tensor:
-    """Sums of weighted pixels: down, then across, or the other way round."""
+    """Returns weighted sums of pixels: vertically, then horizontally, or the other way round."""
     if _is_native(images):
         return _native(native.resample, images, (down, across), across_first)
     device, images = images.device, images.to(torch.float32)
@@ -272,7 +272,7 @@ def as_taps(pair: Pair) -> Taps:
 
 
 def spread(grads: torch.Tensor, size: tuple[int, int], down: Taps, across: Taps) -> torch.Tensor:
-    """The transpose of `weigh`: every new pixel's value added to the old ones it was made of."""
+    """The transpose of `weigh`: adds the value of every new pixel to its source pixels."""
     for axis, old, (places, weights) in ((1, size[0], down), (2, size[1], across)):
         shape = list(grads.shape)
         shape[axis] = old

@@ -1,4 +1,4 @@
-"""Ops that resize batches of images: nearest, bilinear, bicubic and area, and their 1.x functions."""
+"""Ops that resize batches of images (nearest, bilinear, bicubic and area) and their 1.x functions."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _CENTRES = {"align_corners": False, "half_pixel_centers": False}
 
 
 def check_sizes(images: torch.Tensor, size: Any) -> tuple[int, int]:
-    """The new size of a batch of images.
+    """Returns the new size of a batch of images.
 
     Raises:
-        InvalidArgumentError: what there is to resize, or to resize to, is empty or has another rank.
+        InvalidArgumentError: The images or the new size are empty or have the wrong rank.
     """
     if images.ndim != 4:
         raise InvalidArgumentError(None, None, f"input must be 4-dimensional{Shape(images.shape)}")
@@ -48,7 +48,7 @@ def _check_centres(align_corners: bool, half_pixel_centers: bool) -> None:
 
 
 def resized_shape(images: Shape, size: Any) -> Shape:
-    """[batch, *size, channels]: the shape rule of everything that resizes."""
+    """The shape rule of all resizing ops: [batch, *size, channels]."""
     batch, _, _, channels = images.of_rank(4)
     if size is None:
         return Shape((batch, None, None, channels))
@@ -126,14 +126,14 @@ def resize_nearest_neighbor(
     name: str | None = None,
     half_pixel_centers: bool = False,
 ) -> Tensor:
-    """Images [batch, height, width, channels] of `size` [height, width], each pixel copied from the nearest; dtype kept.
+    """Resizes [batch, height, width, channels] to `size` [height, width] by copying the nearest pixel. Keeps the dtype.
 
     Args:
-        images: the images.
-        size: the new height and width.
-        align_corners: put the centres of the corner pixels over each other.
-        name: the op's name.
-        half_pixel_centers: place pixels by their centres rather than by their corners.
+        images: The images.
+        size: The new height and width.
+        align_corners: Whether to align the centres of the corner pixels.
+        name: The op's name.
+        half_pixel_centers: Whether to align pixels by their centres instead of their corners.
     """
     return RESIZE_NEAREST_NEIGHBOR(
         images, size, align_corners=align_corners, half_pixel_centers=half_pixel_centers, name=name
@@ -192,7 +192,7 @@ def resize_bilinear(
     name: str | None = None,
     half_pixel_centers: bool = False,
 ) -> Tensor:
-    """Images of `size` by bilinear interpolation, float32. Arguments as in `resize_nearest_neighbor`."""
+    """Resizes images to `size` by bilinear interpolation, as float32. For the arguments see `resize_nearest_neighbor`."""
     return RESIZE_BILINEAR(images, size, align_corners=align_corners, half_pixel_centers=half_pixel_centers, name=name)
 
 
@@ -247,9 +247,9 @@ def resize_bicubic(
     name: str | None = None,
     half_pixel_centers: bool = False,
 ) -> Tensor:
-    """Images of `size` by cubic convolution, float32. Arguments as in `resize_nearest_neighbor`.
+    """Resizes images to `size` by cubic convolution, as float32. For the arguments see `resize_nearest_neighbor`.
 
-    The kernel's parameter is -0.75, with `half_pixel_centers` -0.5 (Keys).
+    The parameter of the kernel is -0.75, or -0.5 (Keys) with `half_pixel_centers`.
     """
     return RESIZE_BICUBIC(images, size, align_corners=align_corners, half_pixel_centers=half_pixel_centers, name=name)
 
@@ -278,13 +278,13 @@ RESIZE_AREA.shape(resized_shape, values=["size"])
 
 @export(v1="image.resize_area")
 def resize_area(images: Any, size: Any, align_corners: bool = False, name: str | None = None) -> Tensor:
-    """Images of `size`, each pixel the mean of what it covers, float32.
+    """Resizes images to `size`. Each pixel is the mean of the area that it covers, as float32.
 
     Args:
         images: [batch, height, width, channels].
-        size: the new height and width.
-        align_corners: put the centres of the corner pixels over each other.
-        name: the op's name.
+        size: The new height and width.
+        align_corners: Whether to align the centres of the corner pixels.
+        name: The op's name.
     """
     return RESIZE_AREA(images, size, align_corners=align_corners, name=name)
 

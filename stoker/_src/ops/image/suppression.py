@@ -1,4 +1,4 @@
-"""Ops that choose among overlapping boxes: non-maximum suppression, hard and soft."""
+"""Ops that select among overlapping boxes: hard and soft non-maximum suppression."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ COMBINED_NON_MAX_SUPPRESSION = define(
 
 
 def _intersection_over_union(boxes: np.ndarray) -> Overlaps:
-    """A function of a box and of others that gives how much of their union they share; 0 for boxes without area."""
+    """Returns a function that computes the intersection over union of a box and others. It is 0 for boxes without area."""
     top, bottom = np.minimum(boxes[:, 0], boxes[:, 2]), np.maximum(boxes[:, 0], boxes[:, 2])
     left, right = np.minimum(boxes[:, 1], boxes[:, 3]), np.maximum(boxes[:, 1], boxes[:, 3])
     area = (bottom - top) * (right - left)
@@ -81,12 +81,12 @@ def _intersection_over_union(boxes: np.ndarray) -> Overlaps:
 
 
 def _by_rank(scores: np.ndarray) -> np.ndarray:
-    """Best first, and of equals the first."""
+    """The order of descending scores. Among equals, the first comes first."""
     return np.argsort(-scores, kind="stable")
 
 
 def _by_heap(scores: np.ndarray) -> np.ndarray:
-    """Best first, and equals as they leave a binary heap that knows no other order: what CombinedNonMaxSuppression does."""
+    """The order of descending scores. Equals are in the order of a binary heap that compares only scores, as in CombinedNonMaxSuppression."""
     if len(np.unique(scores)) == len(scores):
         return _by_rank(scores)
     values = scores.tolist()
@@ -106,7 +106,7 @@ def _by_heap(scores: np.ndarray) -> np.ndarray:
         order.append(heap[0])
         last = heap.pop()
         if heap:
-            # The hole at the top sinks to the bottom along the larger children; the last item then rises from there.
+            # The hole at the top sinks to the bottom along the larger children. Then the last item rises from there.
             at, size = 0, len(heap)
             while 2 * at + 1 < size:
                 child = 2 * at + 2
@@ -125,7 +125,7 @@ def _hard(
     least_score: float,
     ranked: Callable[[np.ndarray], np.ndarray] = _by_rank,
 ) -> list[int]:
-    """The best box, then the best of those that do not overlap it by more than the threshold, and so on."""
+    """Selects the best box, then the best of those that do not overlap it by more than the threshold, and so on."""
     left = np.flatnonzero(scores > least_score)
     left = left[ranked(scores[left])]
     chosen: list[int] = []
@@ -140,7 +140,7 @@ def _hard(
 def _soft(
     scores: np.ndarray, overlaps: Overlaps, most: int, least_score: float, sigma: float
 ) -> tuple[list[int], list[float]]:
-    """A box that overlaps better ones loses score instead of its place; boxes are chosen by the score they have left."""
+    """Lowers the score of boxes that overlap better ones. Boxes are selected by their remaining score."""
     waiting = [(-float(scores[box]), int(box), 0) for box in np.flatnonzero(scores > least_score)]
     heapq.heapify(waiting)
     chosen: list[int] = []

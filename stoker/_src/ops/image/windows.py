@@ -1,4 +1,4 @@
-"""Ops that choose windows of images: glimpses at given places, crops at random ones."""
+"""Ops that select windows of images: glimpses at given positions, random crops."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _check_glimpse(input: torch.Tensor, size: Any, offsets: torch.Tensor, unifor
 
 
 def _filled(image: torch.Tensor, size: Sequence[int], noise: str) -> torch.Tensor:
-    """What a glimpse shows outside of the image: numbers as the image has them, which no seed repeats."""
+    """Returns random values for the part of a glimpse outside of the image. They do not depend on a seed."""
     shape = (*size, image.shape[2])
     if noise == "zero" or 0 in shape:
         return image.new_zeros(shape)
@@ -103,7 +103,7 @@ def extract_glimpse_kernel(
     uniform_noise: bool,
     noise: str,
 ) -> torch.Tensor:
-    """The 1.x op: the offset is that of the glimpse's centre, and counts half where `centered`."""
+    """The 1.x op: the offset is that of the glimpse's centre, and is halved if `centered`."""
     _check_glimpse(input, size, offsets, uniform_noise, noise)
     sizes = np.array(input.shape[1:3], np.float32)
     places = to_numpy(offsets) * (sizes if normalized else np.float32(1))
@@ -125,7 +125,7 @@ def extract_glimpse_v2_kernel(
     uniform_noise: bool,
     noise: str,
 ) -> torch.Tensor:
-    """The 2.x op: the offset is that of the glimpse's corner, except where it is `centered` and `normalized`."""
+    """The 2.x op: the offset is that of the glimpse's corner, unless it is `centered` and `normalized`."""
     _check_glimpse(input, size, offsets, uniform_noise, noise)
     sizes, half = np.array(input.shape[1:3], np.float32), np.float32(2)
     places = to_numpy(offsets) * (sizes if normalized else np.float32(1))
@@ -157,9 +157,9 @@ def extract_glimpse(
     uniform_noise: bool = True,
     name: str | None = None,
 ) -> Tensor:
-    """Windows of images, the 1.x form: see the 2.x form. `uniform_noise` False fills with gaussian noise.
+    """Extracts windows from images, the 1.x form; see the 2.x form. With `uniform_noise=False` the noise is Gaussian.
 
-    `offsets` are those of the windows' centres; `centered`, numbers of -1 to 1 (or half of the pixels given) count from the image's centre.
+    `offsets` are those of the windows' centres. If `centered`, numbers from -1 to 1 (or half of the given pixels) count from the image's centre.
     """
     noise = "uniform" if uniform_noise else "gaussian"
     return EXTRACT_GLIMPSE(
@@ -177,17 +177,18 @@ def extract_glimpse_v2(
     noise: str = "uniform",
     name: str | None = None,
 ) -> Tensor:
-    """A window of `size` [height, width] of each image [batch, height, width, channels], float32.
+    """Extracts a window of `size` [height, width] from each image [batch, height, width, channels], as float32.
 
     Args:
-        input: the images.
-        size: of the windows.
-        offsets: [batch, 2], where they lie (y, x).
-        centered: offsets count from the image's centre, else from its upper left corner.
-        normalized: offsets count in parts of the image (`centered`: from -1 to 1, and are those of the windows' centres), else in pixels.
-        noise: what is shown outside of the image: "uniform" between its smallest and largest pixel, "gaussian" by its mean and deviation,
+        input: The images.
+        size: The size of the windows.
+        offsets: The positions (y, x) of the windows, [batch, 2].
+        centered: Whether offsets count from the image's centre instead of its upper left corner.
+        normalized: Whether offsets are relative to the image's size instead of in pixels. If also `centered`, they range from -1 to 1 and
+        are those of the windows' centres.
+        noise: The values outside of the image: "uniform" between its smallest and largest pixel, "gaussian" with its mean and deviation,
             or "zero".
-        name: the op's name.
+        name: The op's name.
     """
     return EXTRACT_GLIMPSE_V2(
         input, size, offsets, centered=centered, normalized=normalized, uniform_noise=False, noise=noise, name=name
@@ -234,13 +235,13 @@ Rectangle = tuple[int, int, int, int]  # left, top, right, bottom
 
 
 class _Numbers:
-    """Draws from a stream one 32-bit word at a time."""
+    """Draws 32-bit words from a stream, one at a time."""
 
     def __init__(self, stream: Stream, words: int) -> None:
         self._words = iter(bits(stream, words).tolist())
 
     def below(self, limit: int) -> int:
-        """An integer of [0, limit), every one as likely: words that would favour some are skipped."""
+        """Returns a uniformly distributed integer in [0, limit). Words that would cause a bias are skipped."""
         if limit & (limit - 1) == 0:
             return next(self._words) & (limit - 1)
         skipped = (2**32 - 1) % limit + 1
@@ -250,21 +251,21 @@ class _Numbers:
         return word % limit
 
     def fraction(self) -> np.float32:
-        """A float of [0, 1), from the lower 23 bits of a word."""
+        """Returns a float in [0, 1) from the lower 23 bits of a word."""
         return np.uint32(0x3F800000 | (next(self._words) & 0x7FFFFF)).view(_f32) - _f32(1)
 
 
 def _random_crop(
     height: int, width: int, areas: Sequence[float], ratio: np.float32, numbers: _Numbers
 ) -> Rectangle | None:
-    """A rectangle inside of the image with this ratio of width to height and an area within bounds; None where there is none."""
+    """Returns a rectangle inside of the image with this aspect ratio and an area within the bounds, or None if there is none."""
     if height <= 0 or width <= 0:
         return None
     least, most = (_f32(area) * _f32(width) * _f32(height) for area in areas)
     tall = int(np.rint(np.sqrt(least / ratio)))
     tallest = int(np.rint(np.sqrt(most / ratio)))
     if int(np.rint(_f32(tallest) * ratio)) > width:
-        # The largest height whose width, rounded, fits.
+        # The largest height whose rounded width fits.
         tallest = int((width + 0.5 - 0.0000001) / float(ratio))
         if int(np.rint(_f32(tallest) * ratio)) > width:
             tallest -= 1
@@ -289,7 +290,7 @@ def _random_crop(
 
 
 def _covers(crop: Rectangle, box: Rectangle, part: float) -> bool:
-    """Whether a crop holds at least this part of a box."""
+    """Returns whether a crop covers at least this part of a box."""
     left, top, right, bottom = crop
     x1, y1, x2, y2 = box
     area = (x2 - x1) * (y2 - y1)
@@ -363,7 +364,7 @@ def _sampled(
                 "No bounding boxes provided as input. One must enable use_image_if_no_bounding_boxes if you wish to not provide any bounding boxes.",
             )
         objects.append((0, 0, width, height))
-    # A word for the ratio, one for the height and two for the place; more where words are skipped.
+    # One word for the ratio, one for the height and two for the position; more if words are skipped.
     numbers = _Numbers(stream, 4 * attempts * 64)
     crop: Rectangle = (0, 0, width, height)
     for _ in range(attempts):
@@ -385,7 +386,7 @@ def _sampled(
 
 
 def _reserve(ctx: Any, seed: int, seed2: int, attempts: int) -> Stream:
-    """A block, which is four words, for each attempt: later attempts may run into what the next execution draws."""
+    """One block of four words for each attempt. Later attempts may use words that the next execution draws, too."""
     return generator(ctx, seed, seed2).reserve(attempts)
 
 
@@ -465,7 +466,7 @@ for _definition in (
 
 
 def _given(**limits: Any) -> dict[str, Any]:
-    """The limits that a caller gave; the others have the op's defaults."""
+    """Returns the limits that the caller set. The others have the op's defaults."""
     return {name: value for name, value in limits.items() if value is not None}
 
 
@@ -481,21 +482,21 @@ def sample_distorted_bounding_box_v2(
     use_image_if_no_bounding_boxes: bool | None = None,
     name: str | None = None,
 ) -> Any:
-    """A random window of an image that shows enough of the objects in it.
+    """Returns a random window of an image that covers enough of at least one object.
 
     Args:
         image_size: [height, width, channels].
-        bounding_boxes: [batch, boxes, 4] of y_min, x_min, y_max, x_max in [0, 1], around the objects.
-        seed: not 0: windows that the seed (and the graph's) repeats.
-        min_object_covered: what part of at least one box the window must hold.
-        aspect_ratio_range: of its width by its height; 0.75 to 1.33 by default.
-        area_range: of its area in parts of the image's; 0.05 to 1 by default.
-        max_attempts: how often to try, 100 by default; then it is the whole image.
-        use_image_if_no_bounding_boxes: without boxes, the whole image is the object; else that is an error.
-        name: prefix of the ops' names.
+        bounding_boxes: The boxes of the objects, [batch, boxes, 4] of y_min, x_min, y_max, x_max in [0, 1].
+        seed: If not 0, the windows are determined by it (and by the graph's seed).
+        min_object_covered: The part of at least one box that the window must cover.
+        aspect_ratio_range: The range of width / height. By default 0.75 to 1.33.
+        area_range: The range of the area relative to the image. By default 0.05 to 1.
+        max_attempts: The number of attempts, by default 100. If all fail, the window is the whole image.
+        use_image_if_no_bounding_boxes: Whether the whole image is the object if there are no boxes. Otherwise that is an error.
+        name: A prefix of the ops' names.
 
     Returns:
-        (begin, size) as `tf.slice` takes them, and the window as a box [1, 1, 4] for `draw_bounding_boxes`.
+        (begin, size) as arguments of `tf.slice`, and the window as a box [1, 1, 4] for `draw_bounding_boxes`.
     """
     first, second = get_seed(seed) if seed else (0, 0)
     return sample_distorted_bounding_box(
@@ -525,7 +526,7 @@ def sample_distorted_bounding_box(
     use_image_if_no_bounding_boxes: bool | None = None,
     name: str | None = None,
 ) -> Any:
-    """A random window of an image that shows enough of the objects in it; see the 2.x form. The seeds are the op's own two."""
+    """Returns a random window of an image that covers enough of at least one object; see the 2.x form. The two seeds are the op's own."""
     with name_scope(name, "sample_distorted_bounding_box"):
         limits = _given(
             aspect_ratio_range=aspect_ratio_range,
@@ -550,7 +551,7 @@ def stateless_sample_distorted_bounding_box(
     use_image_if_no_bounding_boxes: bool | None = None,
     name: str | None = None,
 ) -> Any:
-    """`sample_distorted_bounding_box` by the two numbers of `seed` alone."""
+    """Like `sample_distorted_bounding_box`, but determined by the two numbers of `seed` alone."""
     with name_scope(name, "stateless_sample_distorted_bounding_box"):
         limits = _given(
             aspect_ratio_range=aspect_ratio_range,

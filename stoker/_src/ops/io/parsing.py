@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import torch
 
 from stoker._src.base import dtypes
 from stoker._src.base.dtypes import DType
@@ -175,7 +176,7 @@ def _parse_rows(parser: ExampleParser, serialized: np.ndarray, names: Any) -> li
         raise InvalidArgumentError(
             None, None, f"Expected serialized to be a scalar or vector, got shape: {list(serialized.shape)}"
         )
-    return parser.parse(serialized, labels.tolist() or None)
+    return parser.parse(serialized, labels.tolist() or None, torch.get_num_threads())
 
 
 PARSE_EXAMPLE = define(

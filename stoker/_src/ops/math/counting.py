@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from typing import Any
 
@@ -190,15 +191,23 @@ BUCKETIZE.shape(unchanged)
 
 @BUCKETIZE.kernel
 def bucketize_kernel(input: torch.Tensor, *, boundaries: tuple[float, ...]) -> torch.Tensor:
+    edges = _edges(tuple(boundaries))
+    wide = input if input.is_floating_point() else input.to(torch.float64)
+    if wide.is_cpu and wide.dtype in (torch.float32, torch.float64) and wide.numel() <= _FEW:
+        # Waking torch's threads for a batch of numbers takes longer than finding their buckets.
+        numbers = wide.numpy()
+        found = edges.astype(numbers.dtype, copy=False).searchsorted(numbers, side="right")
+        return torch.from_numpy(np.asarray(found).astype(np.int32))
+    known = torch.from_numpy(edges).to(device=wide.device, dtype=wide.dtype)
+    return torch.bucketize(wide, known, right=True, out_int32=True)
+
+
+@functools.lru_cache(maxsize=1024)
+def _edges(boundaries: tuple[float, ...]) -> np.ndarray:
+    """The boundaries, rounded to float32 as in TensorFlow."""
     if any(b < a for a, b in itertools.pairwise(boundaries)):
         raise InvalidArgumentError(None, None, f"Expected sorted boundaries, got {list(boundaries)}")
-    edges = torch.tensor(boundaries, dtype=torch.float32, device=input.device)
-    wide = input if input.is_floating_point() else input.to(torch.float64)
-    if wide.device.type == "cpu" and wide.dtype in (torch.float32, torch.float64) and wide.numel() <= _FEW:
-        # Waking torch's threads for a batch of numbers takes longer than finding their buckets.
-        found = np.searchsorted(edges.to(wide.dtype).numpy(), wide.numpy(), side="right")
-        return torch.from_numpy(np.asarray(found, np.int32))
-    return torch.bucketize(wide, edges.to(wide.dtype), right=True, out_int32=True)
+    return np.array(boundaries, np.float32)
 
 
 @export(v1="contrib.layers.bucketize")

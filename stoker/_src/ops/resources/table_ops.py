@@ -13,6 +13,7 @@ from stoker._src.base.dtypes import DType
 from stoker._src.base.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError, OutOfRangeError
 from stoker._src.base.shapes import SCALAR, UNKNOWN_SHAPE, Shape
 from stoker._src.formats import gfile
+from stoker._src.formats.hashing import hash64_many
 from stoker._src.graph.definition import ANY, INT, SOURCE, STATEFUL, TYPE, OpDefinition, define, scalar
 from stoker._src.ops.support.values import from_numpy, to_numpy
 
@@ -30,6 +31,7 @@ class LookupTable:
         self.static = static  # filled once, by its initializer
         self.initialized = not static
         self.reserved: tuple[Any, ...] = ()  # keys that are reserved by a dense table
+        self.buckets, self.load_factor = 0, 1.0  # how a dense table is exported
         self._places: dict[Any, int] = {}
         self._values = self._empty(0)
         self._lock = threading.Lock()
@@ -110,6 +112,21 @@ class LookupTable:
             for key, row in zip(wanted, rows):
                 self._values[self._places.setdefault(key, len(self._places))] = row
 
+    def replace(self, keys: Any, values: Any, key_dtype: DType) -> None:
+        """Makes these keys the only ones. A dense table also takes its buckets, a row for each, and skips those that are empty."""
+        if self.reserved and keys.ndim == 2 and keys.shape[1] == 1:
+            flat, rows = np.asarray(to_numpy(keys)).reshape(-1), np.asarray(to_numpy(values))
+            if len(rows) != len(flat):
+                raise InvalidArgumentError(
+                    None, None, f"There are {len(flat)} keys and {len(rows)} values ({self.name})."
+                )
+            used = np.ones(len(flat), dtype=bool)
+            for reserved in self.reserved:
+                used &= flat != reserved
+            keys = from_numpy(flat[used])
+            values = from_numpy(rows.reshape(len(rows), *self.value_shape)[used])
+        self.insert(keys, values, key_dtype, replace=True)
+
     def initialize(self, keys: Any, values: Any, key_dtype: DType) -> None:
         """Fills a static table once. Duplicate keys must have equal values.
 
@@ -173,7 +190,37 @@ class LookupTable:
             keys = np.empty(len(self._places), dtype=self.key_dtype.as_numpy_dtype)
             keys[:] = list(self._places)
             order = np.fromiter(self._places.values(), dtype=np.int64, count=len(self._places))
-            return from_numpy(keys), from_numpy(self._values[order])
+            values = self._values[order]
+        if self.reserved:
+            keys, values = self._in_buckets(keys, values)
+        return from_numpy(keys), from_numpy(values)
+
+    def _in_buckets(self, keys: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The buckets of TensorFlow's dense table, with a row for each.
+
+        TensorFlow restores the buckets as they are, so each key must be where a lookup finds it: at its hash or, if that is taken,
+        1, 1 + 2, 1 + 2 + 3, ... places further. Integers are their own hash.
+        """
+        count = self.buckets
+        while len(keys) > count * self.load_factor:
+            count *= 2
+        texts = self.key_dtype is dtypes.string
+        rows = np.full((count, 1), self.reserved[0], dtype=keys.dtype)
+        contents = np.full(
+            (count, *(self.value_shape or (1,))), b"" if values.dtype == object else 0, dtype=values.dtype
+        )
+        hashes = hash64_many(keys.tolist()) if texts else keys.astype(np.int64).view(np.uint64)
+        starts = (hashes % np.uint64(count)).astype(np.int64)
+        taken = np.zeros(count, dtype=bool)
+        for i, start in enumerate(starts.tolist()):
+            place, step = start, 0
+            while taken[place]:
+                step += 1
+                place = (place + step) % count
+            taken[place] = True
+            rows[place, 0] = keys[i]
+            contents[place] = values[i]
+        return rows, contents
 
     def __repr__(self) -> str:
         return f"<table {self.name} {self.key_dtype.name} -> {self.value_dtype.name}, {len(self)} keys>"
@@ -252,10 +299,18 @@ def _dense(
     key_dtype: DType,
     value_dtype: DType,
     value_shape: Shape,
+    initial_num_buckets: int,
+    max_load_factor: float,
     ctx: Any,
 ) -> Any:
+    if initial_num_buckets < 1 or initial_num_buckets & (initial_num_buckets - 1):
+        raise InvalidArgumentError(
+            None, None, f"Number of buckets must be at least 4 and a power of 2, got: {initial_num_buckets}"
+        )
+
     def make(name: str) -> LookupTable:
         table = _make("MutableDenseHashTable", name, key_dtype, value_dtype, value_shape)
+        table.buckets, table.load_factor = initial_num_buckets, max_load_factor
         table.reserved = tuple(key.tolist() if not isinstance(key, np.ndarray) else key[()] for key in reserved)
         if len(set(table.reserved)) != len(table.reserved):
             raise InvalidArgumentError(None, None, f"Empty and deleted keys cannot be equal: {table.reserved[0]!r}")
@@ -273,9 +328,21 @@ def mutable_dense_hash_table_kernel(
     key_dtype: DType,
     value_dtype: DType,
     value_shape: Shape,
+    initial_num_buckets: int,
+    max_load_factor: float,
     ctx: Any,
 ) -> Any:
-    return _dense((empty_key,), container, shared_name, key_dtype, value_dtype, value_shape, ctx)
+    return _dense(
+        (empty_key,),
+        container,
+        shared_name,
+        key_dtype,
+        value_dtype,
+        value_shape,
+        initial_num_buckets,
+        max_load_factor,
+        ctx,
+    )
 
 
 @MUTABLE_DENSE_HASH_TABLE_V2.kernel
@@ -288,9 +355,14 @@ def mutable_dense_hash_table_v2_kernel(
     key_dtype: DType,
     value_dtype: DType,
     value_shape: Shape,
+    initial_num_buckets: int,
+    max_load_factor: float,
     ctx: Any,
 ) -> Any:
-    return _dense((empty_key, deleted_key), container, shared_name, key_dtype, value_dtype, value_shape, ctx)
+    reserved = empty_key, deleted_key
+    return _dense(
+        reserved, container, shared_name, key_dtype, value_dtype, value_shape, initial_num_buckets, max_load_factor, ctx
+    )
 
 
 # ---- tables without a name --------------------------------------------------------------------------------------
@@ -367,6 +439,14 @@ def _pairs_shape(table_handle: Shape, keys: Shape, values: Shape) -> tuple[Shape
     return ()
 
 
+def _rows_shape(table_handle: Shape, keys: Shape, values: Shape) -> tuple[Shape, ...]:
+    """As `_pairs_shape`; the keys of a dense table may be a column."""
+    if keys.dims is not None and len(keys) == 2:
+        keys.merge(Shape((None, 1)))
+        return ()
+    return _pairs_shape(table_handle, keys, values)
+
+
 def _insert(table_handle: LookupTable, keys: Any, values: Any, *, Tin: DType) -> None:
     if table_handle.static:
         raise InvalidArgumentError(
@@ -379,7 +459,7 @@ def _import(table_handle: LookupTable, keys: Any, values: Any, *, Tin: DType) ->
     if table_handle.static:
         table_handle.initialize(keys, values, Tin)
     else:
-        table_handle.insert(keys, values, Tin, replace=True)
+        table_handle.replace(keys, values, Tin)
 
 
 def _initialize(table_handle: LookupTable, keys: Any, values: Any, *, Tkey: DType) -> None:
@@ -502,14 +582,12 @@ FIND = _on_table(
     "LookupTableFind", ", keys: Tin, default_value: Tout", "values: Tout", _find, _find_shape, Tin=ANY, Tout=ANY
 )
 INSERT = _on_table("LookupTableInsert", ", keys: Tin, values: Tout", "", _insert, Tin=ANY, Tout=ANY)
-IMPORT = _on_table(
-    "LookupTableImport", ", keys: vector Tin, values: Tout", "", _import, _pairs_shape, Tin=ANY, Tout=ANY
-)
+IMPORT = _on_table("LookupTableImport", ", keys: rank>0 Tin, values: Tout", "", _import, _rows_shape, Tin=ANY, Tout=ANY)
 REMOVE = _on_table("LookupTableRemove", ", keys: rank>0/any Tin", "", _remove, v1=False, Tin=ANY)
 SIZE = _on_table("LookupTableSize", "", "size: int64", _size, scalar)
 EXPORT = _on_table(
     "LookupTableExport", "", "keys: Tkeys, values: Tvalues", LookupTable.export,
-    lambda table_handle: (Shape((None,)), UNKNOWN_SHAPE), Tkeys=TYPE, Tvalues=TYPE,
+    lambda table_handle: (UNKNOWN_SHAPE, UNKNOWN_SHAPE), Tkeys=TYPE, Tvalues=TYPE,
 )  # fmt: skip
 INITIALIZE = _on_table(
     "InitializeTable", ", keys: vector Tkey, values: vector Tval", "", _initialize, _pairs_shape, Tkey=ANY, Tval=ANY

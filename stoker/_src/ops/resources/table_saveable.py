@@ -8,8 +8,6 @@ from typing import Any
 from stoker._src.graph import context
 from stoker._src.graph.saveable import SaveableObject, SaveSpec
 from stoker._src.graph.scopes import name_scope
-from stoker._src.ops.array import shaping
-from stoker._src.ops.math import comparison, masking
 from stoker._src.ops.resources import table_ops
 
 
@@ -41,10 +39,4 @@ class TableSaveable(SaveableObject):
         del restored_shapes
         with name_scope(f"{self._label}_table_restore"):
             keys, values = restored_tensors
-            for reserved in self._table._reserved:
-                # TensorFlow saves a dense table as its buckets, one row each. Empty buckets have these keys.
-                keys = shaping.reshape(keys, [-1])
-                values = shaping.reshape(values, [-1, *self._table._value_shape])
-                used = comparison.not_equal(keys, reserved)
-                keys, values = (masking.boolean_mask(each, used) for each in (keys, values))
             return table_ops.IMPORT(self._table.resource_handle, keys, values)

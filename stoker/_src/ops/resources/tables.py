@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import uuid
 from collections import namedtuple
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -26,6 +28,7 @@ from stoker._src.ops.control_flow import grouping
 from stoker._src.ops.math import arithmetic, comparison
 from stoker._src.ops.resources import table_ops
 from stoker._src.ops.resources.table_saveable import TableSaveable
+from stoker._src.ops.resources.trackable_resources import Asset, CapturableResource
 from stoker._src.ops.strings import numbers, string_ops
 
 
@@ -153,8 +156,13 @@ class TextFileInitializer(TableInitializerBase):
         self._vocab_size, self._delimiter, self._offset = vocab_size, delimiter, value_index_offset
         self._name = "text_file_init" if name is None else name
         super().__init__(key_dtype, value_dtype)
-        self._path = filename if isinstance(filename, Tensor) else constant(filename, dtypes.string, name="asset_path")
-        if not context.executing_eagerly():
+        if context.executing_eagerly():
+            # A SavedModel carries the file with it.
+            self._path = self._track_trackable(Asset(filename), "_filename").asset_path
+        else:
+            self._path = (
+                filename if isinstance(filename, Tensor) else constant(filename, dtypes.string, name="asset_path")
+            )
             context.get_default_graph().add_to_collection(GraphKeys.ASSET_FILEPATHS, self._path)
 
     @property
@@ -276,7 +284,7 @@ def _like_keys(sparse: Any, keys: Tensor, values: Tensor, value_rank: int = 0) -
 
 
 @export(v1="contrib.lookup.InitializableLookupTableBase")
-class InitializableLookupTableBase(LookupInterface):
+class InitializableLookupTableBase(LookupInterface, CapturableResource):
     """A table that is filled once by its initializer."""
 
     def __init__(self, default_value: Any, initializer: TableInitializerBase) -> None:
@@ -289,6 +297,9 @@ class InitializableLookupTableBase(LookupInterface):
 
     def _create(self) -> Any:
         raise NotImplementedError(f"{type(self).__name__} does not say which op makes it.")
+
+    def _initialize(self) -> Any:
+        return self._initializer.initialize(self)
 
     @property
     def default_value(self) -> Tensor:
@@ -339,14 +350,17 @@ class StaticHashTable(InitializableLookupTableBase):
         super().__init__(default_value, initializer)
 
     def _create(self) -> Any:
-        handle = ops.HashTableV2(
+        handle = self._create_resource()
+        self._name = self._table_name if getattr(handle, "is_eager", False) else handle.op.name.rsplit("/", 1)[-1]
+        return handle
+
+    def _create_resource(self) -> Any:
+        return ops.HashTableV2(
             shared_name=self._shared_name,
             key_dtype=self._key_dtype,
             value_dtype=self._value_dtype,
             name=self._table_name,
         )
-        self._name = self._table_name if getattr(handle, "is_eager", False) else handle.op.name.rsplit("/", 1)[-1]
-        return handle
 
     def export(self, name: str | None = None) -> tuple[Tensor, Tensor]:
         """Returns all keys and values."""
@@ -413,7 +427,7 @@ class _VocabularyTable(LookupInterface):
 
     def __init__(self, table: Any, num_oov_buckets: int, hasher: HasherSpec, name: str, key_dtype: DType) -> None:
         super().__init__(key_dtype, dtypes.int64)
-        self._table: Any = table
+        self._table: Any = table if table is None else self._track_trackable(table, "_table")
         self._num_oov_buckets, self._hasher = num_oov_buckets, hasher
         self._name = name
         self._handle = None if table is None else table.resource_handle
@@ -540,7 +554,7 @@ class IdTableWithHashBuckets(_VocabularyTable):
 # ---- tables that change -----------------------------------------------------------------------------------------
 
 
-class _MutableTable(LookupInterface):
+class _MutableTable(LookupInterface, CapturableResource):
     """Base class of `MutableHashTable` and `DenseHashTable`."""
 
     def __init__(self, key_dtype: Any, value_dtype: Any, default_value: Any, checkpoint: bool) -> None:
@@ -550,6 +564,10 @@ class _MutableTable(LookupInterface):
         self._checkpoint = checkpoint
         self._reserved: tuple[Tensor, ...] = ()  # reserved keys
         self._exported: tuple[Tensor, Tensor] | None = None  # the ops of a graph that a saver reads
+        self._creation: Callable[[], Any]  # calls the op that creates the table
+
+    def _create_resource(self) -> Any:
+        return self._creation()
 
     def _made(self, name: str) -> None:
         """Sets the table's name after its op was created, and registers the table with savers."""
@@ -561,11 +579,12 @@ class _MutableTable(LookupInterface):
             context.get_default_graph().add_to_collection(GraphKeys.SAVEABLE_OBJECTS, saveable)
 
     def _gather_saveables_for_checkpoint(self) -> dict[str, Any]:
-        return (
-            {"table": lambda name="": TableSaveable(self, name or self._name, self._exported)}
-            if self._checkpoint
-            else {}
-        )
+        def saveable(name: str | None = None) -> TableSaveable:
+            # Inside a function, the ops of the graph around it cannot be used.
+            exported = None if context.target().building_function else self._exported
+            return TableSaveable(self, self._name if name is None else name, exported)
+
+        return {"table": saveable} if self._checkpoint else {}
 
     def _scope(self, name: str | None, action: str) -> Any:
         return name_scope(name, f"{self._name}_lookup_table_{action}", [self._handle])
@@ -632,7 +651,8 @@ class MutableHashTable(_MutableTable):
             kind, attrs["value_shape"] = "MutableHashTableOfTensorsV2", self._value_shape
         if context.executing_eagerly():
             attrs["shared_name"] = f"table_{uuid.uuid4()}"
-        self._handle = getattr(ops, kind)(name=name, use_node_name_sharing=True, **attrs)
+        self._creation = functools.partial(getattr(ops, kind), name=name, use_node_name_sharing=True, **attrs)
+        self._handle = self._create_resource()
         self._made(name)
 
 
@@ -669,7 +689,8 @@ class DenseHashTable(_MutableTable):
         empty = convert_to_tensor(empty_key, self._key_dtype, name="empty_key")
         deleted = convert_to_tensor(deleted_key, self._key_dtype, name="deleted_key")
         self._reserved = (empty, deleted)
-        self._handle = table_ops.MUTABLE_DENSE_HASH_TABLE_V2(
+        self._creation = functools.partial(
+            table_ops.MUTABLE_DENSE_HASH_TABLE_V2,
             empty,
             deleted,
             shared_name=f"table_{uuid.uuid4()}" if context.executing_eagerly() else "",
@@ -679,6 +700,7 @@ class DenseHashTable(_MutableTable):
             initial_num_buckets=131072 if initial_num_buckets is None else initial_num_buckets,
             name=name,
         )
+        self._handle = self._create_resource()
         self._made(name)
 
 

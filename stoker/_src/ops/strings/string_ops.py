@@ -510,7 +510,7 @@ for _definition in (STRING_TO_HASH_BUCKET, STRING_TO_HASH_BUCKET_FAST, STRING_TO
 
 
 def _bucketed(hashes: np.ndarray, num_buckets: int, shape: Any) -> torch.Tensor:
-    return torch.from_numpy(np.ascontiguousarray(hashing.buckets(hashes, num_buckets)).astype(np.int64).reshape(shape))
+    return torch.from_numpy(hashing.buckets(hashes, num_buckets).reshape(shape))
 
 
 @STRING_TO_HASH_BUCKET.kernel

@@ -1,1 +1,1 @@
-"""Summaries: values of a run as Summary messages, and writers of event files as resources of a session."""
+"""Summaries: ops that return Summary messages, and writers of event files as resources of a session."""

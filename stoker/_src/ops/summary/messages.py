@@ -1,4 +1,4 @@
-"""What summary ops make: `Summary.Value` messages of values, as TensorFlow fills them."""
+"""The contents of summaries: `Summary.Value` messages, filled in the same way as TensorFlow's."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ def dims_text(dims: Any, separator: str = ",") -> str:
 
 
 def only(tag: Any, complaint: str) -> str:
-    """The text of a scalar string."""
+    """Returns the text of a scalar string."""
     if tag.ndim:
         raise invalid(complaint)
     return text_of(tag.item())
 
 
 def message_bytes(values: list[Any]) -> np.ndarray:
-    """A Summary of `values`, as a scalar string."""
+    """Returns a Summary of `values` as a scalar string."""
     return np.array(Summary(value=values).SerializeToString(), dtype=object)
 
 
@@ -63,7 +63,7 @@ _LARGEST = sys.float_info.max
 
 @functools.cache
 def _bucket_limits() -> np.ndarray:
-    """Upper ends of the buckets, which grow by a tenth from 1e-12 on: to the right, to the left, and what is beyond."""
+    """The upper ends of the buckets. They grow by ten percent, starting with 1e-12, in both directions; the last is unbounded."""
     positive = []
     limit = 1e-12
     while limit < 1e20:
@@ -74,19 +74,19 @@ def _bucket_limits() -> np.ndarray:
 
 
 def histogram_of(values: np.ndarray) -> Any:
-    """A histogram of float64 numbers. Neighbouring buckets that are empty are written as one."""
+    """Returns a histogram of float64 numbers. Adjacent empty buckets are written as one."""
     limits = _bucket_limits()
     message = HistogramProto(min=_LARGEST, max=-_LARGEST)
     counts = np.zeros(limits.size)
     if values.size:
-        # Sums in order of the values, as a loop makes them.
+        # The sums are accumulated in the order of the values, as a loop would.
         message.min, message.max, message.num = float(values.min()), float(values.max()), values.size
         message.sum = float(np.add.accumulate(values)[-1])
         message.sum_squares = float(np.add.accumulate(values * values)[-1])
         buckets = np.minimum(np.searchsorted(limits, values, side="right"), limits.size - 1)
         counts = np.bincount(buckets, minlength=limits.size).astype(np.float64)
     filled = counts > 0
-    kept = filled.copy()  # a bucket, and the last of every run of empty ones
+    kept = filled.copy()  # each bucket that is not empty, and the last of every run of empty ones
     kept[:-1] |= filled[1:]
     kept[-1] = True
     message.bucket_limit.extend(limits[kept].tolist())
@@ -111,7 +111,7 @@ _ALMOST_ZERO = 1e-6
 
 
 def _as_bytes(image: np.ndarray, bad_color: np.ndarray) -> np.ndarray:
-    """Floating point pixels as bytes: the largest becomes 255 or, where some are negative, zero becomes 128."""
+    """Converts floating point pixels to bytes. The largest becomes 255; if some are negative, zero becomes 128."""
     finite = np.isfinite(image).all(axis=-1)
     pixels = image[finite]
     kind = image.dtype.type
@@ -129,7 +129,7 @@ def _as_bytes(image: np.ndarray, bad_color: np.ndarray) -> np.ndarray:
 
 
 def _numbered(tag: str, kind: str, count: int, most: int) -> list[str]:
-    """Tags of the images or sounds of a batch: without a number where there can only be one."""
+    """Returns the tags of the images or sounds of a batch. If there can be only one, it has no number."""
     return [f"{tag}/{kind}"] if most == 1 else [f"{tag}/{kind}/{i}" for i in range(count)]
 
 
@@ -196,13 +196,13 @@ def tensor_value(tag: np.ndarray, tensor: Any, dtype: DType, metadata: np.ndarra
     value.metadata.SetInParent()
     try:
         value.metadata.MergeFromString(serialized)
-    except DecodeError:  # as in TensorFlow, what is no message counts as an empty one
+    except DecodeError:  # As in TensorFlow, bytes that are not a message count as an empty message.
         value.metadata.CopyFrom(SummaryMetadata())
     return value
 
 
 def merged(inputs: list[np.ndarray]) -> np.ndarray:
-    """All values of several summaries. Values without a tag may repeat."""
+    """Returns all values of several summaries. Values without a tag may repeat."""
     result, seen = Summary(), set()
     for serialized in (item for each in inputs for item in each.ravel().tolist()):
         try:

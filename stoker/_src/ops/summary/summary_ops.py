@@ -1,4 +1,4 @@
-"""Ops whose output is a serialized Summary, and `tf.summary`'s 1.x functions that make them."""
+"""Ops that return a serialized Summary, and the 1.x functions of `tf.summary` that create them."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def audio_summary_v2_kernel(tag: np.ndarray, tensor: torch.Tensor, sample_rate: 
     return message_bytes(audio_values(tag, tensor, np.ravel(sample_rate)[0], max_outputs))
 
 
-# The form of 0.12's graphs.
+# The op of 0.12's graphs.
 AUDIO_SUMMARY = define(
     "AudioSummary(tag: string, tensor: float32) -> (summary: string)",
     sample_rate=FLOAT,
@@ -112,7 +112,7 @@ def tensor_summary_v2_kernel(tag: np.ndarray, tensor: Any, metadata: np.ndarray,
     return message_bytes([tensor_value(tag, tensor, T, metadata)])
 
 
-# The older form, whose value is known by the name of its node.
+# The older op, whose value is identified by the name of its node.
 TENSOR_SUMMARY = define(
     "TensorSummary(tensor: T) -> (summary: string)", T=ANY, description="", labels=STRINGS(()), display_name=""
 )
@@ -137,7 +137,7 @@ def merge_summary_kernel(inputs: list[np.ndarray]) -> np.ndarray:
 
 
 def clean_tag(name: Any) -> Any:
-    """A name with what may not stand in the name of a node replaced by underscores; a line of the log says so."""
+    """Returns a name with characters that node names do not allow replaced by underscores. Logs the change."""
     if name is None:
         return None
     cleaned = re.sub(r"[^-/\w\.]", "_", name).lstrip("/")
@@ -150,7 +150,7 @@ def clean_tag(name: Any) -> Any:
 def summary_scope(
     name: Any, family: str | None = None, default_name: str | None = None, values: Any = None
 ) -> Iterator[tuple[str, str]]:
-    """The tag of a summary and the name scope of its node, which it opens: `family` is put in front of both."""
+    """Opens the name scope of a summary node. Yields the tag and the scope. `family` is prepended to both."""
     name, family = clean_tag(name), clean_tag(family)
     if name is None and default_name is None:
         raise ValueError(f"At least one of name ({name}) and default_name ({default_name}) must be provided.")
@@ -171,16 +171,16 @@ def _collected(summary: Tensor, collections: Any) -> Tensor:
 
 @export(v1="summary.scalar")
 def scalar_summary(name: Any, tensor: Any, collections: Any = None, family: str | None = None) -> Tensor:
-    """A summary of one number.
+    """Returns a summary of one number.
 
     Args:
-        name: the name of the node and, with the scopes around it, the tag.
-        tensor: a scalar of real numbers.
-        collections: where to store the summary; by default in `GraphKeys.SUMMARIES`.
-        family: put in front of the tag: TensorBoard shows the summaries of a family together.
+        name: The name of the node and, with the surrounding scopes, the tag.
+        tensor: A scalar real number.
+        collections: The collections to which to add the summary. By default `GraphKeys.SUMMARIES`.
+        family: A prefix of the tag. TensorBoard groups summaries by family.
 
     Returns:
-        A scalar string, the serialized Summary.
+        The serialized Summary, a scalar string.
     """
     with summary_scope(name, family, values=[tensor]) as (tag, scope):
         return _collected(SCALAR_SUMMARY(tag, tensor, name=scope), collections)
@@ -188,7 +188,7 @@ def scalar_summary(name: Any, tensor: Any, collections: Any = None, family: str 
 
 @export(v1="summary.histogram")
 def histogram_summary(name: Any, values: Any, collections: Any = None, family: str | None = None) -> Tensor:
-    """A summary of how numbers are distributed. Infinite numbers and NaN are errors when it runs."""
+    """Returns a histogram summary. Running it with infinite numbers or NaN is an error."""
     with summary_scope(name, family, default_name="HistogramSummary", values=[values]) as (tag, scope):
         return _collected(HISTOGRAM_SUMMARY(tag, values, name=scope), collections)
 
@@ -197,17 +197,17 @@ def histogram_summary(name: Any, values: Any, collections: Any = None, family: s
 def image_summary(
     name: Any, tensor: Any, max_outputs: int = 3, collections: Any = None, family: str | None = None
 ) -> Tensor:
-    """A summary of images.
+    """Returns a summary of images.
 
-    uint8 pixels are kept. Floating point ones are scaled image by image: where none is negative, so that the largest is 255, else so that
-    zero is 128 and the largest or smallest lies at an end of the range. Pixels that are not finite become red.
+    uint8 pixels are not changed. Floating point pixels are scaled for each image: if none is negative, the largest becomes 255. Otherwise
+    zero becomes 128 and the largest or smallest is at an end of the range. Pixels that are not finite become red.
 
     Args:
-        name: as for `scalar`; the tags are `name/image/0` and so on, `name/image` where `max_outputs` is 1.
+        name: See `scalar`. The tags are `name/image/0` and so on, or `name/image` if `max_outputs` is 1.
         tensor: uint8 or floating point, [batch, height, width, channels] with 1, 3 or 4 channels.
-        max_outputs: how many images of a batch are kept.
-        collections: as for `scalar`.
-        family: as for `scalar`.
+        max_outputs: How many images of a batch to keep.
+        collections: See `scalar`.
+        family: See `scalar`.
     """
     with summary_scope(name, family, values=[tensor]) as (tag, scope):
         return _collected(IMAGE_SUMMARY(tag, tensor, max_images=max_outputs, name=scope), collections)
@@ -217,7 +217,7 @@ def image_summary(
 def audio_summary(
     name: Any, tensor: Any, sample_rate: Any, max_outputs: int = 3, collections: Any = None, family: str | None = None
 ) -> Tensor:
-    """A summary of sounds, samples from -1 to 1 in [batch, frames, channels] or [batch, frames]."""
+    """Returns a summary of audio, samples from -1 to 1 in [batch, frames, channels] or [batch, frames]."""
     with summary_scope(name, family, values=[tensor]) as (tag, scope):
         rate = convert_to_tensor(sample_rate, dtypes.float32, name="sample_rate")
         return _collected(AUDIO_SUMMARY_V2(tag, tensor, rate, max_outputs=max_outputs, name=scope), collections)
@@ -233,16 +233,16 @@ def tensor_summary(
     family: str | None = None,
     display_name: str | None = None,
 ) -> Tensor:
-    """A summary of a whole tensor of any dtype.
+    """Returns a summary of a whole tensor of any dtype.
 
     Args:
-        name: as for `scalar`.
-        tensor: the tensor.
-        summary_description: a longer text about it, in Markdown.
-        collections: as for `scalar`.
-        summary_metadata: a SummaryMetadata that says which plugin of TensorBoard shows it.
-        family: as for `scalar`.
-        display_name: what TensorBoard shows instead of the tag.
+        name: See `scalar`.
+        tensor: The tensor.
+        summary_description: A longer description in Markdown.
+        collections: See `scalar`.
+        summary_metadata: A SummaryMetadata message that determines the TensorBoard plugin.
+        family: See `scalar`.
+        display_name: The name that TensorBoard shows instead of the tag.
     """
     metadata = SummaryMetadata() if summary_metadata is None else summary_metadata
     if summary_description is not None:
@@ -255,10 +255,10 @@ def tensor_summary(
 
 @export(v1="summary.text")
 def text_summary(name: Any, tensor: Any, collections: Any = None) -> Tensor:
-    """A summary of strings, which TensorBoard shows as Markdown; of rank 1 or 2 as a table.
+    """Returns a summary of strings. TensorBoard shows them as Markdown, with rank 1 or 2 as a table.
 
     Raises:
-        ValueError: `tensor` does not hold strings.
+        ValueError: `tensor` does not contain strings.
     """
     if tensor.dtype != dtypes.string:
         raise ValueError(f"Expected tensor {tensor.name} to have dtype string, got {tensor.dtype}")
@@ -269,7 +269,7 @@ def text_summary(name: Any, tensor: Any, collections: Any = None) -> Tensor:
 
 @export(v1="summary.merge")
 def merge(inputs: Any, collections: Any = None, name: str | None = None) -> Tensor:
-    """One summary with the values of several. A tag that occurs twice is an error when it runs.
+    """Returns one summary with the values of several. Running it with a duplicate tag is an error.
 
     Raises:
         RuntimeError: in eager mode.
@@ -289,12 +289,12 @@ def merge(inputs: Any, collections: Any = None, name: str | None = None) -> Tens
 
 @export(v1="summary.merge_all")
 def merge_all(key: str = GraphKeys.SUMMARIES, scope: str | None = None, name: str | None = None) -> Tensor | None:
-    """One summary with the values of all summaries in a collection, or None when there are none.
+    """Returns one summary with the values of all summaries in a collection, or None if there are none.
 
     Args:
         key: the collection.
-        scope: only summaries whose name matches this regular expression from its start.
-        name: of the node.
+        scope: A regular expression. Only summaries whose name matches it from the start are included.
+        name: The name of the node.
 
     Raises:
         RuntimeError: in eager mode.
@@ -309,10 +309,10 @@ def merge_all(key: str = GraphKeys.SUMMARIES, scope: str | None = None, name: st
 
 @export(v1="summary.get_summary_description")
 def get_summary_description(node_def: Any) -> Any:
-    """The SummaryDescription of a node of type TensorSummary.
+    """Returns the SummaryDescription of a node of type TensorSummary.
 
     Raises:
-        ValueError: the node is of another type.
+        ValueError: The node has another type.
     """
     if node_def.op != "TensorSummary":
         raise ValueError(f"Can't get_summary_description on {node_def.op}")
@@ -325,14 +325,14 @@ def get_summary_description(node_def: Any) -> Any:
 
 @export(v1="scalar_summary")
 def scalar_summary_old(tags: Any, values: Any, collections: Any = None, name: str | None = None) -> Tensor:
-    """0.12's summary of numbers: as many tags as values, of the same shape. The tags are not derived from names."""
+    """0.12's summary of numbers: one tag for each value, in the same shape. Tags do not depend on names."""
     with name_scope(name, "ScalarSummary", [tags, values]) as scope:
         return _collected(SCALAR_SUMMARY(tags, values, name=scope), collections)
 
 
 @export(v1="histogram_summary")
 def histogram_summary_old(tag: Any, values: Any, collections: Any = None, name: str | None = None) -> Tensor:
-    """0.12's summary of a distribution."""
+    """0.12's histogram summary."""
     with name_scope(name, "HistogramSummary", [tag, values]) as scope:
         return _collected(HISTOGRAM_SUMMARY(tag, values, name=scope), collections)
 
@@ -350,7 +350,7 @@ def image_summary_old(
 def audio_summary_old(
     tag: Any, tensor: Any, sample_rate: Any, max_outputs: int = 3, collections: Any = None, name: str | None = None
 ) -> Tensor:
-    """0.12's summary of sounds."""
+    """0.12's summary of audio."""
     with name_scope(name, "AudioSummary", [tag, tensor]) as scope:
         rate = convert_to_tensor(sample_rate, dtypes.float32, name="sample_rate")
         return _collected(AUDIO_SUMMARY_V2(tag, tensor, rate, max_outputs=max_outputs, name=scope), collections)

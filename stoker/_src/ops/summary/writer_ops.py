@@ -1,4 +1,4 @@
-"""Writers of event files as resources of a session, and the ops that write to them: `tf.summary` of 2.x and `tf.contrib.summary`."""
+"""Writers of event files as resources of a session, and the ops that write to them, for `tf.summary` of 2.x and `tf.contrib.summary`."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _numbers = itertools.count()
 
 
 class SummaryFileWriter:
-    """What a writer's handle stands for. It has a file from `open` to `close`."""
+    """The resource of a writer. It has a file between `open` and `close`."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -44,7 +44,7 @@ class SummaryFileWriter:
         self._file: EventsWriter | None = None
 
     def open(self, logdir: str, max_queue: int, flush_millis: int, suffix: str) -> None:
-        """Makes the file. A writer that is open already stays as it is."""
+        """Creates the file. Does nothing if the writer is already open."""
         with self._lock:
             if self._file is None:
                 suffix = f".{os.getpid()}.{next(_numbers)}{suffix}"
@@ -63,7 +63,7 @@ class SummaryFileWriter:
             self._file.flush()
 
     def close(self, cancel_pending: bool = False) -> None:
-        """Writes what has gathered and ends the file."""
+        """Flushes and closes the file."""
         with self._lock:
             file, self._file = self._file, None
         if file is not None:

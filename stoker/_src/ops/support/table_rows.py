@@ -153,7 +153,7 @@ def combine(
     if segments < 0 or not table.is_contiguous() or not _combinable(table, indices, ids):
         return None
     size, *inner = table.shape
-    out = torch.empty((segments, *inner), dtype=table.dtype)
+    out = table.new_empty((segments, *inner))
     width = math.prod(inner)
     done = _segments.combine(
         out, table, indices, indices.dtype is torch.int64, ids, ids.dtype is torch.int64, ids.stride(0), indices.numel(),
@@ -169,13 +169,14 @@ def combine_grad(
     if not _combinable(grad, indices, ids):
         return None
     segments, *inner = grad.shape
-    grad = grad.contiguous()  # often a part of the gradient of a concatenation
+    if not grad.is_contiguous():
+        grad = grad.contiguous()  # often a part of the gradient of a concatenation
     count = indices.numel()
-    out = torch.empty((min(count, size), *inner), dtype=grad.dtype)
-    found = torch.empty(min(count, size), dtype=indices.dtype)
+    most = min(count, size)
+    out, found = grad.new_empty((most, *inner)), indices.new_empty(most)
     width = math.prod(inner)
     total = _segments.combine_grad(
         out, found, grad, indices, indices.dtype is torch.int64, ids, ids.dtype is torch.int64, ids.stride(0), count,
         size, width, segments, _COMBINERS[how], grad.dtype is torch.float64, torch.get_num_threads(),
     )  # fmt: skip
-    return None if total < 0 else (out[:total], found[:total])
+    return None if total < 0 else (out.narrow(0, 0, total), found.narrow(0, 0, total))

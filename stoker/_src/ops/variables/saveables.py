@@ -58,7 +58,7 @@ def resource_saveable(variable: Any, slice_spec: str, name: str) -> SaveableObje
         with device("/device:CPU:0"):
             return shaping.identity(value)
 
-    if context.executing_eagerly():
+    if getattr(variable.handle, "is_eager", False):  # also inside a function, which captures the handle
         value: Any = variable.read_value
     else:
         value = read_on_host if slice_spec else variable._as_graph_element()

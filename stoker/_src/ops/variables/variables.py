@@ -23,6 +23,7 @@ from stoker._src.graph.conversion import convert_to_tensor, register_tensor_conv
 from stoker._src.graph.keys import GraphKeys
 from stoker._src.graph.scopes import colocate_with, control_dependencies, device, init_scope, name_scope
 from stoker._src.graph.tensor import Operation, Tensor, TensorReference
+from stoker._src.graph.tensor_spec import TensorSpec
 from stoker._src.graph.trackable import VARIABLE_VALUE_KEY, Trackable
 from stoker._src.ops.array import shaping, slicing
 from stoker._src.ops.control_flow import branches_and_loops
@@ -108,10 +109,15 @@ def _lifted(use_resource: bool, kwargs: dict[str, Any]) -> Any:
 
 
 class _Later:
-    """A placeholder for an initial value that a function computes when it is called."""
+    """Stands for an initial value that is assigned later: a tensor that a function computes, or the spec of the value."""
 
-    def __init__(self, value: Tensor) -> None:
+    def __init__(self, value: Tensor | TensorSpec) -> None:
         self.value = value
+
+
+def uninitialized_variable(dtype: DType, shape: Any, **kwargs: Any) -> ResourceVariable:
+    """An eager variable without a value. Reading it fails until one is assigned."""
+    return ResourceVariable(_Later(TensorSpec(shape, dtype)), **kwargs)
 
 
 def _initialized_by_function(kwargs: dict[str, Any]) -> ResourceVariable:

@@ -207,6 +207,18 @@ class Parameters:
             return
         if not isinstance(input_signature, (tuple, list)):
             raise TypeError(f"input_signature must be either a tuple or a list, got {type(input_signature)}.")
+        self._take_specs(input_signature)
+
+    @classmethod
+    def of_signature(cls, signature: inspect.Signature, input_signature: Any = None) -> Parameters:
+        """Returns the parameters of a function that is not at hand."""
+        made = cls.__new__(cls)
+        made.signature, made.specs = signature, None
+        if input_signature is not None:
+            made._take_specs(input_signature)
+        return made
+
+    def _take_specs(self, input_signature: Any) -> None:
         self.specs = tuple(input_signature)
         wrong = [spec for spec in nest.flatten(self.specs) if not isinstance(spec, TypeSpec)]
         if wrong:

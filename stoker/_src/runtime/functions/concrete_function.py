@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Sequence
 from typing import Any
 
 from stoker._src.base import nest
@@ -52,21 +53,32 @@ class ConcreteFunction(Trackable):
             parameters: the parameters of the Python function. Without them it is called with tensors only.
             attributes: the attributes of the FunctionDef.
         """
-        self.graph = graph
-        self._traced = traced
-        self._arguments = arguments
-        self._parameters = parameters
         # The trace must not keep the objects that it was made for alive.
-        self._structure = nest.map_structure(_weakly, structure)
+        structure = nest.map_structure(_weakly, structure)
         outputs = [tensor for tensor in traced.tensors if tensor is not None]
         captures = graph.captures
         values = graph.captured_values
         # A captured value is passed directly, wherever the function is called.
-        self.captured_inputs = [values.get(id(inner), passed) for passed, inner in captures]
+        captured = [values.get(id(inner), passed) for passed, inner in captures]
         inputs = [*arguments, *[inner for _, inner in captures]]
-        self._function = Function(unique_function_name(f"__inference_{name}"), graph, inputs, outputs, controls)
-        self._function.attributes = dict(attributes or {})
-        self._call = DifferentiableFunction(self._function)
+        function = Function(unique_function_name(f"__inference_{name}"), graph, inputs, outputs, controls)
+        function.attributes = dict(attributes or {})
+        self._set_up(function, traced, arguments, captured, structure, parameters)
+
+    def _set_up(
+        self,
+        function: Function,
+        traced: branches_and_loops.Traced,
+        arguments: list[Tensor],
+        captured: list[Any],
+        structure: Any,
+        parameters: Parameters | None,
+    ) -> None:
+        self.graph = function.graph
+        self.captured_inputs = captured
+        self._function, self._traced, self._arguments = function, traced, arguments
+        self._structure, self._parameters = structure, parameters
+        self._call = DifferentiableFunction(function)
 
     def captures_values_only(self) -> bool:
         """Whether it captures no tensors of outer graphs. It can then be called anywhere."""
@@ -163,8 +175,12 @@ class ConcreteFunction(Trackable):
             ) from None
         return values
 
+    def _argument_names(self) -> list[str]:
+        """Returns the names by which a call with tensors only may pass them."""
+        return [tensor.op.name for tensor in self._arguments]
+
     def _flat(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
-        names = [tensor.op.name for tensor in self._arguments]
+        names = self._argument_names()
         if len(args) > len(names):
             raise TypeError(
                 f"{self.name}({', '.join(names)}) takes {len(names)} positional arguments, got {len(args)}."
@@ -204,8 +220,12 @@ class ConcreteFunction(Trackable):
                     f"{self.name}: the argument {expected.op.name!r} must have the shape {expected.shape}, found {tensor.shape}."
                 )
             tensors.append(tensor)
-        results = iter(self._call([*tensors, *self.captured_inputs]))
-        leaves = [None if tensor is None else next(results) for tensor in self._traced.tensors]
+        return self.packed(self._call([*tensors, *self.captured_inputs]))
+
+    def packed(self, results: Sequence[Any]) -> Any:
+        """Returns the results of a call in the structure that the Python function returned."""
+        given = iter(results)
+        leaves = [None if tensor is None else next(given) for tensor in self._traced.tensors]
         return nest.pack_sequence_as(self._traced.structure, leaves, expand_composites=True)
 
     # -- as text -------------------------------------------------------------------------------------------------

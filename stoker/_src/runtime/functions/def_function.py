@@ -125,6 +125,10 @@ class PolymorphicFunction(Trackable):
     def input_signature(self) -> Any:
         return self._parameters.specs
 
+    def concrete_functions(self) -> list[ConcreteFunction]:
+        """Returns the traces that can be saved: those of eager mode that capture no tensors of a graph."""
+        return [trace for trace in self._traces.all() if trace.captures_values_only()]
+
     def experimental_get_tracing_count(self) -> int:
         """Returns how often the Python function was traced."""
         return self._traces.count

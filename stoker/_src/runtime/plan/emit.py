@@ -241,7 +241,7 @@ class _Writer:
                 parts.append("(" + "".join(f"{value.label}, " for value in result) + ")" if result else "_")
             else:
                 parts.append(result.label)
-        if instruction.kind == "fused_loops":
+        if instruction.kind in ("fused_loops", "finish"):
             return "(" + ", ".join(parts) + ",)"
         if instruction.kind == "read" or (instruction.op is not None and instruction.op.definition.single):
             return parts[0] if parts else ""
@@ -267,7 +267,7 @@ class _Writer:
         if value is None:
             return "None"
         name = self._literal(value.constant) if value.is_constant else value.label
-        if not value.roots - self.planner.may_share:
+        if self.planner.lends or not value.roots - self.planner.may_share:
             return name
         if value.is_constant and not isinstance(value.constant, torch.Tensor):
             return name
@@ -278,6 +278,8 @@ class _Writer:
         assert op is not None
         if instruction.kind == "fused_loops":
             return self._global(f"fused_loops_{len(self.globals)}", instruction.kernel)
+        if instruction.kind in ("begin", "finish"):  # they take what is on any device
+            return self._global(f"{op.type}_{instruction.kind}", instruction.kernel)
         suffix, kernel = self._placement.kernel(op, instruction.kernel)
         name = f"{op.type}_batch" if instruction.kind == "batch" else op.type
         if instruction.kind == "kernel" and instruction.kernel is not op.definition.kernel_fn:

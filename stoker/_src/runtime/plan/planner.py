@@ -25,7 +25,7 @@ from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.support.values import host_value, to_numpy, torch_dtype
 from stoker._src.ops.variables.state_ops import VariableState
 from stoker._src.runtime.failures import checked_kernel
-from stoker._src.runtime.plan import fused_loops, mixed_precision
+from stoker._src.runtime.plan import background, fused_loops, mixed_precision
 from stoker._src.runtime.plan.instructions import (
     CONSTANT,
     EFFECTS,
@@ -176,6 +176,7 @@ class Planner:
         is_kept: bool = False,
         with_fused_loops: bool = True,
         known: list[Known] | None = None,
+        lends: bool = False,
     ) -> None:
         self.fetches, self.targets, self.feeds = fetches, targets, feeds
         self._fed = set(feeds)
@@ -185,6 +186,9 @@ class Planner:
         # The owners of memory that results may share. A body's caller knows its inputs and handles its constants. A body that is
         # called repeatedly must return copies of its constants.
         self.may_share = frozenset((FEED,) if is_kept else (FEED, CONSTANT) if is_function else ())
+        self.lends = (
+            lends  # whether results may share the memory of anything, because the caller only reads them at once
+        )
         self.with_fused_loops = with_fused_loops
         # Shapes that are known in addition to the graph, because the shapes of the feeds are known.
         self._shapes: dict[Tensor, Shape] = {tensor: each.shape for tensor, each in zip(feeds, known or ())}
@@ -240,6 +244,7 @@ class Planner:
         self.instructions = reorder(self.instructions, self.results)
         if self.with_fused_loops and self.compile_function.placement.gpu is None:
             self.instructions = fused_loops.form(self.instructions, self.results, self.shape_of)
+        self.instructions = background.split(self.instructions)
         self._settle()
         return self
 

@@ -219,6 +219,8 @@ class Checkpoint(_Saves):
         self._track_trackable(counter, "save_counter")
         if "root" in self._attached:
             self._attached["save_counter"] = counter
+            # A restored value waits with the root, to which the checkpoint attaches the counter.
+            self._attached["root"]._handle_deferred_dependencies("save_counter", counter)
 
     def write(self, file_prefix: Any, options: CheckpointOptions | None = None) -> str:
         """Writes a checkpoint to exactly this path; counts nothing and writes no state file."""

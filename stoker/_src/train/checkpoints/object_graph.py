@@ -11,7 +11,7 @@ A slash inside of a name is written `.S`, a dot `..`.
 from __future__ import annotations
 
 import collections
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from stoker._src.formats.protos import TrackableObjectGraph
@@ -55,10 +55,17 @@ class ObjectGraph:
     Args:
         root: where to start.
         attached: parts of the root that it does not know itself, by name.
+        children: returns the children of an object by name; by default those that checkpoints hold.
     """
 
-    def __init__(self, root: Any, attached: dict[str, Any] | None = None) -> None:
+    def __init__(
+        self,
+        root: Any,
+        attached: dict[str, Any] | None = None,
+        children: Callable[[Any, dict[str, Any]], dict[str, Any]] | None = None,
+    ) -> None:
         self.root = root
+        self._children = children or children_of
         self.attached = {} if attached is None else attached
         self.objects: list[Any] = [root]
         self.paths: list[tuple[str, ...]] = [()]
@@ -73,7 +80,7 @@ class ObjectGraph:
         at = 0
         while at < len(self.objects):
             named: dict[str, int] = {}
-            for name, child in children_of(self.objects[at], self.attached if at == 0 else {}).items():
+            for name, child in self._children(self.objects[at], self.attached if at == 0 else {}).items():
                 number = self._numbers.get(id(child))
                 if number is None:
                     number = self._add(child, (*self.paths[at], name))

@@ -83,10 +83,13 @@ class ObjectSaver:
     Args:
         root: the root.
         attached: a function that gives parts of the root that it does not know itself.
+        children: returns the children of an object, as `ObjectGraph` takes it.
     """
 
-    def __init__(self, root: Any, attached: Callable[[], dict[str, Any]] = dict) -> None:
-        self._root, self._attached = root, attached
+    def __init__(
+        self, root: Any, attached: Callable[[], dict[str, Any]] = dict, children: Callable[..., Any] | None = None
+    ) -> None:
+        self._root, self._attached, self._children = root, attached, children
         self._by_graph: weakref.WeakKeyDictionary[Any, _GraphOps] = weakref.WeakKeyDictionary()
         self.background = Background()
 
@@ -97,7 +100,7 @@ class ObjectSaver:
 
     def save(self, path: str, session: Any, options: CheckpointOptions, then: Callable[[], Any] = lambda: None) -> str:
         """Writes a checkpoint to exactly `path`, then calls `then` and the options' callbacks."""
-        graph = ObjectGraph(self._root, self._attached())
+        graph = ObjectGraph(self._root, self._attached(), self._children)
         values = graph.values()
         description = graph.message(values).SerializeToString(deterministic=True)
 

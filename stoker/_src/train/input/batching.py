@@ -1,4 +1,4 @@
-"""Batches: tensors of single examples go through a queue, which threads fill, and come out as batches."""
+"""Batches: a queue, filled by threads, turns single examples into batches."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ from stoker._src.train.input.queue_runner import QueueRunner, add_queue_runner
 
 
 def _as_list(tensors: Any) -> list[Any]:
-    """The components of one example: values of a dictionary by the order of its keys."""
+    """Returns the components of one example. The values of a dictionary are in the order of its keys."""
     return [tensors[key] for key in sorted(tensors)] if isinstance(tensors, dict) else list(tensors)
 
 
 def _in_form_of(tensors: Any, batches: list[Any]) -> Any:
-    """The batches as the examples were given; a single one stands alone."""
+    """Returns the batches in the structure of the examples. A single component is returned without a list."""
     if isinstance(tensors, dict):
         return dict(zip(sorted(tensors), batches))
     return batches[0] if len(batches) == 1 else batches
 
 
 def _examples(tensors_list: Any) -> list[list[Any]]:
-    """The components of one example from each source, as tensors and sparse tensors.
+    """Returns the components of one example from each source, as tensors and sparse tensors.
 
     Raises:
-        ValueError: dictionaries with different keys, or sources that do not have the same number and kinds of components.
+        ValueError: The dictionaries have different keys, or the sources differ in the number or kinds of their components.
     """
     if isinstance(tensors_list[0], dict) and any(set(each) != set(tensors_list[0]) for each in tensors_list):
         raise ValueError("All dictionaries in tensors_list must have the same keys")
@@ -54,7 +54,7 @@ def _examples(tensors_list: Any) -> list[list[Any]]:
 
 
 def _kept(keep_input: Any, enqueue_many: bool) -> Tensor:
-    """Which examples are taken: a scalar for all of an input, a vector for each of its rows."""
+    """Returns which examples to keep: a scalar for the whole input, or a vector with one value for each row."""
     kept = convert_to_tensor(keep_input)
     rank = kept.static_shape.rank
     if rank is None:
@@ -67,7 +67,7 @@ def _kept(keep_input: Any, enqueue_many: bool) -> Tensor:
 
 
 def _if_kept(kept: Tensor, then: Callable[[], Any], otherwise: Callable[[], Any]) -> Any:
-    """What `then` makes, under the condition `kept`, unless that is a constant."""
+    """Calls `then` under the condition `kept`, or directly if the condition is constant."""
     known = constant_value(kept)
     if known is None:
         return branches_and_loops.cond(kept, then, otherwise)
@@ -75,7 +75,7 @@ def _if_kept(kept: Tensor, then: Callable[[], Any], otherwise: Callable[[], Any]
 
 
 class _Stored(NamedTuple):
-    """How a sparse component passes through the queue: as a number in a map of sparse tensors."""
+    """How a sparse component passes through the queue: as a key into a map of sparse tensors."""
 
     map_op: Operation
     shared_name: str
@@ -86,12 +86,12 @@ class _Stored(NamedTuple):
 def _store_sparse(
     components: list[Any], enqueue_many: bool, kept: Tensor, maps: list[_Stored | None]
 ) -> tuple[list[Tensor], list[_Stored | None]]:
-    """The components with numbers in the place of sparse tensors; sources share the maps of the first one."""
+    """Replaces sparse tensors by their keys. All sources share the maps of the first one."""
     stored = [
         _store(component, enqueue_many, kept, place) if isinstance(component, SparseTensor) else None
         for component, place in zip(components, maps)
     ]
-    # Numbers get a dimension of their own: queues must know the shapes of their elements, also in batches of batches.
+    # Keys get an extra dimension, because queues must know the shapes of their elements, also for batches of batches.
     tensors = [
         component if each is None else shaping.expand_dims(each[0], [-1]) for component, each in zip(components, stored)
     ]
@@ -99,7 +99,7 @@ def _store_sparse(
 
 
 def _store(component: SparseTensor, enqueue_many: bool, kept: Tensor, place: _Stored | None) -> tuple[Tensor, _Stored]:
-    if kept.static_shape.rank == 1:  # What is dropped later leaves only an empty row in the map.
+    if kept.static_shape.rank == 1:  # Examples that are dropped later only leave an empty row in the map.
         component = sparse_functions.retain(component, gathering.gather(kept, component.indices[:, 0]))
     parts = (component.indices, component.values, component.dense_shape)
     add = ADD_MANY_SPARSE if enqueue_many else ADD_SPARSE
@@ -107,11 +107,11 @@ def _store(component: SparseTensor, enqueue_many: bool, kept: Tensor, place: _St
     if rank is not None and not enqueue_many:
         rank += 1
     known = constant_value(kept) if kept.static_shape.rank == 0 else True
-    if known is not None:  # A constant False never puts anything into the map, for nothing is enqueued.
+    if known is not None:  # With a constant False, nothing is enqueued, so nothing is added to the map.
         number = add(*parts, shared_name=place.shared_name if place else "")
         name = place.shared_name if place else number.op.name
         return number, place or _Stored(number.op, name, component.dtype, rank)
-    # The op is part of a branch, so its map is named after the node that decides.
+    # The op is inside a branch, so its map is named after the node that decides.
     name = place.shared_name if place else kept.graph.unique_name(add.name)
 
     def none() -> Tensor:
@@ -124,11 +124,11 @@ def _store(component: SparseTensor, enqueue_many: bool, kept: Tensor, place: _St
 
 
 def _restore_sparse(batches: list[Tensor], stored: list[_Stored | None]) -> list[Any]:
-    """The dequeued batches with sparse tensors in the place of numbers."""
+    """Replaces the keys of the dequeued batches by sparse tensors."""
     if not any(stored):
         return batches
     restored = [batch if place is None else _take(batch, place) for batch, place in zip(batches, stored)]
-    # A number leads to its sparse tensor once. Whoever uses a part of a batch makes all parts of it leave their maps.
+    # A key can be used only once, so using a part of a batch removes all parts of it from their maps.
     ops = list(dict.fromkeys(batch.values.op if isinstance(batch, SparseTensor) else batch.op for batch in restored))
 
     def together(batch: Any) -> Any:
@@ -151,7 +151,7 @@ def _take(numbers: Tensor, place: _Stored) -> SparseTensor:
 
 
 def _dtypes(examples: list[list[Tensor]]) -> list[Any]:
-    """The dtypes of the components, which all sources must agree on."""
+    """Returns the dtypes of the components. All sources must agree on them."""
     first = [component.dtype.base_dtype for component in examples[0]]
     for example in examples[1:]:
         for expected, component in zip(first, example):
@@ -163,7 +163,7 @@ def _dtypes(examples: list[list[Tensor]]) -> list[Any]:
 
 
 def _shapes(examples: list[list[Tensor]], shapes: Any, enqueue_many: bool) -> Any:
-    """The shapes of the components, which all sources must agree on; those of the first count."""
+    """Returns the shapes of the components. All sources must agree on them. Those of the first source are used."""
     if shapes is not None:
         return shapes
     for example in examples:
@@ -173,7 +173,7 @@ def _shapes(examples: list[list[Tensor]], shapes: Any, enqueue_many: bool) -> An
     known = [[c.shape.with_rank_at_least(1)[1:] if enqueue_many else c.shape for c in example] for example in examples]
     for others in known[1:]:
         for first, other in zip(known[0], others):
-            first.merge_with(other)  # raises where they disagree
+            first.merge_with(other)  # raises an error if they disagree
     return known[0]
 
 
@@ -204,9 +204,9 @@ def _through_queue(
     shapes: Any,
     smaller: bool,
 ) -> Any:
-    """Examples of each source of `tensors_list` go into one queue; batches of it, in the form of the examples.
+    """Feeds the examples of all sources in `tensors_list` into one queue and returns batches in the structure of the examples.
 
-    `make_queue` makes it of dtypes and shapes, `measure` adds a summary of it.
+    `make_queue` creates the queue from dtypes and shapes. `measure` adds a summary of it.
     """
     examples = _examples(tensors_list)
     kept = _kept(keep_input, enqueue_many)
@@ -282,7 +282,7 @@ def _shuffled(
 
 
 def _single(tensors: Any, function: str) -> list[Any]:
-    """One source of examples, as a list of sources."""
+    """Returns a list with one source of examples."""
     refuse_eager(ValueError)
     tensors = tensors if isinstance(tensors, dict) else list(tensors)
     if not tensors:
@@ -313,28 +313,28 @@ def batch(
     shared_name: str | None = None,
     name: str | None = None,
 ) -> Any:
-    """Batches of examples, in their order. The queue runner that fills the queue is added to QUEUE_RUNNERS.
+    """Returns batches of examples, in order. The queue runner that fills the queue is added to QUEUE_RUNNERS.
 
-    When the input has ended (an OutOfRangeError), the queue is closed: full batches still come out of it, then the error.
+    At the end of the input (OutOfRangeError) the queue is closed: the remaining full batches are returned, then the error is raised.
 
     Args:
-        tensors: a list or dictionary of the tensors or sparse tensors of one example.
-        batch_size: how many examples make a batch.
-        num_threads: how many threads evaluate `tensors`; with more than one, the order of examples is not certain.
-        capacity: how many examples wait in the queue at most.
-        enqueue_many: `tensors` are many examples, along their first dimension.
-        shapes: the shapes of an example's tensors, where the graph does not know them.
-        dynamic_pad: examples of different sizes are padded at their ends with zeros or empty strings, up to the largest of
+        tensors: A list or dictionary of the tensors or sparse tensors of one example.
+        batch_size: The number of examples in a batch.
+        num_threads: The number of threads that evaluate `tensors`. With more than one, the order of the examples is not deterministic.
+        capacity: The capacity of the queue, in examples.
+        enqueue_many: Whether `tensors` contain many examples, along their first dimension.
+        shapes: The shapes of an example's tensors, if the graph does not know them.
+        dynamic_pad: Whether to pad examples of different sizes at their ends with zeros or empty strings, up to the largest of
             the batch. The ranks must be known.
-        allow_smaller_final_batch: examples left over at the end come as a smaller batch; else they are dropped.
-        shared_name: the name under which sessions share the queue.
-        name: the name of the batch's operation.
+        allow_smaller_final_batch: Whether the examples left over at the end make a smaller batch. Otherwise they are dropped.
+        shared_name: The name under which sessions share the queue.
+        name: The name of the batch's operation.
 
     Returns:
-        The batches, in the form of `tensors`; a list of one is returned as that one.
+        The batches in the structure of `tensors`. A list of one tensor is returned as that tensor.
 
     Raises:
-        ValueError: there are no tensors, their shapes are not known, or eager mode.
+        ValueError: There are no tensors, their shapes are not known, or eager mode is on.
     """
     return _in_order(
         _single(tensors, "batch"), True, batch_size, capacity, dynamic_pad, shared_name, name, "batch",
@@ -357,15 +357,15 @@ def maybe_batch(
     shared_name: str | None = None,
     name: str | None = None,
 ) -> Any:
-    """Batches of the examples for which `keep_input` is true; the others are dropped.
+    """Returns batches of the examples for which `keep_input` is true. The others are dropped.
 
     Args:
-        keep_input: a scalar bool; with `enqueue_many` also a vector, which has a value for each example.
+        keep_input: A scalar bool, or with `enqueue_many` a vector with one value for each example.
 
-    All else is as with `batch`.
+    For the other arguments see `batch`.
 
     Raises:
-        ValueError: `keep_input` has more dimensions, or it is not known how many.
+        ValueError: `keep_input` has a higher or an unknown rank.
     """
     return _in_order(
         _single(tensors, "batch"), keep_input, batch_size, capacity, dynamic_pad, shared_name, name, "batch",
@@ -386,16 +386,16 @@ def batch_join(
     shared_name: str | None = None,
     name: str | None = None,
 ) -> Any:
-    """Batches of examples from several sources, each evaluated by a thread of its own.
+    """Returns batches of examples from several sources, each evaluated by its own thread.
 
     Args:
-        tensors_list: a list of sources. Each is what `tensors` is with `batch`, and all agree in dtypes and shapes.
+        tensors_list: A list of sources, each like `tensors` of `batch`. They must agree in dtypes and shapes.
 
-    All else is as with `batch`.
+    For the other arguments see `batch`.
 
     Raises:
-        TypeError: sources of different dtypes.
-        ValueError: sources of different shapes, keys or lengths, or none.
+        TypeError: The sources have different dtypes.
+        ValueError: The sources have different shapes, keys or lengths, or there are none.
     """
     return _in_order(
         tensors_list, True, batch_size, capacity, dynamic_pad, shared_name, name, "batch_join",
@@ -417,7 +417,7 @@ def maybe_batch_join(
     shared_name: str | None = None,
     name: str | None = None,
 ) -> Any:
-    """As `batch_join`, of the examples for which `keep_input` is true (as with `maybe_batch`)."""
+    """Like `batch_join`, but drops the examples for which `keep_input` is false, as `maybe_batch` does."""
     return _in_order(
         tensors_list, keep_input, batch_size, capacity, dynamic_pad, shared_name, name, "batch_join",
         threads=1, enqueue_many=enqueue_many, shapes=shapes, smaller=allow_smaller_final_batch,
@@ -439,14 +439,14 @@ def shuffle_batch(
     shared_name: str | None = None,
     name: str | None = None,
 ) -> Any:
-    """Batches of examples in random order, drawn from those that wait in the queue.
+    """Returns batches of examples in random order, drawn from those in the queue.
 
     Args:
-        capacity: how many examples wait in the queue at most.
-        min_after_dequeue: how many stay behind when a batch is taken, to be mixed with, until the input has ended.
-        seed: the seed of the order.
+        capacity: The capacity of the queue, in examples.
+        min_after_dequeue: How many examples stay in the queue when a batch is taken, to be mixed with, until the input ends.
+        seed: The seed of the order.
 
-    All else is as with `batch`.
+    For the other arguments see `batch`.
 
     Raises:
         ValueError: `capacity` is not larger than `min_after_dequeue`.
@@ -474,7 +474,7 @@ def maybe_shuffle_batch(
     shared_name: str | None = None,
     name: str | None = None,
 ) -> Any:
-    """As `shuffle_batch`, of the examples for which `keep_input` is true (as with `maybe_batch`)."""
+    """Like `shuffle_batch`, but drops the examples for which `keep_input` is false, as `maybe_batch` does."""
     return _shuffled(
         _single(tensors, "shuffle_batch"), keep_input, batch_size, capacity, min_after_dequeue, seed, shared_name, name,
         "shuffle_batch",
@@ -496,7 +496,7 @@ def shuffle_batch_join(
     shared_name: str | None = None,
     name: str | None = None,
 ) -> Any:
-    """Batches of examples in random order (as `shuffle_batch`) from several sources (as `batch_join`)."""
+    """Returns batches of examples in random order, like `shuffle_batch`, from several sources, like `batch_join`."""
     return _shuffled(
         tensors_list, True, batch_size, capacity, min_after_dequeue, seed, shared_name, name, "shuffle_batch_join",
         threads=1, enqueue_many=enqueue_many, shapes=shapes, smaller=allow_smaller_final_batch,
@@ -518,7 +518,7 @@ def maybe_shuffle_batch_join(
     shared_name: str | None = None,
     name: str | None = None,
 ) -> Any:
-    """As `shuffle_batch_join`, of the examples for which `keep_input` is true (as with `maybe_batch`)."""
+    """Like `shuffle_batch_join`, but drops the examples for which `keep_input` is false, as `maybe_batch` does."""
     return _shuffled(
         tensors_list, keep_input, batch_size, capacity, min_after_dequeue, seed, shared_name, name, "shuffle_batch_join",
         threads=1, enqueue_many=enqueue_many, shapes=shapes, smaller=allow_smaller_final_batch,

@@ -1,4 +1,4 @@
-"""Threads that stop together: any of them may ask for it, and the first exception is raised where they are joined."""
+"""Threads that stop together. Any of them may request the stop, and `join` raises the first exception."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from stoker._src.base.errors import OutOfRangeError
 from stoker._src.base.export import export
 
 _SHORTEST_LOOK, _LONGEST_LOOK = 0.001, 0.25
-"""Seconds between two looks at threads that may end without anybody saying so."""
+"""Seconds between two checks of threads that may end without notice."""
 
 
 @export("train.Coordinator")
 class Coordinator:
-    """Lets threads stop together.
+    """Coordinates the termination of threads.
 
-    Any thread may call `request_stop`; all of them ask `should_stop` now and then and end when it is true. The thread
+    Any thread may call `request_stop`. All threads call `should_stop` regularly and end when it returns True. The thread
     that started them calls `join`, which raises the first exception that was passed to `request_stop`:
 
         coord = tf.train.Coordinator()
@@ -32,7 +32,7 @@ class Coordinator:
         coord.join(threads)
 
     Args:
-        clean_stop_exception_types: exceptions that end the work in good order: `request_stop` takes them as a request
+        clean_stop_exception_types: Exceptions that end the work regularly: `request_stop` treats them as a request
             without an exception. OutOfRangeError, the end of the input, by default.
     """
 
@@ -47,14 +47,14 @@ class Coordinator:
         self._registered_threads: set[threading.Thread] = set()
 
     def request_stop(self, ex: Any = None) -> None:
-        """Asks the threads to stop.
+        """Requests that the threads stop.
 
         Args:
-            ex: the reason, an exception or what `sys.exc_info()` returned. `join` raises the first one that is given.
+            ex: The reason, an exception or the result of `sys.exc_info()`. `join` raises the first one.
 
         Raises:
             TypeError: `ex` is neither.
-            BaseException: `ex` itself, if `join` has ended and can no longer raise it.
+            BaseException: `ex` itself, if `join` has already ended and cannot raise it.
         """
         error = self._error_of(ex)
         with self._lock:
@@ -82,7 +82,7 @@ class Coordinator:
         return ex, trace or ex.__traceback__
 
     def clear_stop(self) -> None:
-        """Forgets that a stop was requested, with its exception; the coordinator can be used again."""
+        """Clears the stop request and its exception, so that the coordinator can be used again."""
         with self._lock:
             self._joined = False
             self._error = None
@@ -94,14 +94,14 @@ class Coordinator:
 
     @contextmanager
     def stop_on_exception(self) -> Iterator[None]:
-        """A context that hands every exception of its body to `request_stop`, and goes on after it."""
+        """Returns a context that passes every exception of its body to `request_stop` and suppresses it."""
         try:
             yield
         except BaseException:
             self.request_stop(ex=sys.exc_info())
 
     def wait_for_stop(self, timeout: float | None = None) -> bool:
-        """Waits until a stop is requested; False if that takes more than `timeout` seconds."""
+        """Waits until a stop is requested. Returns False after `timeout` seconds."""
         return self._stop_event.wait(timeout)
 
     def register_thread(self, thread: threading.Thread) -> None:
@@ -120,18 +120,18 @@ class Coordinator:
         stop_grace_period_secs: float = 120,
         ignore_live_threads: bool = False,
     ) -> None:
-        """Waits until all threads have ended: those given and those registered.
+        """Waits until all given and registered threads have ended.
 
-        Threads may run as long as they like until a stop is requested. From then on they have `stop_grace_period_secs`.
+        Threads may run without limit until a stop is requested. From then on they have `stop_grace_period_secs`.
 
         Args:
-            threads: threads to wait for, besides those that are registered.
-            stop_grace_period_secs: how long threads may go on after the request.
-            ignore_live_threads: do not raise for threads that are still running then.
+            threads: Threads to wait for, in addition to the registered ones.
+            stop_grace_period_secs: How long threads may continue after the request.
+            ignore_live_threads: Whether not to raise an error for threads that are still running then.
 
         Raises:
-            BaseException: the exception that was passed to `request_stop`, before anything else.
-            RuntimeError: threads are still running after the grace period; it names them.
+            BaseException: The exception that was passed to `request_stop`, before anything else.
+            RuntimeError: Threads are still running after the grace period. The message names them.
         """
         with self._lock:
             awaited = [*self._registered_threads, *(threads or ())]
@@ -173,21 +173,21 @@ class Coordinator:
 
 @export(v1="train.LooperThread")
 class LooperThread(threading.Thread):
-    """A thread that does something again and again until its coordinator stops.
+    """A thread that repeats an action until its coordinator stops.
 
-    Calls `start_loop` once, `run_loop` each time, `stop_loop` at the end; `run_loop` calls `target`. Subclasses may
+    Calls `start_loop` once, `run_loop` repeatedly, and `stop_loop` at the end. `run_loop` calls `target`. Subclasses may
     override all three. An exception goes to the coordinator and ends the thread. The thread is a daemon and registered.
 
     Args:
         coord: the coordinator.
-        timer_interval_secs: seconds from the start of one call to the start of the next; None for no pause. Calls start at
-            multiples of it, however long each takes.
+        timer_interval_secs: Seconds between the starts of two calls, or None for no pause. Calls start at multiples of it,
+            independent of their duration.
         target: what `run_loop` calls.
         args: arguments for `target`.
         kwargs: keyword arguments for `target`.
 
     Raises:
-        ValueError: `coord` is no coordinator, or there are arguments and no target.
+        ValueError: `coord` is not a coordinator, or there are arguments but no target.
     """
 
     def __init__(
@@ -219,7 +219,7 @@ class LooperThread(threading.Thread):
         args: Iterable[Any] | None = None,
         kwargs: dict[str, Any] | None = None,
     ) -> LooperThread:
-        """Makes a looper thread, starts it and returns it."""
+        """Creates a looper thread, starts it and returns it."""
         looper = LooperThread(coord, timer_interval_secs, target=target, args=args, kwargs=kwargs)
         looper.start()
         return looper
@@ -241,14 +241,14 @@ class LooperThread(threading.Thread):
         """Called once, before the first call of `run_loop`."""
 
     def run_loop(self) -> None:
-        """Called each time; calls the target."""
+        """Called repeatedly. Calls the target."""
         if self._loop_target is not None:
             self._loop_target(*self._loop_args, **self._loop_kwargs)
 
     def stop_loop(self) -> None:
         """Called once after the last `run_loop`, unless that raised."""
 
-    # Accessors of older Pythons: the standard library has dropped some and warns at others.
+    # Accessors of older Pythons. The standard library has removed some of them and deprecated others.
 
     def isAlive(self) -> bool:
         return self.is_alive()

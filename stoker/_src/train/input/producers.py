@@ -1,4 +1,4 @@
-"""Producers: queues that deal out the rows of a tensor, in order or shuffled, for a number of epochs or for ever."""
+"""Producers: queues that provide the rows of a tensor, in order or shuffled, for a number of epochs or without end."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _SLICES = (
 
 
 def refuse_eager(kind: type[Exception]) -> None:
-    """Queues that threads fill need a graph."""
+    """Raises an error in eager mode: queues that are filled by threads need a graph."""
     if context.executing_eagerly():
         raise kind(
             "Input pipelines based on Queues are not supported when eager execution is enabled. Please use tf.data to "
@@ -39,13 +39,13 @@ def refuse_eager(kind: type[Exception]) -> None:
 @export(v1="train.limit_epochs")
 @deprecated(None, f"{REPLACED}Use `tf.data.Dataset.from_tensors(tensor).repeat(num_epochs)`.")
 def limit_epochs(tensor: Any, num_epochs: int | None = None, name: str | None = None) -> Any:
-    """`tensor`, for `num_epochs` evaluations; the next one raises OutOfRangeError.
+    """Returns `tensor` for `num_epochs` evaluations. The next one raises OutOfRangeError.
 
-    Evaluations are counted by a local variable called `epochs`, which must be initialized.
+    A local variable called `epochs` counts the evaluations. It must be initialized.
 
     Args:
         tensor: any tensor.
-        num_epochs: how often; None for always.
+        num_epochs: The number of evaluations, or None for no limit.
         name: the name of the operation.
 
     Raises:
@@ -89,20 +89,20 @@ def input_producer(
     name: str | None = None,
     cancel_op: Any = None,
 ) -> QueueBase:
-    """A queue of the rows of a tensor. Its queue runner is added to the collection QUEUE_RUNNERS.
+    """Returns a queue of the rows of a tensor. Its queue runner is added to the collection QUEUE_RUNNERS.
 
     Args:
-        input_tensor: the rows, a tensor of rank 1 or more.
-        element_shape: the shape of a row, where it is not known from the tensor.
-        num_epochs: how often each row is dealt out before OutOfRangeError is raised; None for always. Where it is given,
+        input_tensor: The rows, a tensor of rank 1 or higher.
+        element_shape: The shape of a row, if the tensor's shape is not known.
+        num_epochs: How often each row is produced before OutOfRangeError is raised, or None for no limit. If it is given,
             local variables must be initialized.
-        shuffle: whether the rows of each epoch are shuffled.
-        seed: the seed of that.
+        shuffle: Whether to shuffle the rows in each epoch.
+        seed: The seed for shuffling.
         capacity: the capacity of the queue.
         shared_name: the name under which sessions share the queue.
-        summary_name: the name of a summary of how full the queue is.
+        summary_name: The name of a summary of how full the queue is.
         name: the name scope.
-        cancel_op: what to run when the queue runner is stopped.
+        cancel_op: An op to run when the queue runner is stopped.
 
     Raises:
         ValueError: the shape of a row is not known.
@@ -136,7 +136,7 @@ def _producer(
         if shuffle:
             rows = random_shuffle(rows, seed=seed)
         rows = _limited(rows, num_epochs)
-        # A name that ends a scope (of the functions below) makes the queue the scope's own operation.
+        # A name that ends a scope (of the functions below) makes the queue the operation with the scope's name.
         queue = FIFOQueue(capacity, [rows.dtype.base_dtype], [row], shared_name=shared_name, name=name)
         add_queue_runner(QueueRunner(queue, [queue.enqueue_many([rows])], cancel_op=cancel_op))
         if summary_name is not None:
@@ -156,21 +156,21 @@ def string_input_producer(
     name: str | None = None,
     cancel_op: Any = None,
 ) -> QueueBase:
-    """A queue of strings, such as the names of the files to read. Its queue runner is added to QUEUE_RUNNERS.
+    """Returns a queue of strings, such as the names of files to read. Its queue runner is added to QUEUE_RUNNERS.
 
     Args:
-        string_tensor: the strings, a list or a vector.
-        num_epochs: how often each string is dealt out before OutOfRangeError is raised; None for always. Where it is given,
+        string_tensor: The strings, a list or a vector.
+        num_epochs: How often each string is produced before OutOfRangeError is raised, or None for no limit. If it is given,
             local variables must be initialized.
-        shuffle: whether the strings of each epoch are shuffled.
-        seed: the seed of that.
+        shuffle: Whether to shuffle the strings in each epoch.
+        seed: The seed for shuffling.
         capacity: the capacity of the queue.
         shared_name: the name under which sessions share the queue.
         name: the name of the queue.
-        cancel_op: what to run when the queue runner is stopped.
+        cancel_op: An op to run when the queue runner is stopped.
 
     Raises:
-        ValueError: an empty list. An empty tensor fails an assertion when it is evaluated.
+        ValueError: The list is empty. An empty tensor fails an assertion when it is evaluated.
         RuntimeError: eager mode.
     """
     refuse_eager(RuntimeError)
@@ -200,7 +200,7 @@ def range_input_producer(
     shared_name: str | None = None,
     name: str | None = None,
 ) -> QueueBase:
-    """A queue of the numbers from 0 to `limit` - 1, as int32. The arguments are those of `string_input_producer`."""
+    """Returns a queue of the numbers from 0 to `limit` - 1, as int32. For the arguments see `string_input_producer`."""
     refuse_eager(RuntimeError)
     return _numbers(limit, num_epochs, shuffle, seed, capacity, shared_name, name)
 
@@ -231,14 +231,14 @@ def slice_input_producer(
     shared_name: str | None = None,
     name: str | None = None,
 ) -> list[Tensor]:
-    """One row of each tensor, the same of all; the next row in each run.
+    """Returns one row of each tensor, with the same row number. Each run produces the next row.
 
     Args:
         tensor_list: tensors with the same first dimension.
-        num_epochs: how often each row is dealt out before OutOfRangeError is raised; None for always. Where it is given,
+        num_epochs: How often each row is produced before OutOfRangeError is raised, or None for no limit. If it is given,
             local variables must be initialized.
-        shuffle: whether the rows of each epoch are shuffled.
-        seed: the seed of that.
+        shuffle: Whether to shuffle the rows in each epoch.
+        seed: The seed for shuffling.
         capacity: the capacity of the queue of row numbers.
         shared_name: the name under which sessions share that queue.
         name: the name scope.

@@ -1,4 +1,4 @@
-"""Queue runners: threads that fill a queue by running its enqueue ops again and again."""
+"""Queue runners: threads that fill a queue by running its enqueue ops repeatedly."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _INSTEAD = "To construct input pipelines, use the `tf.data` module."
 
 @export(v1=("train.QueueRunner", "train.queue_runner.QueueRunner"))
 class QueueRunner:
-    """Fills a queue from threads, one for each of its enqueue ops.
+    """Fills a queue with threads, one for each of its enqueue ops.
 
     Each thread runs its op until the coordinator stops or the op raises. An exception of `queue_closed_exception_types` means
     that the input has ended: when the last thread has met one, the queue is closed, and what is in it can still be dequeued.
@@ -43,12 +43,12 @@ class QueueRunner:
     Args:
         queue: the queue.
         enqueue_ops: the ops that fill it, one for each thread; an op may be given several times.
-        close_op: closes the queue and keeps enqueues that wait; made if not given.
-        cancel_op: closes the queue and cancels enqueues that wait; made if not given.
-        queue_closed_exception_types: a tuple of exceptions that mean the end of the input; OutOfRangeError by default.
+        close_op: Closes the queue and keeps pending enqueues. Created by default.
+        cancel_op: Closes the queue and cancels pending enqueues. Created by default.
+        queue_closed_exception_types: A tuple of exceptions that mean the end of the input. By default OutOfRangeError.
             Add CancelledError when the enqueue ops take from another queue that a runner cancels.
-        queue_runner_def: a QueueRunnerDef message to read all of this from.
-        import_scope: a name scope to find the names of the message in.
+        queue_runner_def: A QueueRunnerDef message that describes the runner.
+        import_scope: A name scope to prepend to the names in the message.
 
     Raises:
         ValueError: both `queue_runner_def` and `queue` are given, or neither, or there are no enqueue ops.
@@ -116,12 +116,12 @@ class QueueRunner:
         self._close_op = element(queue_runner_def.close_op_name)
         self._cancel_op = element(queue_runner_def.cancel_op_name)
         codes = queue_runner_def.queue_closed_exception_types
-        # Messages of programs that did not state the types mean the default.
+        # Messages without exception types mean the default.
         self._queue_closed_exception_types = tuple(map(exception_type_from_error_code, codes)) or (OutOfRangeError,)
 
     @property
     def queue(self) -> Any:
-        """The queue; for a runner read from a message, the operation that makes it."""
+        """The queue. For a runner from a message, the operation that creates it."""
         return self._queue
 
     @property
@@ -142,7 +142,7 @@ class QueueRunner:
 
     @property
     def exceptions_raised(self) -> list[BaseException]:
-        """Exceptions of the threads that have no coordinator; a coordinator gets those of the others."""
+        """The exceptions of threads without a coordinator. A coordinator receives those of the others."""
         return self._exceptions_raised
 
     @property
@@ -151,7 +151,7 @@ class QueueRunner:
         return self._queue.name
 
     def _run(self, sess: Any, enqueue_op: Any, coord: Coordinator | None) -> None:
-        """What a thread does: runs the op until it raises or the coordinator stops."""
+        """The body of a thread: runs the op until it raises an exception or the coordinator stops."""
         ended = False
         try:
             enqueue = _callable(sess, enqueue_op)
@@ -165,7 +165,7 @@ class QueueRunner:
                     return
         except Exception as error:
             if coord is not None:
-                if coord.joined:  # the session was closed under the op
+                if coord.joined:  # The session was closed while the op ran.
                     tf_logging.debug("Ignored exception: %s", error)
                 else:
                     coord.request_stop(error)
@@ -179,7 +179,7 @@ class QueueRunner:
                 self._left(sess)
 
     def _left(self, sess: Any) -> bool:
-        """Notes that one thread of a session has ended; whether it was the last."""
+        """Records that one thread of a session has ended. Returns whether it was the last."""
         with self._lock:
             self._runs_per_session[sess] -= 1
             return self._runs_per_session[sess] == 0
@@ -187,20 +187,20 @@ class QueueRunner:
     def _close(self, sess: Any, op: Any) -> None:
         try:
             sess.run(op)
-        except Exception as error:  # The session may have ended, and its queues with it.
+        except Exception as error:  # The session may have ended, together with its queues.
             tf_logging.debug("Ignored exception: %s", error)
 
     def _close_on_stop(self, sess: Any, cancel_op: Any, coord: Coordinator) -> None:
-        """What the thread that watches the coordinator does."""
+        """The body of the thread that watches the coordinator."""
         coord.wait_for_stop()
         self._close(sess, cancel_op)
 
     def create_threads(
         self, sess: Any, coord: Coordinator | None = None, daemon: bool = False, start: bool = False
     ) -> list[threading.Thread]:
-        """Makes the threads that run the enqueue ops in a session.
+        """Creates the threads that run the enqueue ops in a session.
 
-        With a coordinator there is one more, which cancels the queue when the coordinator stops; all are registered with it.
+        With a coordinator there is one more thread, which cancels the queue when the coordinator stops. All are registered with it.
 
         Args:
             sess: the session.
@@ -209,7 +209,7 @@ class QueueRunner:
             start: whether to start them.
 
         Returns:
-            The threads; none if those of an earlier call for this session are still running.
+            The threads, or none if those of an earlier call for this session are still running.
         """
         with self._lock:
             if self._runs_per_session.get(sess, 0) > 0:
@@ -233,7 +233,7 @@ class QueueRunner:
         return threads
 
     def to_proto(self, export_scope: str | None = None) -> Any:
-        """The runner as a QueueRunnerDef, without `export_scope` in its names; None when the queue is outside of it."""
+        """Returns the runner as a QueueRunnerDef, with `export_scope` removed from its names; None if the queue is outside of the scope."""
         if not in_scope(self.name, export_scope):
             return None
         return QueueRunnerDef(
@@ -248,13 +248,13 @@ class QueueRunner:
 
     @staticmethod
     def from_proto(queue_runner_def: Any, import_scope: str | None = None) -> QueueRunner:
-        """The runner that a QueueRunnerDef describes, in the current graph."""
+        """Returns the runner that a QueueRunnerDef describes, in the current graph."""
         return QueueRunner(queue_runner_def=queue_runner_def, import_scope=import_scope)
 
 
 def _callable(sess: Any, op: Any) -> Callable[[], Any]:
-    """Runs `op` in a session, once or more: who fills a queue does nothing between two runs."""
-    if not isinstance(sess, BaseSession):  # a wrapper around one, which may have no more than `run`
+    """Returns a function that runs `op` in a session one or more times: nothing else happens between two runs that fill a queue."""
+    if not isinstance(sess, BaseSession):  # A wrapper around a session may have only `run`.
         return lambda: sess.run(op)
     return sess._repeated(op) or sess.make_callable(op)
 
@@ -262,7 +262,7 @@ def _callable(sess: Any, op: Any) -> Callable[[], Any]:
 @export(v1=("train.add_queue_runner", "train.queue_runner.add_queue_runner"))
 @deprecated(None, _INSTEAD)
 def add_queue_runner(qr: QueueRunner, collection: str = GraphKeys.QUEUE_RUNNERS) -> None:
-    """Adds a queue runner to a collection of the current graph, from which `start_queue_runners` starts it."""
+    """Adds a queue runner to a collection of the current graph. `start_queue_runners` starts it."""
     context.get_default_graph().add_to_collection(collection, qr)
 
 
@@ -278,7 +278,7 @@ def start_queue_runners(
     """Starts all queue runners of a session's graph.
 
     Args:
-        sess: the session (the default one if not given).
+        sess: The session. By default the default session.
         coord: the coordinator of the threads.
         daemon: whether the threads are daemons, which do not keep a program from ending.
         start: whether to start them.
@@ -289,7 +289,7 @@ def start_queue_runners(
 
     Raises:
         ValueError: there is no session.
-        TypeError: `sess` is no session.
+        TypeError: `sess` is not a session.
         RuntimeError: eager mode.
     """
     if context.executing_eagerly():
@@ -302,7 +302,7 @@ def start_queue_runners(
                 "explicit session to tf.start_queue_runners(sess=sess)"
             )
     if not isinstance(sess, BaseSession):
-        # A monitored session starts the runners of its graph itself.
+        # A monitored session starts the queue runners of its graph by itself.
         if type(sess).__name__ in ("MonitoredSession", "SingularMonitoredSession"):
             return []
         raise TypeError(f"sess must be a `tf.Session` object. Given class: {type(sess)}")

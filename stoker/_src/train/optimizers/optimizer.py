@@ -22,6 +22,7 @@ from stoker._src.graph.scopes import colocate_with, control_dependencies, init_s
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.graph.trackable import Pending, Trackable
 from stoker._src.ops.array import shaping
+from stoker._src.ops.collective import replicas
 from stoker._src.ops.control_flow import gradients, grouping
 from stoker._src.ops.math import segment_reductions, sorting
 from stoker._src.ops.variables import state_ops, variable_functions
@@ -205,6 +206,14 @@ class Optimizer(Trackable):
         trained = [variable for gradient, variable in pairs if gradient is not None]
         if not trained:
             raise ValueError(f"No gradients provided for any variable: {[str(variable) for _, variable in pairs]}.")
+        strategy, replica = replicas.current()
+        if strategy is not None:
+            if replica is None:
+                raise RuntimeError(
+                    "Use `strategy.run` (or `_distributed_apply()`) instead of `apply_gradients()` in a cross-replica context."
+                )
+            if strategy.num_replicas_in_sync > 1:
+                pairs = list(zip(replica.all_reduce("SUM", [g for g, _ in pairs if g is not None]), trained))
         # While a function is traced, the optimizer's variables belong to the graph around it.
         with init_scope() if context.target().building_function else control_dependencies(None):
             self._create_slots(trained)

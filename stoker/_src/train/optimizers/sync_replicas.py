@@ -6,6 +6,8 @@ hands out tokens. A worker waits for a token at the end of its step.
 
     worker   push gradients -> take a token (waits) -> remember its value, the global step
     chief    take enough gradients -> update -> increment the global step -> put one token per worker into the queue
+
+In processes that `stoker launch` started there are no parameter servers: collective ops average the gradients (`replicated.py`).
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from stoker._src.graph.indexed_slices import IndexedSlices
 from stoker._src.graph.keys import GraphKeys
 from stoker._src.graph.scopes import colocate_with, control_dependencies, device, name_scope
 from stoker._src.ops.array import shaping
+from stoker._src.ops.collective import groups
 from stoker._src.ops.control_flow import grouping
 from stoker._src.ops.resources import accumulators, queues
 from stoker._src.ops.variables import reports, variable_functions
@@ -26,6 +29,7 @@ from stoker._src.ops.variables.variables import Variable
 from stoker._src.train.input.queue_runner import QueueRunner
 from stoker._src.train.optimizers.moving_averages import ExponentialMovingAverage
 from stoker._src.train.optimizers.optimizer import Optimizer
+from stoker._src.train.optimizers.replicated import broadcast_variables, reduced
 from stoker._src.train.optimizers.sync_queues import GradientQueues
 from stoker._src.train.sessions.run_hooks import SessionRunHook
 
@@ -169,6 +173,8 @@ class SyncReplicasOptimizerV2(Optimizer):
             self._total_num_replicas,
         )
 
+    _averages = True
+
     def _collector(self, global_step: Any) -> Any:
         """What collects the gradients."""
         return _Accumulators(global_step)
@@ -193,6 +199,8 @@ class SyncReplicasOptimizerV2(Optimizer):
         if global_step is None:
             raise ValueError("Global step is required to check staleness")
         self._global_step = global_step
+        if groups.size() > 1:
+            return self._apply_together(grads_and_vars, name)
         collector = self._collector(global_step)
         with name_scope(None, self._name):
             pushed, collected = collector.push(list(grads_and_vars), self._replicas_to_aggregate)
@@ -218,6 +226,32 @@ class SyncReplicasOptimizerV2(Optimizer):
                 "local_step_init_op": collector.local_step_init_op,
                 "ready_for_local_init_op": collector.ready_for_local_init_op,
             }
+        return train_op
+
+    def _apply_together(self, grads_and_vars: Any, name: str | None) -> Any:
+        """The training op of a launched process: gradients are averaged by collective ops, and nobody needs tokens.
+
+        Raises:
+            ValueError: the number of processes is another one than that of the replicas.
+        """
+        if (self._replicas_to_aggregate, self._total_num_replicas) != (groups.size(), groups.size()):
+            raise ValueError(
+                f"SyncReplicasOptimizer for {self._replicas_to_aggregate} of {self._total_num_replicas} replicas, in one of "
+                f"{groups.size()} launched processes: these numbers must be equal. Backup replicas need parameter servers."
+            )
+        train_op = self._opt.apply_gradients(reduced(grads_and_vars, self._averages), self._global_step, name)
+        if self._variable_averages is not None:
+            with control_dependencies([train_op]), name_scope(""):
+                train_op = self._variable_averages.apply(self._variables_to_average)
+        # What the chief starts has nothing to do: its queue is full after one element.
+        dummy = queues.FIFOQueue(1, self._global_step.dtype.base_dtype, shapes=(), name="dummy_queue")
+        self._chief_queue_runner = QueueRunner(dummy, [dummy.enqueue(self._global_step.value())])
+        init = broadcast_variables()
+        self._init_ops = {
+            "chief_init_op": init,
+            "local_step_init_op": init,
+            "ready_for_local_init_op": reports.report_uninitialized_variables(variable_functions.global_variables()),
+        }
         return train_op
 
     def _put_tokens(self, count: int) -> Any:
@@ -271,7 +305,7 @@ class SyncReplicasOptimizerV2(Optimizer):
             raise ValueError(
                 f"Too few tokens to finish the first step: {num_tokens} (given) vs {needed} (needed)",
             )
-        if num_tokens <= 0:
+        if num_tokens <= 0 or self._token_queue is None:
             return grouping.no_op(name="no_init_tokens")
         with device(self._global_step.device), name_scope(""):
             return self._put_tokens(num_tokens)
@@ -339,6 +373,7 @@ class SyncReplicasOptimizer(SyncReplicasOptimizerV2):
                     f"replica_id must be in [0, total_num_replicas={total_num_replicas}), not {replica_id}."
                 )
         self._replica_id = replica_id
+        self._averages = replica_id is None
         self._build(
             opt,
             replicas_to_aggregate,

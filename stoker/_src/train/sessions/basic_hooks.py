@@ -1,4 +1,4 @@
-"""Hooks that look at a run: log it, feed it, stop it, wait for it."""
+"""Hooks that observe runs: they log values, feed inputs, stop the program or wait."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from stoker._src.train.training_util import global_step_read
 
 
 def _element(item: Any) -> Any:
-    """The tensor, op or variable that an item names in the current graph.
+    """Returns the tensor, op or variable that an item refers to in the current graph.
 
     Raises:
-        ValueError: it belongs to another graph.
-        KeyError: there is none of that name.
+        ValueError: It belongs to another graph.
+        KeyError: The graph has nothing of that name.
     """
     graph = context.get_default_graph()
     if not isinstance(item, str):
@@ -39,17 +39,17 @@ def _element(item: Any) -> Any:
 
 @export(**hook_names("LoggingTensorHook"))
 class LoggingTensorHook(SessionRunHook):
-    """Logs the values of tensors, at level INFO: every so many runs or seconds, and at the end if asked to.
+    """Logs the values of tensors at level INFO, every given number of runs or seconds, and optionally at the end.
 
     Args:
-        tensors: {what the log calls it: tensor or name}, or a list of tensors and names.
-        every_n_iter: how many runs of this session lie between two lines.
-        every_n_secs: how many seconds lie between them.
-        at_end: whether to log once more at the end.
-        formatter: makes the line from {tag: value}.
+        tensors: A dictionary from labels to tensors or names, or a list of tensors and names.
+        every_n_iter: The number of runs between two lines.
+        every_n_secs: The number of seconds between two lines.
+        at_end: Whether to log once more at the end.
+        formatter: A function that returns the line for {tag: value}.
 
     Raises:
-        ValueError: both intervals, none of the three, or `every_n_iter` is not positive.
+        ValueError: Both intervals are given, or none of the three, or `every_n_iter` is not positive.
     """
 
     def __init__(
@@ -105,14 +105,14 @@ class LoggingTensorHook(SessionRunHook):
 
 @export(**hook_names("StopAtStepHook"))
 class StopAtStepHook(SessionRunHook):
-    """Asks to stop when the global step reaches a number, or after a number of steps from the start.
+    """Requests a stop at a given global step, or after a number of steps.
 
     Args:
-        num_steps: how many steps to make, counted from the global step at the start.
+        num_steps: The number of steps, counted from the global step at the start.
         last_step: the global step to stop at.
 
     Raises:
-        ValueError: not exactly one of them is given.
+        ValueError: Not exactly one of the two is given.
     """
 
     def __init__(self, num_steps: int | None = None, last_step: int | None = None) -> None:
@@ -131,7 +131,7 @@ class StopAtStepHook(SessionRunHook):
 
     @property
     def last_step(self) -> int | None:
-        """The global step to stop at; None before the session is made, if it depends on that."""
+        """The global step to stop at. None before the session is created, if it depends on the initial step."""
         return self._last_step
 
     def before_run(self, run_context: Any) -> SessionRunArgs:
@@ -139,7 +139,7 @@ class StopAtStepHook(SessionRunHook):
 
     def after_run(self, run_context: Any, run_values: Any) -> None:
         assert self._last_step is not None  # the session was made
-        # The value may be from before the run or after it; near the end it is read again.
+        # The fetched step may be from before or after the run, so it is read again near the end.
         if run_values.results + 1 >= self._last_step:
             if run_context.session.run(self._global_step_tensor) >= self._last_step:
                 run_context.request_stop()
@@ -147,7 +147,7 @@ class StopAtStepHook(SessionRunHook):
 
 @export(**hook_names("NanLossDuringTrainingError"))
 class NanLossDuringTrainingError(RuntimeError):
-    """The loss became NaN."""
+    """The loss is NaN."""
 
     def __str__(self) -> str:
         return "NaN loss during training."
@@ -159,7 +159,7 @@ class NanTensorHook(SessionRunHook):
 
     Args:
         loss_tensor: the loss.
-        fail_on_nan_loss: whether to raise NanLossDuringTrainingError, or just to ask to stop.
+        fail_on_nan_loss: Whether to raise NanLossDuringTrainingError instead of requesting a stop.
     """
 
     def __init__(self, loss_tensor: Any, fail_on_nan_loss: bool = True) -> None:
@@ -180,7 +180,7 @@ class NanTensorHook(SessionRunHook):
 
 @export(**hook_names("GlobalStepWaiterHook"))
 class GlobalStepWaiterHook(SessionRunHook):
-    """Holds the first run back until the global step, which other workers count, has reached a number."""
+    """Delays the first run until the global step, which other workers increment, has reached a number."""
 
     _POLL_SECS = 0.5
 
@@ -211,11 +211,11 @@ class GlobalStepWaiterHook(SessionRunHook):
 
 @export(**hook_names("FinalOpsHook"))
 class FinalOpsHook(SessionRunHook):
-    """Evaluates something at the end.
+    """Evaluates tensors at the end.
 
     Args:
-        final_ops: what to fetch, in any structure.
-        final_ops_feed_dict: its feeds.
+        final_ops: The fetches, in any structure.
+        final_ops_feed_dict: The feeds.
     """
 
     def __init__(self, final_ops: Any, final_ops_feed_dict: Any = None) -> None:
@@ -224,7 +224,7 @@ class FinalOpsHook(SessionRunHook):
 
     @property
     def final_ops_values(self) -> Any:
-        """The values, after the end."""
+        """The values. Available after the end."""
         return self._final_ops_values
 
     def end(self, session: Any) -> None:
@@ -244,7 +244,7 @@ class FinalOpsHook(SessionRunHook):
 
 @export(**hook_names("FeedFnHook"))
 class FeedFnHook(SessionRunHook):
-    """Feeds every run with what a function returns."""
+    """Feeds every run with the result of a function."""
 
     def __init__(self, feed_fn: Callable[[], Any]) -> None:
         self.feed_fn = feed_fn
@@ -255,14 +255,14 @@ class FeedFnHook(SessionRunHook):
 
 @export(**hook_names("ProfilerHook"))
 class ProfilerHook(SessionRunHook):
-    """Traces a run now and then and writes it to `timeline-<step>.json`, which chrome://tracing opens, and to the event file.
+    """Traces runs at intervals. Writes each trace to `timeline-<step>.json`, which chrome://tracing opens, and to the event file.
 
     Args:
-        save_steps: how many steps lie between two traces.
-        save_secs: how many seconds lie between them.
-        output_dir: where the files are written.
-        show_dataflow: whether arrows show where tensors go.
-        show_memory: whether the trace shows memory.
+        save_steps: The number of steps between two traces.
+        save_secs: The number of seconds between two traces.
+        output_dir: The directory of the files.
+        show_dataflow: Whether arrows show the flow of tensors.
+        show_memory: Whether the trace shows memory use.
     """
 
     def __init__(
@@ -291,7 +291,7 @@ class ProfilerHook(SessionRunHook):
         seen = int(run_values.results)
         if self._next_step is None:
             step = int(run_context.session.run(self._global_step_tensor))
-            self._lag = step - seen  # whether runs show the step before them or after
+            self._lag = step - seen  # whether the fetched step is from before or after the run
             self._timer.update_last_triggered_step(step - 1)
         elif self._should_trace:
             step = int(run_context.session.run(self._global_step_tensor))

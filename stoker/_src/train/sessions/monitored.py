@@ -1,8 +1,8 @@
-"""`MonitoredSession`: runs with hooks around them, that end with the input and go on after a lost worker.
+"""`MonitoredSession`: runs with hooks around them. It ends with the input and recovers from lost workers.
 
-MonitoredSession            counts, begins and ends hooks; a context manager
-  _MonitoredCore            one session at a time: makes it, and makes another when a worker is lost
-    _HookedSession          one run: hooks before, hooks after
+MonitoredSession            calls `begin` and `end` of hooks; a context manager
+  _MonitoredCore            one session at a time: creates it, and another one when a worker is lost
+    _HookedSession          one run: calls hooks before and after it
       Session
 """
 
@@ -38,10 +38,10 @@ _RECOVERING = (
 
 @export(v1="train.SessionCreator")
 class SessionCreator:
-    """Makes the sessions of a monitored session."""
+    """Creates the sessions of a monitored session."""
 
     def create_session(self) -> Any:
-        """A session that is ready."""
+        """Returns a session that is ready."""
         raise NotImplementedError(f"create_session is not implemented for {self}.")
 
 
@@ -66,14 +66,14 @@ class _ManagedCreator(SessionCreator):
 
 @export(v1="train.ChiefSessionCreator")
 class ChiefSessionCreator(_ManagedCreator):
-    """Makes sessions that restore or initialize the model.
+    """Creates sessions that restore or initialize the model.
 
     Args:
-        scaffold: the pieces of the graph.
+        scaffold: The pieces of the graph.
         master: the target of the session.
         config: a ConfigProto.
-        checkpoint_dir: where the newest checkpoint is restored from.
-        checkpoint_filename_with_path: the checkpoint to restore, in the place of `checkpoint_dir`.
+        checkpoint_dir: The directory from which to restore the newest checkpoint.
+        checkpoint_filename_with_path: The checkpoint to restore, instead of `checkpoint_dir`.
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class ChiefSessionCreator(_ManagedCreator):
 
 @export(v1="train.WorkerSessionCreator")
 class WorkerSessionCreator(_ManagedCreator):
-    """Makes sessions that wait until the chief has made the model ready, for at most `max_wait_secs`."""
+    """Creates sessions that wait, at most `max_wait_secs`, until the chief has prepared the model."""
 
     def __init__(
         self, scaffold: Scaffold | None = None, master: str = "", config: Any = None, max_wait_secs: float = 30 * 60
@@ -121,7 +121,7 @@ class WorkerSessionCreator(_ManagedCreator):
 
 
 def _merged_options(options: Any, more: Any) -> Any:
-    """Both options in one: what either asks for is done."""
+    """Merges two RunOptions: the result asks for everything that either of them asks for."""
     result = RunOptions()
     if options is not None:
         result.MergeFromString(options.SerializeToString())
@@ -144,7 +144,7 @@ class _HookedSession:
         self.stop_requested = False
 
     def run(self, fetches: Any, feed_dict: Any = None, options: Any = None, run_metadata: Any = None) -> Any:
-        """The caller's fetches, together with what hooks ask for."""
+        """Combines the caller's fetches with those of the hooks."""
         if self.stop_requested or self.coord.should_stop():
             self.coord.raise_requested_exception()
             raise RuntimeError("Run called even after should_stop requested.")
@@ -167,7 +167,7 @@ class _HookedSession:
         feeds.update(fed_by_hooks)
         if options is not None and run_metadata is None:
             run_metadata = RunMetadata()
-        # Runs without options have a shorter way through the session.
+        # Runs without options take a shorter path through the session.
         results = self.session.run(all_fetches, feeds or None, options=options, run_metadata=run_metadata)
         if self._hooks:
             shown_options = RunOptions() if options is None else options
@@ -178,7 +178,7 @@ class _HookedSession:
         return results["caller"]
 
     def call(self, function: Callable[[], Any]) -> Any:
-        """Runs something; where another thread failed first, raises that thread's exception."""
+        """Calls a function. If another thread failed first, raises that thread's exception."""
         try:
             return function()
         except LOST_WORKER:
@@ -192,10 +192,10 @@ class _HookedSession:
         return self.stop_requested or self.coord.should_stop()
 
     def close(self) -> None:
-        """Ends the threads, then the session.
+        """Stops the threads, then closes the session.
 
         Raises:
-            Exception: what a thread failed with, unless a worker was lost.
+            Exception: A thread failed, for another reason than a lost worker.
         """
         self.coord.request_stop()
         try:
@@ -216,7 +216,7 @@ def _check_feeds(first: Any, second: Any, who: str) -> None:
 
 
 class StepContext:
-    """What a function gets that `run_step_fn` calls."""
+    """The argument of the functions that `run_step_fn` calls."""
 
     def __init__(self, session: Any, run_with_hooks_fn: Callable[..., Any]) -> None:
         self._session = session
@@ -224,15 +224,15 @@ class StepContext:
 
     @property
     def session(self) -> Any:
-        """The session itself; its runs have no hooks."""
+        """The session itself. Its runs have no hooks."""
         return self._session
 
     def run_with_hooks(self, *args: Any, **kwargs: Any) -> Any:
-        """As `MonitoredSession.run`."""
+        """Runs like `MonitoredSession.run`."""
         return self._run_with_hooks_fn(*args, **kwargs)
 
     def request_stop(self) -> None:
-        """Ends the loop, by an exception.
+        """Ends the loop by raising an exception.
 
         Raises:
             StopIteration: always.
@@ -241,7 +241,7 @@ class StepContext:
 
 
 class _MonitoredCore:
-    """What MonitoredSession and SingularMonitoredSession have in common."""
+    """Base class of MonitoredSession and SingularMonitoredSession."""
 
     StepContext = StepContext
 
@@ -267,7 +267,7 @@ class _MonitoredCore:
         return _HookedSession(session, self._hooks, coord, self._grace_secs)
 
     def _recovering(self, when: str, function: Callable[[], Any]) -> Any:
-        """Calls a function again as long as it fails for a lost worker, if this session is to recover from that."""
+        """Calls a function, and calls it again after each lost worker if this session recovers from that."""
         while True:
             try:
                 return function()
@@ -278,7 +278,7 @@ class _MonitoredCore:
                 self._drop()
 
     def _drop(self) -> None:
-        """Closes what a lost worker leaves; whatever that raises belongs to the lost worker."""
+        """Closes the session of a lost worker. Its errors are ignored because they are consequences of the loss."""
         lost, self._sess = getattr(self, "_sess", None), None
         if lost is not None:
             try:
@@ -290,7 +290,7 @@ class _MonitoredCore:
     _is_lost = False
 
     def _session(self) -> _HookedSession:
-        """The session, made again if a worker was lost."""
+        """Returns the session, recreated if a worker was lost."""
         if self._sess is None:
             if not self._is_lost:
                 raise RuntimeError("Session is already closed.")
@@ -304,10 +304,10 @@ class _MonitoredCore:
         return None if self._sess is None and not self._is_lost else self._graph
 
     def run(self, fetches: Any, feed_dict: Any = None, options: Any = None, run_metadata: Any = None) -> Any:
-        """Runs as `Session.run`, with the hooks around it.
+        """Runs like `Session.run`, with the hooks around it.
 
         Raises:
-            RuntimeError: `should_stop()` is true already, or a tensor is fed by two.
+            RuntimeError: `should_stop()` is already true, or a tensor is fed twice.
         """
 
         def run() -> Any:
@@ -317,14 +317,14 @@ class _MonitoredCore:
         return self._recovering("", run)
 
     def run_step_fn(self, step_fn: Callable[[Any], Any]) -> Any:
-        """Calls a function with a StepContext, by which it can use the session with and without hooks.
+        """Calls a function with a StepContext, which gives it access to the session with and without hooks.
 
         Returns:
-            What the function returns.
+            The result of the function.
 
         Raises:
-            StopIteration: it asked to stop.
-            ValueError: its only argument is not called `step_context`.
+            StopIteration: The function requested a stop.
+            ValueError: The function's only argument is not called `step_context`.
         """
         names = _argument_names(step_fn)
         if names != ("step_context",):
@@ -340,7 +340,7 @@ class _MonitoredCore:
         return self._recovering("", run)
 
     def should_stop(self) -> bool:
-        """Whether the loop is to end: a hook or thread asked for it, or the session is closed."""
+        """Returns whether to end the loop: a hook or thread requested it, or the session is closed."""
         if self._sess is None:
             return not self._is_lost
         try:
@@ -352,14 +352,14 @@ class _MonitoredCore:
             self._drop()
             return False
         except Exception:
-            # The run that follows, or `close`, raises it.
+            # The next run or `close` raises it.
             return True
 
     def close(self) -> None:
-        """Lets hooks end, then stops threads and closes the session.
+        """Ends the hooks, stops the threads and closes the session.
 
         Raises:
-            RuntimeError: it is closed already.
+            RuntimeError: The session is already closed.
         """
         self._close_internal()
 
@@ -390,7 +390,7 @@ class _MonitoredCore:
 
 
 def _argument_names(function: Any) -> tuple[str, ...]:
-    """Names of the parameters, without the object of a method."""
+    """Returns the names of the parameters, without `self`."""
     if not callable(function):
         raise TypeError("unsupported callable")
     return tuple(inspect.signature(function).parameters)
@@ -398,22 +398,22 @@ def _argument_names(function: Any) -> tuple[str, ...]:
 
 @export(v1="train.MonitoredSession")
 class MonitoredSession(_MonitoredCore):
-    """A session that makes itself ready, has hooks around every run, goes on after a lost worker, and ends with the input.
+    """A session that initializes itself, calls hooks around every run, recovers from lost workers, and ends with the input.
 
         with tf.train.MonitoredSession(hooks=[...]) as session:
             while not session.should_stop():
                 session.run(train_op)
 
-    The hooks begin, the scaffold makes the graph final, the session is made, initialized or restored, queue runners start, and hooks hear of
-    it. A run that ends with AbortedError or UnavailableError is made again in a new session. Leaving the block lets hooks end, stops
-    threads and closes the session; OutOfRangeError and StopIteration end it in good order.
+    The hooks begin, the scaffold finalizes the graph, the session is created and initialized or restored, queue runners start, and the hooks are
+    notified. A run that fails with AbortedError or UnavailableError is repeated in a new session. Leaving the block ends the hooks, stops
+    the threads and closes the session. OutOfRangeError and StopIteration end the block regularly.
 
-    It is no Session: it cannot be the default session, nor be given to `Saver.save` or `start_queue_runners`.
+    It is not a Session: it cannot be the default session, and `Saver.save` and `start_queue_runners` do not accept it.
 
     Args:
-        session_creator: makes sessions; ChiefSessionCreator by default.
+        session_creator: Creates the sessions. By default a ChiefSessionCreator.
         hooks: SessionRunHooks.
-        stop_grace_period_secs: how long threads may take to stop.
+        stop_grace_period_secs: How long threads may take to stop.
     """
 
     def __init__(self, session_creator: Any = None, hooks: Any = None, stop_grace_period_secs: float = 120) -> None:
@@ -422,16 +422,16 @@ class MonitoredSession(_MonitoredCore):
 
 @export(v1="train.SingularMonitoredSession")
 class SingularMonitoredSession(_MonitoredCore):
-    """A monitored session of one process: it does not recover from lost workers, and gives out its session.
+    """A monitored session for one process. It does not recover from lost workers, and gives access to its session.
 
     Args:
         hooks: SessionRunHooks.
-        scaffold: the pieces of the graph.
+        scaffold: The pieces of the graph.
         master: the target of the session.
         config: a ConfigProto.
-        checkpoint_dir: where the newest checkpoint is restored from.
-        stop_grace_period_secs: how long threads may take to stop.
-        checkpoint_filename_with_path: the checkpoint to restore, in the place of `checkpoint_dir`.
+        checkpoint_dir: The directory from which to restore the newest checkpoint.
+        stop_grace_period_secs: How long threads may take to stop.
+        checkpoint_filename_with_path: The checkpoint to restore, instead of `checkpoint_dir`.
     """
 
     def __init__(
@@ -448,5 +448,5 @@ class SingularMonitoredSession(_MonitoredCore):
         super().__init__(creator, hooks, False, stop_grace_period_secs)
 
     def raw_session(self) -> Any:
-        """The session itself: for savers and other code that needs one. None after `close`."""
+        """The session itself, for savers and other code that needs one. None after `close`."""
         return None if self._sess is None else self._sess.session

@@ -1,10 +1,12 @@
-"""`MonitoredTrainingSession`: a monitored session with the hooks that training usually has."""
+"""`MonitoredTrainingSession`: a monitored session with the usual hooks for training."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from stoker._src.base.export import export
+from stoker._src.ops.collective import groups
+from stoker._src.train.optimizers.replicated import BroadcastHook
 from stoker._src.train.sessions.monitored import ChiefSessionCreator, MonitoredSession, WorkerSessionCreator
 from stoker._src.train.sessions.progress import default_progress
 from stoker._src.train.sessions.saving_hooks import CheckpointSaverHook, StepCounterHook, SummarySaverHook
@@ -32,27 +34,30 @@ def MonitoredTrainingSession(
     summary_dir: Any = None,
     save_graph_def: bool = True,
 ) -> MonitoredSession:
-    """A MonitoredSession for training.
+    """Creates a MonitoredSession for training.
 
-    The chief restores or initializes the model and has hooks that save checkpoints, write summaries and count steps; other workers wait until
-    it is ready. 0.12's order of arguments, hooks before the scaffold, is taken as well.
+    The chief restores or initializes the model and has hooks that save checkpoints, write summaries and count steps. Other workers wait until
+    the model is ready. The argument order of 0.12, with hooks before the scaffold, is accepted as well.
+
+    In processes that `stoker launch` started, each has variables of its own. They start with the values of the first process, which
+    alone saves checkpoints and writes summaries, whatever `is_chief` says.
 
     Args:
         master: the target of the session.
         is_chief: whether this process is the chief.
-        checkpoint_dir: where checkpoints are restored from and saved to.
-        scaffold: the pieces of the graph.
+        checkpoint_dir: The directory of the checkpoints.
+        scaffold: The pieces of the graph.
         hooks: SessionRunHooks.
-        chief_only_hooks: hooks for the chief alone.
-        save_checkpoint_secs: seconds between two checkpoints; 600 by default. None, with `save_checkpoint_steps` None, for no checkpoints.
-        save_summaries_steps: steps between two summaries; 100 by default. None, with `save_summaries_secs` None, for no summaries.
-        save_summaries_secs: seconds between two summaries; not used by default.
+        chief_only_hooks: Hooks that only the chief runs.
+        save_checkpoint_secs: Seconds between two checkpoints, by default 600. If this and `save_checkpoint_steps` are None, there are no checkpoints.
+        save_summaries_steps: Steps between two summaries, by default 100. If this and `save_summaries_secs` are None, there are no summaries.
+        save_summaries_secs: Seconds between two summaries. Not used by default.
         config: a ConfigProto.
-        stop_grace_period_secs: how long threads may take to stop.
-        log_step_count_steps: steps between two counts of steps per second; None or 0 for none.
+        stop_grace_period_secs: How long threads may take to stop.
+        log_step_count_steps: Steps between two reports of the step rate; None or 0 for no reports.
         max_wait_secs: how long a worker waits for the chief.
-        save_checkpoint_steps: steps between two checkpoints; not used by default, nor where seconds are given.
-        summary_dir: where summaries are written; `checkpoint_dir` by default.
+        save_checkpoint_steps: Steps between two checkpoints. Not used by default, or if seconds are given.
+        summary_dir: The directory of the summaries. By default `checkpoint_dir`.
         save_graph_def: whether the graph is written with the checkpoints.
     """
     if isinstance(scaffold, (list, tuple)) or isinstance(hooks, Scaffold):
@@ -70,6 +75,13 @@ def MonitoredTrainingSession(
     elif save_checkpoint_steps is USE_DEFAULT:
         save_checkpoint_steps = None
     scaffold = scaffold or Scaffold()
+    if not master and groups.size() > 1:
+        # A launched process has variables of its own. All restore or initialize them, and the first one writes checkpoints and summaries.
+        hooks = [BroadcastHook(), *(hooks or [])]
+        if groups.rank() > 0:
+            creator = ChiefSessionCreator(scaffold, master, config, checkpoint_dir)
+            return MonitoredSession(creator, hooks, stop_grace_period_secs)
+        is_chief = True
     if not is_chief:
         creator = WorkerSessionCreator(scaffold, master, config, max_wait_secs)
         return MonitoredSession(creator, hooks, stop_grace_period_secs)

@@ -1,4 +1,4 @@
-"""`ProgressHook`: a bar that shows how far training is, how quick, and what the loss is."""
+"""`ProgressHook`: a progress bar with the step rate and the loss."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from stoker._src.train.training_util import global_step_read
 
 @export("ProgressHook")
 class ProgressHook(SessionRunHook):
-    """Shows a bar with the step, the steps per second, the loss and the time that is left.
+    """Shows a progress bar with the step, the steps per second, the loss and the remaining time.
 
-    MonitoredTrainingSession adds one by itself where standard error is a terminal and a StopAtStepHook tells the number of steps.
+    MonitoredTrainingSession adds one if standard error is a terminal and a StopAtStepHook determines the number of steps.
 
     Args:
-        last_step: the global step at which training ends; a StopAtStepHook, which knows it; or None for a bar without an end.
+        last_step: The global step at which training ends, or the StopAtStepHook that knows it, or None for a bar without an end.
         loss: the tensor to show.
-        stream: where the bar is drawn; standard error by default.
-        refresh_secs: how many seconds lie between two looks at the loss.
+        stream: The stream for the bar. By default standard error.
+        refresh_secs: The number of seconds between two reads of the loss.
     """
 
     def __init__(self, last_step: Any = None, loss: Any = None, stream: Any = None, refresh_secs: float = 0.5) -> None:
@@ -43,7 +43,7 @@ class ProgressHook(SessionRunHook):
         step = int(session.run(self._global_step_tensor))
         last = self._last_step
         if isinstance(last, StopAtStepHook):
-            if last.last_step is None:  # its own after_create_session comes after this one
+            if last.last_step is None:  # The StopAtStepHook's after_create_session is called after this one.
                 last.after_create_session(session, coord)
             last = last.last_step
         self._close()
@@ -76,7 +76,7 @@ class ProgressHook(SessionRunHook):
 
 
 def default_progress(hooks: list[Any]) -> ProgressHook | None:
-    """The bar that a training session has by default, or None where nobody would look at it."""
+    """Returns the default bar of a training session, or None if standard error is not a terminal."""
     stops = [hook for hook in hooks if isinstance(hook, StopAtStepHook)]
     if not stops or any(isinstance(hook, ProgressHook) for hook in hooks) or not _is_terminal(sys.stderr):
         return None
@@ -88,5 +88,5 @@ def default_progress(hooks: list[Any]) -> ProgressHook | None:
 def _is_terminal(stream: Any) -> bool:
     try:
         return bool(stream.isatty())
-    except (AttributeError, ValueError):  # no stream, or a closed one
+    except (AttributeError, ValueError):  # There is no stream, or it is closed.
         return False

@@ -1,4 +1,4 @@
-"""`SessionRunHook`, and what passes between a monitored session and its hooks."""
+"""`SessionRunHook`, and the objects that a monitored session exchanges with its hooks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _VALUES = namedtuple("SessionRunValues", ["results", "options", "run_metadata"])
 
 
 def _names(name: str) -> dict[str, Any]:
-    """The names of a hook or one of its helpers: the older ones of `tf.train` and those of `tf.estimator`."""
+    """Returns the public names of a hook or a related class: the older ones in `tf.train` and those in `tf.estimator`."""
     return {"v1": (f"train.{name}", f"estimator.{name}"), "v2": f"estimator.{name}"}
 
 
@@ -21,26 +21,26 @@ hook_names = _names
 
 @export(**_names("SessionRunArgs"))
 class SessionRunArgs(_ARGS):
-    """What a hook adds to a run: fetches in any structure, feeds, and RunOptions."""
+    """The contribution of a hook to a run: fetches in any structure, feeds, and RunOptions."""
 
     def __new__(cls, fetches: Any, feed_dict: Any = None, options: Any = None) -> SessionRunArgs:
         return super().__new__(cls, fetches, feed_dict, options)
 
     def __getstate__(self) -> None:
-        """A plain tuple holds all there is to copy or pickle."""
+        """Copies and pickles as a plain tuple."""
 
 
 @export(**_names("SessionRunValues"))
 class SessionRunValues(_VALUES):
-    """What a hook gets of a run: the values of its fetches in their structure (None for ops), the options and the metadata."""
+    """The results of a run for a hook: the values of its fetches in their structure (None for ops), the options and the metadata."""
 
     def __getstate__(self) -> None:
-        """A plain tuple holds all there is to copy or pickle."""
+        """Copies and pickles as a plain tuple."""
 
 
 @export(**_names("SessionRunContext"))
 class SessionRunContext:
-    """One run, before and after: the same object comes to `before_run` and `after_run` of all hooks."""
+    """One run. The same object is passed to `before_run` and `after_run` of all hooks."""
 
     def __init__(self, original_args: SessionRunArgs, session: Any) -> None:
         self._original_args = original_args
@@ -49,7 +49,7 @@ class SessionRunContext:
 
     @property
     def original_args(self) -> SessionRunArgs:
-        """What the program itself asked for."""
+        """The fetches and feeds of the program itself."""
         return self._original_args
 
     @property
@@ -59,7 +59,7 @@ class SessionRunContext:
 
     @property
     def stop_requested(self) -> bool:
-        """Whether a hook asked to stop."""
+        """Whether a hook requested a stop."""
         return self._stop_requested
 
     def request_stop(self) -> None:
@@ -69,19 +69,19 @@ class SessionRunContext:
 
 @export(**_names("SessionRunHook"))
 class SessionRunHook:
-    """Something to do around the runs of a monitored session. Each method may be overridden."""
+    """Base class of hooks around the runs of a monitored session. Each method may be overridden."""
 
     def begin(self) -> None:
-        """Called once before the session is made: the last moment at which the graph can be changed."""
+        """Called once before the session is created: the last opportunity to change the graph."""
 
     def after_create_session(self, session: Any, coord: Any) -> None:
-        """Called whenever a session was made: at the start, and after a recovery. The graph is final."""
+        """Called after a session is created, at the start and after each recovery. The graph is final."""
 
     def before_run(self, run_context: SessionRunContext) -> SessionRunArgs | None:
-        """Called before each run; what it returns is added to the run."""
+        """Called before each run. The result is added to the run."""
 
     def after_run(self, run_context: SessionRunContext, run_values: SessionRunValues) -> None:
-        """Called after each run that succeeded, with the values of what `before_run` asked for."""
+        """Called after each successful run, with the values of the fetches that `before_run` requested."""
 
     def end(self, session: Any) -> None:
-        """Called at the end, while the session is still open; not called when an exception ends it."""
+        """Called at the end, while the session is still open. Not called if an exception ends the session."""

@@ -1,4 +1,4 @@
-"""Hooks that write: checkpoints, summaries, the number of steps in a second."""
+"""Hooks that write checkpoints, summaries and the step rate."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from stoker._src.train.training_util import get_global_step, global_step_read
 
 @export(**hook_names("CheckpointSaverListener"))
 class CheckpointSaverListener:
-    """Something to do around the checkpoints that a CheckpointSaverHook writes. Each method may be overridden."""
+    """Base class of listeners to a CheckpointSaverHook. Each method may be overridden."""
 
     def begin(self) -> None:
-        """Called before the session is made."""
+        """Called before the session is created."""
 
     def before_save(self, session: Any, global_step_value: int) -> None:
         """Called before a checkpoint is written."""
 
     def after_save(self, session: Any, global_step_value: int) -> bool | None:
-        """Called after a checkpoint was written. Returning True ends training."""
+        """Called after a checkpoint is written. Returning True ends training."""
 
     def end(self, session: Any, global_step_value: int) -> None:
         """Called at the end, after the last checkpoint."""
@@ -39,20 +39,20 @@ class CheckpointSaverListener:
 
 @export(**hook_names("CheckpointSaverHook"))
 class CheckpointSaverHook(SessionRunHook):
-    """Writes checkpoints: when the session is made, every so many seconds or steps, and at the end.
+    """Writes checkpoints: when the session is created, every given number of seconds or steps, and at the end.
 
     Args:
-        checkpoint_dir: where they are written.
-        save_secs: how many seconds lie between two of them.
-        save_steps: how many steps lie between them.
-        saver: writes them; by default the scaffold's, or the one of the collection SAVERS.
-        checkpoint_basename: how their files' names start.
-        scaffold: has the saver.
+        checkpoint_dir: The directory of the checkpoints.
+        save_secs: The number of seconds between two checkpoints.
+        save_steps: The number of steps between two checkpoints.
+        saver: The saver. By default the scaffold's, or the one in the collection SAVERS.
+        checkpoint_basename: The prefix of the file names.
+        scaffold: The scaffold, which has the saver.
         listeners: CheckpointSaverListeners.
         save_graph_def: whether to write the graph: as `graph.pbtxt`, to the event file, and as a meta graph with each checkpoint.
 
     Raises:
-        ValueError: both `saver` and `scaffold`, or not exactly one interval.
+        ValueError: Both `saver` and `scaffold` are given, or not exactly one interval.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class CheckpointSaverHook(SessionRunHook):
         self._timer.update_last_triggered_step(step)
 
     def _write_graph(self) -> None:
-        """Writes the graph, which is final only when there is a session."""
+        """Writes the graph, which is final only when the session has been created."""
         graph = context.get_default_graph()
         write_graph(graph.as_graph_def(add_shapes=True), self._checkpoint_dir, "graph.pbtxt")
         saver_def = getattr(self._get_saver(), "saver_def", None)
@@ -102,7 +102,7 @@ class CheckpointSaverHook(SessionRunHook):
         return SessionRunArgs(self._global_step_tensor)
 
     def after_run(self, run_context: Any, run_values: Any) -> None:
-        # The value may be from before the run or after it; it is read again where that matters.
+        # The fetched step may be from before or after the run, so it is read again where that matters.
         if self._timer.should_trigger_for_step(run_values.results + 1):
             step = int(run_context.session.run(self._global_step_tensor))
             if self._timer.should_trigger_for_step(step):
@@ -119,7 +119,7 @@ class CheckpointSaverHook(SessionRunHook):
         self._summary_writer.flush()
 
     def _save(self, session: Any, step: int) -> bool:
-        """Writes a checkpoint; whether a listener asks to stop."""
+        """Writes a checkpoint. Returns whether a listener requested a stop."""
         tf_logging.info("Saving checkpoints for %d into %s.", step, self._save_path)
         for listener in self._listeners:
             listener.before_save(session, step)
@@ -160,16 +160,16 @@ _STEP_STANDS = (
 
 @export(**hook_names("StepCounterHook"))
 class StepCounterHook(SessionRunHook):
-    """Counts steps per second: logs it at level INFO and writes it as the summary `global_step/sec`.
+    """Measures the steps per second, logs them at level INFO and writes them as the summary `global_step/sec`.
 
     Args:
-        every_n_steps: how many steps lie between two counts.
-        every_n_secs: how many seconds lie between them.
-        output_dir: where summaries are written.
-        summary_writer: writes them.
+        every_n_steps: The number of steps between two measurements.
+        every_n_secs: The number of seconds between two measurements.
+        output_dir: The directory of the summaries.
+        summary_writer: The writer of the summaries.
 
     Raises:
-        ValueError: not exactly one interval.
+        ValueError: Not exactly one interval is given.
     """
 
     def __init__(
@@ -216,18 +216,18 @@ class StepCounterHook(SessionRunHook):
 
 @export(**hook_names("SummarySaverHook"))
 class SummarySaverHook(SessionRunHook):
-    """Writes summaries: at the first run, then every so many steps or seconds.
+    """Writes summaries: at the first run, then every given number of steps or seconds.
 
     Args:
-        save_steps: how many steps lie between two summaries.
-        save_secs: how many seconds lie between them.
-        output_dir: where they are written.
-        summary_writer: writes them.
-        scaffold: has the op that makes them.
-        summary_op: makes them; may be a list.
+        save_steps: The number of steps between two summaries.
+        save_secs: The number of seconds between two summaries.
+        output_dir: The directory of the summaries.
+        summary_writer: The writer of the summaries.
+        scaffold: The scaffold, which has the summary op.
+        summary_op: The summary op, or a list of them.
 
     Raises:
-        ValueError: not exactly one interval, or not exactly one of `scaffold` and `summary_op`.
+        ValueError: Not exactly one interval is given, or not exactly one of `scaffold` and `summary_op`.
     """
 
     def __init__(
@@ -267,7 +267,7 @@ class SummarySaverHook(SessionRunHook):
         else:
             step = int(run_context.session.run(self._global_step_tensor))
             if self._next_step is None:
-                self._lag = step - seen  # whether runs show the step before them or after
+                self._lag = step - seen  # whether the fetched step is from before or after the run
                 self._summary_writer.add_session_log(SessionLog(status=SessionLog.START), step)
             self._timer.update_last_triggered_step(step)
             for summary in run_values.results.get("summary", ()):

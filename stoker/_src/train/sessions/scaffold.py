@@ -1,4 +1,4 @@
-"""`Scaffold`: the pieces that a training session needs of a graph, found in it or added to it."""
+"""`Scaffold`: the pieces of a graph that a training session needs, taken from the graph or added to it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from stoker._src.train.training_util import get_global_step
 
 
 def _initialize_resources(key: str) -> Any:
-    """Runs what makes the resources of a collection."""
+    """Returns an op that initializes the resources of a collection."""
     made = [resource.create for resource in context.get_default_graph().get_collection(key)]
     return group(*made, name="init") if made else no_op(name="init")
 
@@ -41,34 +41,34 @@ def _report_uninitialized_resources() -> Tensor:
 
 
 def default_ready_op() -> Tensor:
-    """The names of all variables and resources that are not initialized."""
+    """Returns the names of all uninitialized variables and resources."""
     return concat([report_uninitialized_variables(), _report_uninitialized_resources()], 0)
 
 
 def default_ready_for_local_init_op() -> Tensor:
-    """The names of global variables that are not initialized."""
+    """Returns the names of uninitialized global variables."""
     return concat([report_uninitialized_variables(global_variables()), _report_uninitialized_resources()], 0)
 
 
 def saver_or_default() -> Any:
-    """The saver of the default graph; one that is made and stored when there is none."""
+    """Returns the saver of the default graph. If there is none, creates and stores it."""
     return Scaffold.get_or_default("saver", GraphKeys.SAVERS, lambda: Saver(sharded=True, allow_empty=True))
 
 
 class _ObjectGraphSaveable(SaveableObject):
-    """The description of saved objects, which stands beside their values in a checkpoint."""
+    """The description of saved objects, which a checkpoint contains beside their values."""
 
     def __init__(self, description: bytes) -> None:
         text = constant(description, dtypes.string)
         super().__init__(text, [SaveSpec(text, "", OBJECT_GRAPH_KEY)], OBJECT_GRAPH_KEY)
 
     def restore(self, restored_tensors: Any, restored_shapes: Any) -> Any:
-        """The objects are what the program says: there is nothing to restore."""
+        """The objects are those of the program, so there is nothing to restore."""
         return no_op()
 
 
 def _saver_of_objects(checkpoint: Any) -> Saver:
-    """A saver of all that can be reached from an object-based checkpoint, as it is now."""
+    """Returns a saver of everything that is currently reachable from an object-based checkpoint."""
     graph = ObjectGraph(checkpoint)
     values = graph.values()
     description = graph.message(values).SerializeToString(deterministic=True)
@@ -77,21 +77,21 @@ def _saver_of_objects(checkpoint: Any) -> Saver:
 
 @export(v1="train.Scaffold")
 class Scaffold:
-    """The pieces of a graph that a session is made ready with and trained by.
+    """The pieces of a graph that are needed to initialize and train a model.
 
-    A piece that is not given is taken from its collection (`GraphKeys.INIT_OP` and so on) or, when there is none, made and stored there,
-    by `finalize`.
+    `finalize` takes missing pieces from their collections (`GraphKeys.INIT_OP` and so on), or else creates them and stores them
+    there.
 
     Args:
         init_op: initializes the model.
         init_feed_dict: feeds of `init_op`.
-        init_fn: called as `init_fn(scaffold, session)` after `init_op`.
-        ready_op: gives the names of variables that are not initialized; none when the model is ready.
-        ready_for_local_init_op: likewise, before `local_init_op` may run.
+        init_fn: A function that is called as `init_fn(scaffold, session)` after `init_op`.
+        ready_op: Returns the names of uninitialized variables. The model is ready if there are none.
+        ready_for_local_init_op: Like `ready_op`, but checked before `local_init_op` runs.
         local_init_op: initializes local variables and tables, in every session.
-        summary_op: gives the summaries of the graph.
-        saver: a Saver, or an object-based `tf.train.Checkpoint`, whose objects are then saved under their keys.
-        copy_from_scaffold: where pieces come from that are not given.
+        summary_op: Returns the summaries of the graph.
+        saver: A Saver, or an object-based `tf.train.Checkpoint`, whose objects are saved under their keys.
+        copy_from_scaffold: A scaffold that provides the missing pieces.
         local_init_feed_dict: feeds of `local_init_op`.
     """
 
@@ -129,7 +129,7 @@ class Scaffold:
         self._global_step: Any = None
 
     def finalize(self) -> Scaffold:
-        """Finds or makes the missing pieces and freezes the graph. Calling it again does no harm."""
+        """Finds or creates the missing pieces and finalizes the graph. It may be called more than once."""
         self._init_op = self._piece(
             "init_op",
             GraphKeys.INIT_OP,
@@ -158,10 +158,10 @@ class Scaffold:
 
     @staticmethod
     def get_or_default(arg_name: str, collection_key: str, default_constructor: Callable[[], Any]) -> Any:
-        """The item of a collection; when it is empty, what `default_constructor` makes, which is stored there.
+        """Returns the item of a collection. If the collection is empty, calls `default_constructor` and stores its result there.
 
         Raises:
-            RuntimeError: the collection has several items.
+            RuntimeError: The collection has several items.
         """
         graph = context.get_default_graph()
         found = graph.get_collection(collection_key)
@@ -222,5 +222,5 @@ class Scaffold:
 
     @property
     def global_step(self) -> Any:
-        """The global step of the graph, once it is final."""
+        """The global step of the graph. Available when the graph is final."""
         return self._global_step

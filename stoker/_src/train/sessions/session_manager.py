@@ -1,4 +1,4 @@
-"""`SessionManager`: makes a session whose model is ready, from a checkpoint, by initializing it, or by waiting for another to do so."""
+"""`SessionManager`: creates a session and prepares its model, from a checkpoint, by initialization, or by waiting for another process."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from stoker._src.train.checkpoints.state import get_checkpoint_state
 
 @export(v1="train.SessionManager")
 class SessionManager:
-    """Makes sessions that are ready to train.
+    """Creates sessions that are ready for training.
 
     Args:
-        local_init_op: run in every session, after the model was restored or initialized.
-        ready_op: gives the names of what is not initialized yet, a string vector; empty when the model is ready.
-        ready_for_local_init_op: likewise, before `local_init_op` may run.
-        graph: the graph; by default the current one.
-        recovery_wait_secs: how long to sleep between two looks for a checkpoint, or for a model that another process initializes.
+        local_init_op: An op that is run in every session after the model is restored or initialized.
+        ready_op: Returns the names of uninitialized variables as a string vector. The model is ready if it is empty.
+        ready_for_local_init_op: Like `ready_op`, but checked before `local_init_op` runs.
+        graph: The graph. By default the current one.
+        recovery_wait_secs: How long to sleep between two checks for a checkpoint, or for a model that another process initializes.
         local_init_run_options: RunOptions of `local_init_op`.
         local_init_feed_dict: feeds of `local_init_op`.
 
     Raises:
-        ValueError: `ready_for_local_init_op` without `local_init_op`.
+        ValueError: `ready_for_local_init_op` is given without `local_init_op`.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class SessionManager:
         max_wait_secs: float,
         config: Any,
     ) -> tuple[Session, bool]:
-        """A session, and whether its variables were restored."""
+        """Returns a session, and whether its variables were restored."""
         if checkpoint_dir and checkpoint_filename_with_path:
             raise ValueError("Can not provide both checkpoint_dir and checkpoint_filename_with_path.")
         session = self._session(master, config)
@@ -102,22 +102,22 @@ class SessionManager:
         init_feed_dict: Any = None,
         init_fn: Callable[[Any], Any] | None = None,
     ) -> Session:
-        """A session whose model is ready: restored from a checkpoint if there is one, else initialized.
+        """Returns a session whose model is ready: restored from a checkpoint if there is one, otherwise initialized.
 
         Args:
             master: the target of the session.
             init_op: initializes the model.
             saver: restores the model.
-            checkpoint_dir: where the newest checkpoint is restored from.
-            checkpoint_filename_with_path: the checkpoint to restore, in the place of `checkpoint_dir`.
-            wait_for_checkpoint: whether to wait until there is a checkpoint.
-            max_wait_secs: how long to wait at most.
+            checkpoint_dir: The directory from which to restore the newest checkpoint.
+            checkpoint_filename_with_path: The checkpoint to restore, instead of `checkpoint_dir`.
+            wait_for_checkpoint: Whether to wait until there is a checkpoint.
+            max_wait_secs: The longest time to wait.
             config: a ConfigProto.
             init_feed_dict: feeds of `init_op`.
-            init_fn: called with the session after `init_op`.
+            init_fn: A function that is called with the session after `init_op`.
 
         Raises:
-            RuntimeError: there is nothing to initialize the model with, or it is not ready afterwards.
+            RuntimeError: The model cannot be initialized, or it is not ready afterwards.
             ValueError: `checkpoint_dir` and `checkpoint_filename_with_path` are both given.
         """
         session, restored = self._restore_checkpoint(
@@ -158,7 +158,7 @@ class SessionManager:
         max_wait_secs: float = 7200,
         config: Any = None,
     ) -> tuple[Session, bool]:
-        """A session, restored if possible, and whether its model is ready. Never initializes the model."""
+        """Returns a session, restored if possible, and whether its model is ready. Never initializes the model."""
         session, restored = self._restore_checkpoint(
             master,
             saver,
@@ -183,10 +183,10 @@ class SessionManager:
         return session, True
 
     def wait_for_session(self, master: str, config: Any = None, max_wait_secs: float | None = float("Inf")) -> Session:
-        """A session whose model another process made ready.
+        """Returns a session whose model another process has prepared.
 
         Raises:
-            DeadlineExceededError: it was not ready within `max_wait_secs`.
+            DeadlineExceededError: The model was not ready within `max_wait_secs`.
         """
         longest = float("inf") if max_wait_secs is None else max_wait_secs
         start = time.monotonic()
@@ -207,7 +207,7 @@ class SessionManager:
             time.sleep(self._recovery_wait_secs)
 
     def _run_local_init_op(self, session: Session) -> tuple[bool, str | None]:
-        """Whether `local_init_op` ran, or there is none; and why it could not."""
+        """Returns whether `local_init_op` has run or is not needed, and if not, the reason."""
         if self._local_init_op is None:
             return True, None
         is_ready, why = self._is_ready(self._ready_for_local_init_op, session, "Model not ready for local init")
@@ -218,7 +218,7 @@ class SessionManager:
         return is_ready, why
 
     def _is_ready(self, op: Any, session: Session, complaint: str) -> tuple[bool, str | None]:
-        """Whether `op` names nothing; and the names."""
+        """Returns whether the result of `op` is empty, and the names in it."""
         if op is None:
             return True, None
         try:
@@ -228,14 +228,14 @@ class SessionManager:
                 tf_logging.warning("%s : error [%s]", complaint, error)
                 raise
             return False, str(error)
-        # Ops that check by failing, as assert_variables_initialized, give None or integers.
+        # Ops that report a problem by failing, such as assert_variables_initialized, return None or integers.
         if names is None or getattr(names, "size", 1) == 0 or getattr(names, "dtype", None) == "int32":
             return True, None
         return False, "Variables not initialized: " + ", ".join(name.decode() for name in names)
 
 
 def _name_of(init_op: Any) -> Any:
-    """How messages name what initializes: the op's name, or those of all in a structure."""
+    """Returns the names of an initialization op or structure for messages."""
     if isinstance(init_op, (list, tuple)):
         return [_name_of(op) for op in init_op]
     if isinstance(init_op, dict):

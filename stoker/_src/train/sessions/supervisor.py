@@ -1,4 +1,4 @@
-"""`Supervisor`: training as programs before MonitoredSession wrote it, with services that run in threads of their own."""
+"""`Supervisor`: the training loop of programs older than MonitoredSession, with services that run in their own threads."""
 
 from __future__ import annotations
 
@@ -34,40 +34,40 @@ from stoker._src.train.sessions.session_manager import SessionManager
 
 @export(v1="train.Supervisor")
 class Supervisor:
-    """Makes a session that is ready to train, and saves checkpoints and writes summaries in the background.
+    """Creates a session that is ready for training, saves checkpoints and writes summaries in the background.
 
         supervisor = tf.train.Supervisor(logdir="/tmp/mydir")
         with supervisor.managed_session() as session:
             while not supervisor.should_stop():
                 session.run(train_op)
 
-    The graph is final from here on. An argument that is `USE_DEFAULT` is found in the graph's collections or made; None turns the piece off.
+    The graph becomes final. An argument with the value `USE_DEFAULT` is taken from the graph's collections or created. None turns the piece off.
 
     Args:
-        graph: the graph; by default the current one.
-        ready_op: gives the names of variables that are not initialized.
-        ready_for_local_init_op: likewise, before `local_init_op` may run; by default none.
-        is_chief: whether this process initializes, restores, saves and summarizes; the others wait for it.
-        init_op: initializes the model; by default all global variables.
+        graph: The graph. By default the current one.
+        ready_op: Returns the names of uninitialized variables.
+        ready_for_local_init_op: Like `ready_op`, but checked before `local_init_op` runs. By default there is none.
+        is_chief: Whether this process initializes, restores, saves and summarizes. The others wait for it.
+        init_op: Initializes the model. By default all global variables.
         init_feed_dict: feeds of `init_op`.
-        local_init_op: by default initializes local variables and tables.
-        logdir: where checkpoints and event files are written.
-        summary_op: gives the summaries; by default all of the graph.
-        saver: by default saves all variables.
-        global_step: by default the graph's.
+        local_init_op: By default initializes local variables and tables.
+        logdir: The directory of checkpoints and event files.
+        summary_op: Returns the summaries. By default all summaries of the graph.
+        saver: By default a saver of all variables.
+        global_step: By default the graph's global step.
         save_summaries_secs: seconds between two summaries; 0 for none.
         save_model_secs: seconds between two checkpoints; 0 for none.
-        recovery_wait_secs: seconds between two looks whether the model is ready.
-        stop_grace_secs: how long threads may take to stop.
-        checkpoint_basename: how the names of checkpoints start.
-        session_manager: makes the sessions.
-        summary_writer: by default a FileWriter of `logdir`.
-        init_fn: called with the session after `init_op`.
+        recovery_wait_secs: Seconds between two checks whether the model is ready.
+        stop_grace_secs: How long threads may take to stop.
+        checkpoint_basename: The prefix of the names of checkpoints.
+        session_manager: Creates the sessions.
+        summary_writer: By default a FileWriter for `logdir`.
+        init_fn: A function that is called with the session after `init_op`.
         local_init_run_options: RunOptions of `local_init_op`.
 
     Raises:
         RuntimeError: in eager mode.
-        ValueError: not chief, and a variable has no device.
+        ValueError: This is not the chief, and a variable has no device.
     """
 
     USE_DEFAULT = 0
@@ -144,7 +144,7 @@ class Supervisor:
         self._graph.finalize()
 
     def _piece(self, given: Any, key: str, make: Callable[[], Any]) -> Any:
-        """What was given; by default the first of a collection, or what is made and stored there."""
+        """Returns the given piece. By default it is the first of a collection, or it is created and stored there."""
         if not (isinstance(given, int) and given == Supervisor.USE_DEFAULT):
             return given
         found = self._graph.get_collection(key)
@@ -239,10 +239,10 @@ class Supervisor:
         start_standard_services: bool = True,
         close_summary_writer: bool = True,
     ) -> Iterator[Any]:
-        """A session that is ready, with services and queue runners, for the length of a block.
+        """A context with a session that is ready, and with running services and queue runners.
 
-        At the end threads are stopped and the session is closed. An exception of the block or of a thread is raised then; the end
-        of the input (OutOfRangeError) is none.
+        At the end, threads are stopped and the session is closed. Exceptions of the block or of a thread are raised, except for the end
+        of the input (OutOfRangeError).
         """
         session = None
         try:
@@ -257,7 +257,7 @@ class Supervisor:
                 self.stop(close_summary_writer=close_summary_writer)
             finally:
                 if session is not None:
-                    with suppress(Exception):  # what matters was raised by `stop`
+                    with suppress(Exception):  # `stop` has raised the relevant error.
                         session.close()
 
     def prepare_or_wait_for_session(
@@ -268,13 +268,13 @@ class Supervisor:
         max_wait_secs: float = 7200,
         start_standard_services: bool = True,
     ) -> Any:
-        """A session that is ready: the chief makes it so, others wait for that.
+        """Returns a session that is ready. The chief prepares it, the others wait for that.
 
         Args:
             master: the target of the session.
             config: a ConfigProto.
-            wait_for_checkpoint: whether the chief waits until there is a checkpoint.
-            max_wait_secs: how long to wait at most.
+            wait_for_checkpoint: Whether the chief waits until there is a checkpoint.
+            max_wait_secs: The longest time to wait.
             start_standard_services: whether to start services and queue runners.
         """
         self._coord.clear_stop()
@@ -317,10 +317,10 @@ class Supervisor:
         """Starts the threads that write summaries, count steps and save checkpoints.
 
         Returns:
-            The threads; None without a `logdir`, which they need.
+            The threads. None if there is no `logdir`, which they need.
 
         Raises:
-            RuntimeError: this is not the chief.
+            RuntimeError: This process is not the chief.
         """
         if not self._is_chief:
             raise RuntimeError(
@@ -330,7 +330,7 @@ class Supervisor:
             tf_logging.warning("Standard services need a 'logdir' passed to the SessionManager")
             return None
         if self._global_step is not None and self._summary_writer is not None:
-            # Without a step, TensorBoard could not tell which earlier events are void.
+            # Without a step, TensorBoard could not tell which earlier events are obsolete.
             step = training_util.global_step(sess, self._global_step)
             self._summary_writer.add_session_log(SessionLog(status=SessionLog.START), step)
         threads: list[LooperThread] = []
@@ -346,7 +346,7 @@ class Supervisor:
         return threads
 
     def start_queue_runners(self, sess: Any, queue_runners: Any = None) -> list[Any]:
-        """Starts queue runners, by default those of the graph; returns their threads.
+        """Starts queue runners, by default those of the graph, and returns their threads.
 
         Raises:
             RuntimeError: in eager mode.
@@ -363,7 +363,7 @@ class Supervisor:
     def loop(
         self, timer_interval_secs: float | None, target: Callable[..., Any], args: Any = None, kwargs: Any = None
     ) -> LooperThread:
-        """Calls a function in a thread until the supervisor stops: every so many seconds, or over and over if that is None."""
+        """Calls a function in a thread until the supervisor stops: at intervals, or continuously if `timer_interval_secs` is None."""
         thread = LooperThread(self._coord, timer_interval_secs, target=target, args=args, kwargs=kwargs)
         thread.start()
         return thread
@@ -374,12 +374,12 @@ class Supervisor:
         """Stops services and threads and waits for them. Does not close the session.
 
         Args:
-            threads: threads to wait for, besides those that were started here.
-            close_summary_writer: whether to end the event file.
-            ignore_live_threads: whether threads may outlive the time that they are given.
+            threads: Threads to wait for, in addition to those that were started here.
+            close_summary_writer: Whether to close the event file.
+            ignore_live_threads: Whether threads may still run after the grace period.
 
         Raises:
-            Exception: what a thread failed with.
+            Exception: A thread failed.
             RuntimeError: a thread did not stop.
         """
         self._coord.request_stop()
@@ -389,33 +389,33 @@ class Supervisor:
             )
         finally:
             if close_summary_writer and self._summary_writer is not None:
-                # Without a step: the session may be gone.
+                # Without a step, because the session may be closed.
                 self._summary_writer.add_session_log(SessionLog(status=SessionLog.STOP))
                 self._summary_writer.close()
                 self._is_graph_written = False
 
     def request_stop(self, ex: Any = None) -> None:
-        """Asks all threads to stop; `stop` raises the exception."""
+        """Requests that all threads stop. `stop` raises the exception."""
         self._coord.request_stop(ex)
 
     def should_stop(self) -> bool:
-        """Whether somebody asked to stop."""
+        """Returns whether a stop was requested."""
         return self._coord.should_stop()
 
     def stop_on_exception(self) -> Any:
-        """A block whose exceptions ask to stop, and go no further."""
+        """A context whose exceptions request a stop and are suppressed."""
         return self._coord.stop_on_exception()
 
     def wait_for_stop(self) -> None:
-        """Waits until somebody asks to stop."""
+        """Waits until a stop is requested."""
         self._coord.wait_for_stop()
 
     def summary_computed(self, sess: Any, summary: Any, global_step: Any = None) -> None:
-        """Writes a summary, as a message or in bytes, with the step that the session is at unless one is given.
+        """Writes a summary, as a message or as bytes, by default with the session's current step.
 
         Raises:
-            TypeError: it is no summary.
-            RuntimeError: there is no writer, as there is no `logdir`.
+            TypeError: It is not a summary.
+            RuntimeError: There is no writer because there is no `logdir`.
         """
         if self._summary_writer is None:
             raise RuntimeError("Writing a summary requires a summary writer.")
@@ -439,7 +439,7 @@ class Supervisor:
 
 
 class _Service(LooperThread):
-    """A thread that does something for a supervisor every so many seconds."""
+    """A thread that performs a service for a supervisor at intervals."""
 
     def __init__(self, supervisor: Supervisor, session: Any, seconds: float) -> None:
         super().__init__(supervisor.coord, seconds)
@@ -460,7 +460,7 @@ class _SummaryThread(_Service):
 
 
 class _StepCounterThread(_Service):
-    """Writes how many steps were made in a second."""
+    """Writes the number of steps per second."""
 
     def __init__(self, supervisor: Supervisor, session: Any, seconds: float) -> None:
         super().__init__(supervisor, session, seconds)

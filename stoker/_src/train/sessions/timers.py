@@ -1,4 +1,4 @@
-"""When a hook does its work: every so many seconds or steps."""
+"""Timers that determine when a hook becomes active: every given number of seconds or steps."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ class NeverTriggerTimer:
         return None
 
     def reset(self) -> None:
-        """There is nothing to forget."""
+        """There is nothing to reset."""
 
 
 @export(**hook_names("SecondOrStepTimer"))
 class SecondOrStepTimer:
-    """Fires at the first step it is asked about, then once every so many seconds or steps.
+    """Triggers at the first step, then every given number of seconds or steps.
 
     Raises:
-        ValueError: not exactly one of the two is given.
+        ValueError: Not exactly one of the two is given.
     """
 
     def __init__(self, every_secs: float | None = None, every_steps: int | None = None) -> None:
@@ -42,12 +42,12 @@ class SecondOrStepTimer:
         self.reset()
 
     def reset(self) -> None:
-        """Forgets that it has fired."""
+        """Resets the timer."""
         self._last_triggered_step: int | None = None
         self._last_triggered_time: float = 0.0
 
     def should_trigger_for_step(self, step: int) -> bool:
-        """Whether to fire at this step; at one step it fires once."""
+        """Returns whether to trigger at this step. It triggers only once for a step."""
         if self._last_triggered_step is None:
             return True
         if self._last_triggered_step == step:
@@ -57,10 +57,10 @@ class SecondOrStepTimer:
         return step >= self._last_triggered_step + (self._every_steps or 0)
 
     def update_last_triggered_step(self, step: int) -> tuple[float | None, int | None]:
-        """Notes that it has fired at this step.
+        """Records that the timer triggered at this step.
 
         Returns:
-            Seconds and steps since the time before, None at the first time.
+            Seconds and steps since the previous time; None at the first time.
         """
         now = time.time()
         elapsed: tuple[float | None, int | None] = (None, None)
@@ -70,7 +70,7 @@ class SecondOrStepTimer:
         return elapsed
 
     def last_triggered_step(self) -> int | None:
-        """The step at which it fired last, or None."""
+        """Returns the step at which the timer last triggered, or None."""
         return self._last_triggered_step
 
 
@@ -78,10 +78,10 @@ Timer = SecondOrStepTimer | NeverTriggerTimer
 
 
 def needed_global_step(step: Any, who: str) -> Any:
-    """The tensor of the global step for a hook.
+    """Returns the global step tensor for a hook.
 
     Raises:
-        RuntimeError: there is none.
+        RuntimeError: There is none.
     """
     if step is None:
         raise RuntimeError(f"Global step should be created to use {who}.")

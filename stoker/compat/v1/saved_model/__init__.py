@@ -4,12 +4,14 @@
 # fmt: off
 from stoker.compat.v1.saved_model import builder as builder
 from stoker.compat.v1.saved_model import constants as constants
+from stoker.compat.v1.saved_model import experimental as experimental
 from stoker.compat.v1.saved_model import loader as loader
 from stoker.compat.v1.saved_model import main_op as main_op
 from stoker.compat.v1.saved_model import signature_constants as signature_constants
 from stoker.compat.v1.saved_model import signature_def_utils as signature_def_utils
 from stoker.compat.v1.saved_model import tag_constants as tag_constants
 from stoker.compat.v1.saved_model import utils as utils
+from stoker._src.ops.resources.trackable_resources import Asset as Asset
 from stoker._src.saved_model.builder import main_op_with_restore as main_op_with_restore
 from stoker._src.saved_model.builder import SavedModelBuilder as Builder
 from stoker._src.saved_model.builder import simple_save as simple_save
@@ -43,6 +45,8 @@ from stoker._src.saved_model.files import contains_saved_model as contains_saved
 from stoker._src.saved_model.files import maybe_saved_model_directory as maybe_saved_model_directory
 from stoker._src.saved_model.loaded import load as load_v2
 from stoker._src.saved_model.loader import load as load
+from stoker._src.saved_model.options import SaveOptions as SaveOptions
+from stoker._src.saved_model.saving import save as save
 from stoker._src.saved_model.signatures import build_signature_def as build_signature_def
 from stoker._src.saved_model.signatures import build_tensor_info as build_tensor_info
 from stoker._src.saved_model.signatures import classification_signature_def as classification_signature_def

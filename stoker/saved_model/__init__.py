@@ -2,6 +2,8 @@
 
 # Written by scripts/api_gen.py.
 # fmt: off
+from stoker.saved_model import experimental as experimental
+from stoker._src.ops.resources.trackable_resources import Asset as Asset
 from stoker._src.saved_model.constants import ASSETS_DIRECTORY as ASSETS_DIRECTORY
 from stoker._src.saved_model.constants import ASSETS_KEY as ASSETS_KEY
 from stoker._src.saved_model.constants import CLASSIFY_INPUTS as CLASSIFY_INPUTS
@@ -28,3 +30,6 @@ from stoker._src.saved_model.constants import VARIABLES_DIRECTORY as VARIABLES_D
 from stoker._src.saved_model.constants import VARIABLES_FILENAME as VARIABLES_FILENAME
 from stoker._src.saved_model.files import contains_saved_model as contains_saved_model
 from stoker._src.saved_model.loaded import load as load
+from stoker._src.saved_model.options import LoadOptions as LoadOptions
+from stoker._src.saved_model.options import SaveOptions as SaveOptions
+from stoker._src.saved_model.saving import save as save

@@ -1,0 +1,1 @@
+"""`tf.distribute`: strategies for processes that hold the same variables. One replica is one process."""

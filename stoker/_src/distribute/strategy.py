@@ -1,0 +1,390 @@
+"""`Strategy`: how a program is distributed. Here a replica is a process, so that a strategy runs a function once, and reduces over processes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from stoker._src.base import nest
+from stoker._src.base.export import export
+from stoker._src.distribute.contexts import (
+    InputContext,
+    InputReplicationMode,
+    ReduceOp,
+    ReplicaContext,
+    all_gathered,
+    all_reduced,
+    reduce_op_of,
+)
+from stoker._src.graph import context
+from stoker._src.graph.conversion import convert_to_tensor
+from stoker._src.graph.scopes import device
+from stoker._src.ops.array import casting, shaping
+from stoker._src.ops.collective import groups, replicas
+from stoker._src.ops.control_flow import grouping
+from stoker._src.ops.math import reductions
+from stoker._src.ops.variables.creators import variable_creator_scope
+from stoker._src.train.optimizers.replicated import broadcast
+
+_NO_DATASETS = (
+    "Dividing a dataset among {count} processes needs tf.data, which is missing. Give each process its own part: "
+    "distribute_datasets_from_function, or tf.distribute.InputContext."
+)
+
+
+@export("distribute.StrategyExtended")
+class StrategyExtended:
+    """The parts of a strategy that libraries use.
+
+    Args:
+        container_strategy: the strategy it belongs to.
+        device: the device of the replica; "" for the default one.
+    """
+
+    def __init__(self, container_strategy: Any, device: str = "") -> None:
+        self._container_strategy = container_strategy
+        self._device = device
+
+    @property
+    def worker_devices(self) -> tuple[str, ...]:
+        """The devices that compute."""
+        return (self._device or "/device:CPU:0",)
+
+    @property
+    def parameter_devices(self) -> tuple[str, ...]:
+        """The devices that hold variables."""
+        return self.worker_devices
+
+    @property
+    def experimental_require_static_shapes(self) -> bool:
+        return False
+
+    @property
+    def experimental_between_graph(self) -> bool:
+        """Each process builds its own graph."""
+        return groups.size() > 1
+
+    @property
+    def should_checkpoint(self) -> bool:
+        """Whether this process writes checkpoints: the first one does."""
+        return groups.rank() == 0
+
+    @property
+    def should_save_summary(self) -> bool:
+        """Whether this process writes summaries: the first one does."""
+        return groups.rank() == 0
+
+    def call_for_each_replica(self, fn: Callable[..., Any], args: Any = (), kwargs: Any = None) -> Any:
+        """Calls `fn` in the replica of this process."""
+        strategy = self._container_strategy
+        with replicas.entered(strategy, ReplicaContext(strategy)), device(self._device):
+            return fn(*args, **(kwargs or {}))
+
+    def reduce_to(self, reduce_op: Any, value: Any, destinations: Any, options: Any = None) -> Any:
+        """The sum or mean of a value over all replicas. It is there for every destination."""
+        return all_reduced(self._container_strategy, reduce_op, value)
+
+    def batch_reduce_to(self, reduce_op: Any, value_destination_pairs: Any, options: Any = None) -> list[Any]:
+        """`reduce_to` of many values, in few messages."""
+        return all_reduced(self._container_strategy, reduce_op, [value for value, _ in value_destination_pairs])
+
+    def update(self, var: Any, fn: Callable[..., Any], args: Any = (), kwargs: Any = None, group: bool = True) -> Any:
+        """Calls `fn(var, *args, **kwargs)` to update the copy of a variable in this process."""
+        result = fn(var, *args, **(kwargs or {}))
+        return grouping.group(result) if group and not context.executing_eagerly() else result
+
+    def update_non_slot(
+        self, colocate_with: Any, fn: Callable[..., Any], args: Any = (), kwargs: Any = None, group: bool = True
+    ) -> Any:
+        """Calls `fn(*args, **kwargs)` to update variables that are not slots."""
+        result = fn(*args, **(kwargs or {}))
+        return grouping.group(result) if group and not context.executing_eagerly() else result
+
+    def value_container(self, value: Any) -> Any:
+        """The variable that a copy belongs to: itself."""
+        return value
+
+    def read_var(self, v: Any) -> Any:
+        """The value of a variable."""
+        return v.value()
+
+    def non_slot_devices(self, var_list: Any) -> Any:
+        """Where an optimizer puts variables that are not slots."""
+        return min(var_list, key=lambda variable: variable.name)
+
+    def variable_created_in_scope(self, v: Any) -> bool:
+        """Whether a variable was created in this strategy's scope."""
+        return getattr(v, "_distribute_strategy", None) is self._container_strategy
+
+    @contextmanager
+    def colocate_vars_with(self, colocate_with_variable: Any) -> Iterator[None]:
+        """Places variables created inside with another one."""
+        with device(getattr(colocate_with_variable, "device", "")):
+            yield
+
+
+class _InputIterator:
+    """What `make_input_fn_iterator` returns for an input function that returns a function."""
+
+    def __init__(self, produce: Callable[[], Any]) -> None:
+        self._produce = produce
+
+    def get_next(self) -> Any:
+        """The next input of this process."""
+        return self._produce()
+
+    def initialize(self) -> Any:
+        """An op that starts from the beginning: nothing to do."""
+        return None if context.executing_eagerly() else grouping.no_op()
+
+
+@export("distribute.Strategy")
+class Strategy:
+    """The base class of strategies.
+
+        strategy = tf.distribute.MirroredStrategy()
+        with strategy.scope():
+            ...                                  # variables start with the values of the first process
+        train = strategy.run(step_fn, (inputs,)) # optimizers sum gradients over all processes
+        loss = strategy.reduce("MEAN", loss)
+
+    Args:
+        extended: a StrategyExtended.
+    """
+
+    def __init__(self, extended: StrategyExtended) -> None:
+        self._extended = extended
+
+    @property
+    def extended(self) -> StrategyExtended:
+        return self._extended
+
+    @property
+    def num_replicas_in_sync(self) -> int:
+        """The number of replicas: processes that `stoker launch` started, or that a cluster names."""
+        return groups.size()
+
+    @property
+    def cluster_resolver(self) -> Any:
+        """The resolver that the strategy was given, or None."""
+        return getattr(self, "_cluster_resolver", None)
+
+    @contextmanager
+    def scope(self) -> Iterator[Strategy]:
+        """Makes this the current strategy. Variables created inside start with the values of the first process.
+
+        Raises:
+            RuntimeError: another strategy is current.
+        """
+        known, _ = replicas.current()
+        if known is not None and known is not self:
+            raise RuntimeError(f"Mixing different tf.distribute.Strategy objects: {known} is not {self}")
+        with (
+            replicas.entered(self, None),
+            variable_creator_scope(self._create_variable),
+            device(self._extended._device),
+        ):
+            yield self
+
+    def _create_variable(self, next_creator: Callable[..., Any], **kwargs: Any) -> Any:
+        initial = kwargs.get("initial_value")
+        if self.num_replicas_in_sync > 1 and initial is not None:
+
+            def of_first_process() -> Any:
+                dtype = kwargs.get("dtype")
+                value = initial() if callable(initial) and not hasattr(initial, "dtype") else initial
+                return broadcast(convert_to_tensor(value, dtype))
+
+            kwargs["initial_value"] = of_first_process
+        variable = next_creator(**kwargs)
+        variable._distribute_strategy = self
+        return variable
+
+    def run(self, fn: Callable[..., Any], args: Any = (), kwargs: Any = None, options: Any = None) -> Any:
+        """Calls `fn(*args, **kwargs)` in the replica of this process, and returns what it returns."""
+        with self.scope() if replicas.current()[0] is None else replicas.entered(self, None):
+            return self._extended.call_for_each_replica(fn, args, kwargs)
+
+    def experimental_run_v2(self, fn: Callable[..., Any], args: Any = (), kwargs: Any = None) -> Any:
+        """`run`, as it was called before 2.2."""
+        return self.run(fn, args, kwargs)
+
+    def experimental_run(self, fn: Callable[..., Any], input_iterator: Any = None) -> Any:
+        """`run` with the next input of an iterator."""
+        return self.run(fn) if input_iterator is None else self.run(fn, (input_iterator.get_next(),))
+
+    def reduce(self, reduce_op: Any, value: Any, axis: int | None = None) -> Any:
+        """The sum or mean of a value over all replicas, and over `axis` of it if that is given.
+
+        A mean over an axis weighs every element alike, also if the replicas have different numbers of them.
+        """
+        op = reduce_op_of(reduce_op)
+        if axis is None:
+            return nest.map_structure(
+                lambda each: shaping.identity(convert_to_tensor(each)), all_reduced(self, op, value)
+            )
+
+        def over_axis(each: Any) -> Any:
+            each = convert_to_tensor(each)
+            total = reductions.reduce_sum(each, axis)
+            if op is ReduceOp.SUM:
+                return all_reduced(self, op, total)
+            count = casting.cast(shaping.shape(each)[axis], total.dtype)
+            total, count = all_reduced(self, ReduceOp.SUM, (total, count))
+            return total / count
+
+        return nest.map_structure(over_axis, value)
+
+    def gather(self, value: Any, axis: int) -> Any:
+        """The values of all replicas behind each other along `axis`."""
+        return all_gathered(self, value, axis)
+
+    def experimental_local_results(self, value: Any) -> tuple[Any, ...]:
+        """The values of the replicas of this process: one."""
+        return (value,)
+
+    def unwrap(self, value: Any) -> tuple[Any, ...]:
+        """`experimental_local_results`, as it was called first."""
+        return (value,)
+
+    def group(self, value: Any, name: str | None = None) -> Any:
+        """An op that runs `value` in all replicas of this process."""
+        return grouping.group(value, name=name)
+
+    # -- input ---------------------------------------------------------------------------------------------------
+
+    def _input_context(self) -> InputContext:
+        return InputContext(groups.size(), groups.rank(), self.num_replicas_in_sync)
+
+    def distribute_datasets_from_function(self, dataset_fn: Callable[[InputContext], Any], options: Any = None) -> Any:
+        """The dataset of this process: what `dataset_fn` returns for its InputContext."""
+        return dataset_fn(self._input_context())
+
+    def experimental_distribute_datasets_from_function(self, dataset_fn: Any, options: Any = None) -> Any:
+        """`distribute_datasets_from_function`, as it was called first."""
+        return dataset_fn(self._input_context())
+
+    def experimental_distribute_dataset(self, dataset: Any, options: Any = None) -> Any:
+        """The part of a dataset for this process.
+
+        Raises:
+            NotImplementedError: there are several processes.
+        """
+        if self.num_replicas_in_sync > 1:
+            raise NotImplementedError(_NO_DATASETS.format(count=self.num_replicas_in_sync))
+        return dataset
+
+    def experimental_distribute_values_from_function(self, value_fn: Callable[[Any], Any]) -> Any:
+        """What `value_fn` returns for this replica."""
+        return value_fn(ReplicaContext(self))
+
+    def make_input_fn_iterator(
+        self,
+        input_fn: Callable[[InputContext], Any],
+        replication_mode: InputReplicationMode = InputReplicationMode.PER_WORKER,
+    ) -> Any:
+        """An iterator over what `input_fn(InputContext)` returns: a dataset, or a function that returns the next input.
+
+        Raises:
+            ValueError: the mode is not PER_WORKER.
+        """
+        if replication_mode is not InputReplicationMode.PER_WORKER:
+            raise ValueError(f"Input replication mode not supported: {replication_mode}")
+        made = input_fn(self._input_context())
+        return _InputIterator(made) if callable(made) else _iterator_of(made)
+
+    def make_dataset_iterator(self, dataset: Any) -> Any:
+        """An iterator over the part of a dataset for this process.
+
+        Raises:
+            NotImplementedError: there are several processes.
+        """
+        return _iterator_of(self.experimental_distribute_dataset(dataset))
+
+    # -- sessions ------------------------------------------------------------------------------------------------
+
+    def configure(
+        self, session_config: Any = None, cluster_spec: Any = None, task_type: Any = None, task_id: Any = None
+    ) -> None:
+        """Accepted for TensorFlow's sake: processes are configured when they are started."""
+
+    def update_config_proto(self, config_proto: Any) -> Any:
+        """The configuration for sessions of this strategy: the same."""
+        return config_proto
+
+    def colocate_vars_with(self, colocate_with_variable: Any) -> Any:
+        """Places variables created inside with another one."""
+        return self._extended.colocate_vars_with(colocate_with_variable)
+
+
+def _iterator_of(dataset: Any) -> Any:
+    for name in ("make_initializable_iterator", "make_one_shot_iterator"):
+        if hasattr(dataset, name):
+            return getattr(dataset, name)()
+    return iter(dataset)
+
+
+class _DefaultStrategy(Strategy):
+    """The strategy of code that is in the scope of none: one replica."""
+
+    def __init__(self) -> None:
+        super().__init__(StrategyExtended(self))
+
+    @property
+    def num_replicas_in_sync(self) -> int:
+        return 1
+
+    def run(self, fn: Callable[..., Any], args: Any = (), kwargs: Any = None, options: Any = None) -> Any:
+        return fn(*args, **(kwargs or {}))
+
+    @contextmanager
+    def scope(self) -> Iterator[Strategy]:
+        known, _ = replicas.current()
+        if known is not None:
+            raise RuntimeError("Mixing different tf.distribute.Strategy objects.")
+        yield self
+
+    def reduce(self, reduce_op: Any, value: Any, axis: int | None = None) -> Any:
+        op = reduce_op_of(reduce_op)
+        if axis is None:
+            return value
+        over = reductions.reduce_sum if op is ReduceOp.SUM else reductions.reduce_mean
+        return nest.map_structure(lambda each: over(each, axis), value)
+
+
+_DEFAULT = _DefaultStrategy()
+_DEFAULT_CONTEXT = ReplicaContext(_DEFAULT, 0)
+
+
+@export("distribute.get_strategy")
+def get_strategy() -> Strategy:
+    """The current strategy. Outside of all scopes, one with a single replica."""
+    return replicas.current()[0] or _DEFAULT
+
+
+@export("distribute.get_replica_context")
+def get_replica_context() -> ReplicaContext | None:
+    """The context of the replica that this code is in; None in a strategy's scope outside of replicas."""
+    strategy, replica = replicas.current()
+    return _DEFAULT_CONTEXT if strategy is None else replica
+
+
+@export("distribute.experimental_set_strategy")
+def experimental_set_strategy(strategy: Strategy | None) -> None:
+    """Makes a strategy the current one without a scope; None ends that.
+
+    Raises:
+        RuntimeError: called inside a scope.
+    """
+    if replicas.inside():
+        raise RuntimeError(
+            "Must not nest tf.distribute.Strategy scopes: experimental_set_strategy cannot be called inside of a scope."
+        )
+    replicas.set_default(strategy)
+
+
+@export(v1="distribute.get_loss_reduction")
+def get_loss_reduction() -> ReduceOp:
+    """How optimizers combine the losses of replicas: they sum them."""
+    return ReduceOp.SUM

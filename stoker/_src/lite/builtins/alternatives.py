@@ -1,0 +1,45 @@
+"""What to use instead of ops that TFLite has no builtin for: a part of the error message that lists them."""
+
+from __future__ import annotations
+
+from stoker._src.lite.lowering import ALTERNATIVES
+
+_TEXTS = {
+    "Erf Erfc Erfinv": "tf.tanh(1.128379 * x) is close to erf; tf.nn.gelu as a whole has a builtin",
+    "Lgamma Digamma Igamma Igammac Polygamma Zeta Betainc": "tabulate the function with tf.gather, or compute it before the model",
+    "Cumprod": "tf.exp(tf.cumsum(tf.math.log(x))) for positive values",
+    "Asinh Acosh Atanh": "write it with tf.math.log and tf.sqrt",
+    "BitwiseAnd BitwiseOr Invert LeftShift": "tf.bitwise.bitwise_xor and right_shift have builtins",
+    "ResizeBicubic ResizeArea ScaleAndTranslate": "tf.image.resize_bilinear or tf.image.resize_nearest_neighbor",
+    "CropAndResize": "slice each box and use tf.image.resize_bilinear",
+    "CombinedNonMaxSuppression": "tf.image.non_max_suppression_padded for each class",
+    "DecodeJpeg DecodePng DecodeImage DecodeBmp DecodeGif DecodeRaw DecodeWav": "decode the file before the model and feed the values",
+    "ParseExample ParseExampleV2 ParseSingleExample DecodeCSV": "parse the records before the model and feed the values",
+    "QueueDequeueV2 QueueDequeueManyV2 QueueDequeueUpToV2 IteratorGetNext ReaderReadV2": "make the tensor an input of the model",
+    "SparseTensorDenseMatMul SparseMatMul": "a dense tf.matmul, or tf.gather and a sum",
+    "SparseSegmentSum SparseSegmentMean SparseSegmentSqrtN": "tf.gather and tf.math.segment_sum",
+    "SegmentMean SegmentMax SegmentMin SegmentProd": "tf.math.segment_sum, or the unsorted reductions, which have builtins",
+    "SparseSoftmaxCrossEntropyWithLogits SoftmaxCrossEntropyWithLogits": "convert the part of the graph before the loss",
+    "MaxPool3D AvgPool3D": "pool height and width, then depth, with tf.nn.max_pool on reshaped tensors",
+    "Dilation2D Erosion2D": "tf.nn.max_pool for a flat structuring element",
+    "ExtractImagePatches": "tf.nn.conv2d with a filter of ones and zeros, or tf.space_to_depth",
+    "FFT FFT2D FFT3D IFFT IFFT2D IFFT3D IRFFT IRFFT2D RFFT3D": "tf.signal.rfft and rfft2d have a builtin",
+    "MatrixInverse MatrixDeterminant Cholesky Qr Svd SelfAdjointEigV2 MatrixSolve MatrixTriangularSolve": (
+        "solve it before the model and feed the result, or write the formula out for small matrices"
+    ),
+    "TruncatedNormal RandomGamma RandomPoissonV2 RandomShuffle": "tf.random.uniform and tf.random.normal have builtins",
+    "StringSplit StringSplitV2 RegexReplace StringToNumber AsString StringJoin Substr StringLength": "process strings before the model",
+    "StringToHashBucketFast StringToHashBucket StringToHashBucketStrong": "hash the strings before the model and feed the ids",
+    "UniqueWithCounts UniqueV2": "tf.unique has a builtin",
+    "PyFunc PyFuncStateless EagerPyFunc": "write the function with TensorFlow ops",
+    "Assign AssignAdd AssignSub ScatterUpdate ScatterAdd": "convert the graph for inference; for a model with state, use resource variables and a tf.function",
+    "MatrixBandPart": "multiply with a constant mask",
+    "MatrixDiagPart MatrixDiagPartV2 MatrixDiagPartV3": "tf.gather_nd with constant indices, or a sum over x * identity",
+    "InTopK InTopKV2": "compare with the values of tf.nn.top_k",
+    "Bincount DenseBincount": "a sum of tf.one_hot",
+    "Roll": "tf.concat of two slices",
+    "Diag": "tf.linalg.diag has a builtin",
+    "SearchSorted LowerBound UpperBound": "tf.raw_ops.Bucketize for constant boundaries",
+}
+for _names, _text in _TEXTS.items():
+    ALTERNATIVES.update(dict.fromkeys(_names.split(), _text))

@@ -1,0 +1,1 @@
+"""Quantization of TFLite models: weights alone, half precision, or all arithmetic in integers."""

@@ -1,0 +1,63 @@
+"""Constants in fewer bits."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from stoker._src.lite.model import Quantization, Tensor, numpy_dtype
+from stoker._src.lite.quantization.schemes import limits, parameters
+
+
+def stored(values: np.ndarray, quantization: Quantization, type_name: str) -> np.ndarray:
+    """Real values as a tensor of `type_name` stores them."""
+    assert quantization.scale is not None and quantization.zero_point is not None
+    scale, zero = quantization.scale.astype(np.float64), quantization.zero_point.astype(np.float64)
+    if len(scale) > 1:
+        shape = [1] * values.ndim
+        shape[quantization.axis] = -1
+        scale, zero = scale.reshape(shape), zero.reshape(shape)
+    smallest, largest = limits(type_name)
+    dtype = numpy_dtype(type_name)
+    assert dtype is not None
+    return np.clip(np.round(values.astype(np.float64) / scale + zero), smallest, largest).astype(dtype)
+
+
+def symmetric_weights(tensor: Tensor, axis: int | None, bound: float | None = None) -> Tensor:
+    """Weights in 8 bits from -127 to 127, with one scale, or one for each slice along `axis`. `bound` is the largest value, if it is given."""
+    assert tensor.data is not None
+    magnitude = np.abs(tensor.data.astype(np.float32))
+    if bound is not None:
+        axis, largest = None, np.array([bound])
+    elif axis is None:
+        largest = np.array([magnitude.max(initial=0.0)])
+    else:
+        largest = magnitude.max(axis=tuple(n for n in range(magnitude.ndim) if n != axis), initial=0.0)
+    # Channels that are zero, or so small that the quotient would overflow, are stored as zeros.
+    scale = np.maximum(largest / 127, np.finfo(np.float32).tiny).astype(np.float32)
+    scale[largest == 0] = 1.0
+    quantization = Quantization(scale, np.zeros(len(scale), np.int64), axis or 0)
+    return Tensor(
+        tensor.name, "INT8", tensor.shape, np.maximum(stored(tensor.data, quantization, "INT8"), -127), quantization
+    )
+
+
+def ranged_weights(tensor: Tensor, low: float, high: float, type_name: str, narrow: bool) -> Tensor:
+    """Weights in 8 bits with the range that training used."""
+    assert tensor.data is not None
+    quantization = parameters(low, high, type_name, narrow=narrow)
+    return Tensor(tensor.name, type_name, tensor.shape, stored(tensor.data, quantization, type_name), quantization)
+
+
+def bias(tensor: Tensor, input_scale: np.ndarray, weight_scale: np.ndarray, type_name: str) -> Tensor:
+    """A bias in the scale of the sums that it is added to."""
+    assert tensor.data is not None
+    scale = (input_scale.astype(np.float64)[0] * weight_scale.astype(np.float64)).astype(np.float32)
+    quantization = Quantization(scale, np.zeros(len(scale), np.int64), 0)
+    wide = np.maximum(scale.astype(np.float64), np.finfo(np.float64).tiny)
+    smallest, largest = limits(type_name)
+    dtype = numpy_dtype(type_name)
+    assert dtype is not None
+    # In float64 the largest int64 rounds up to a number that does not fit.
+    largest = min(largest, 2**62)
+    values = np.clip(np.round(tensor.data.astype(np.float64) / wide), max(smallest, -(2**62)), largest)
+    return Tensor(tensor.name, type_name, tensor.shape, values.astype(dtype), quantization)

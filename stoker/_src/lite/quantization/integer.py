@@ -1,0 +1,455 @@
+"""Full integer quantization: every op that has an integer kernel works on integers, from ranges that were observed or trained.
+
+First each tensor gets a scale and a zero point, in the order of the operators. Then the operators are rewritten, and conversions are put
+where integers meet floating point, or two scales meet.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from stoker._src.lite.model import Model, Operator, Quantization, Subgraph, Tensor
+from stoker._src.lite.quantization import arrays
+from stoker._src.lite.quantization.calibration import Ranges
+from stoker._src.lite.quantization.schemes import (
+    ASKING,
+    BIASES,
+    CHANNELS,
+    DATA,
+    FIXED,
+    FREE,
+    PASSED,
+    PASSING,
+    SHARING,
+    WEIGHTS,
+    Scheme,
+    parameters,
+    quantizable,
+    same,
+)
+
+# NONE, RELU, RELU_N1_TO_1 and RELU6 are clamps, which integer kernels do; TANH and SIGN_BIT are not.
+_CLAMPS = (0, 1, 2, 3)
+# How much coarser a tensor's scale may become to spare a conversion.
+_COARSER = 2.0
+
+
+class QuantizationError(ValueError):
+    """A model that cannot be quantized as asked."""
+
+
+@dataclass
+class TrainedRange:
+    """The range of a weight that training with fake quantization used."""
+
+    low: float
+    high: float
+    narrow: bool = False
+    bits: int = 8
+
+
+@dataclass
+class Plan:
+    """What is known about the numbers of a model before it is rewritten."""
+
+    ranges: Ranges
+    scheme: Scheme
+    weight_ranges: dict[Tensor, TrainedRange] = field(default_factory=dict)
+    grids: list[TrainedRange] = field(default_factory=list)
+    """Ranges of weights that are rounded already; which weights they belong to is seen from the values."""
+    given: dict[Tensor, Quantization] = field(default_factory=dict)
+    """Scales that are prescribed, such as those of inputs."""
+
+
+def quantize_integer(model: Model, plan: Plan, strict: bool, input_type: str, output_type: str) -> None:
+    """Rewrites the main subgraph.
+
+    Args:
+        model: the float model.
+        plan: ranges and number formats.
+        strict: whether an op that stays in floating point is an error.
+        input_type, output_type: "FLOAT32", or the integer type of the model's inputs and outputs.
+
+    Raises:
+        QuantizationError: `strict`, and an op has no integer kernel or no range.
+    """
+    _Rewriting(model.main, plan).run(strict)
+    _Interface(model, plan.scheme).run(input_type, output_type)
+
+
+class _Rewriting:
+    def __init__(self, subgraph: Subgraph, plan: Plan) -> None:
+        self.subgraph, self.plan, self.scheme = subgraph, plan, plan.scheme
+        self.consumers = subgraph.consumers()
+        self.producers = subgraph.producers()
+        self.chosen: set[Operator] = set()
+        self.numbers: dict[Tensor, Quantization] = dict(plan.given)
+        self.settled: set[Tensor] = set()
+        self.reasons: dict[Operator, str] = {}
+        self.made: list[Operator] = []
+        self.integers: dict[Tensor, Tensor] = {}
+        self.floats: dict[Tensor, Tensor] = {}
+        self.others: dict[Any, Tensor] = {}
+
+    def run(self, strict: bool) -> None:
+        for operator in self.subgraph.operators:
+            reason = self.decide(operator)
+            if reason:
+                self.reasons[operator] = reason
+            else:
+                self.chosen.add(operator)
+        if strict and self.reasons:
+            raise QuantizationError(_report(self.reasons))
+        for operator in self.subgraph.operators:
+            if operator in self.chosen:
+                self.rewrite(operator)
+            else:
+                operator.inputs = [None if each is None else self.floating(each) for each in operator.inputs]
+                self.made.append(operator)
+        self.subgraph.outputs = [self.floating(each) for each in self.subgraph.outputs]
+        self.subgraph.operators = _without_unused(self.made, self.subgraph.outputs)
+
+    # -- scales --------------------------------------------------------------------------------------------------
+
+    def decide(self, operator: Operator) -> str:
+        """Chooses the scales of an operator's results. Returns why it stays in floating point, else ""."""
+        code = operator.code
+        touched = [
+            each for each in [*operator.inputs, *operator.outputs] if each is not None and each.type == "FLOAT32"
+        ]
+        if not touched:
+            return ""  # no real numbers: nothing changes
+        if not quantizable(code, self.scheme):
+            return f"{operator.kind} has no kernel for {self.scheme.activations}"
+        if getattr(operator.options, "fusedActivationFunction", 0) not in _CLAMPS:
+            return "its fused activation is no clamp"
+        if any(each.is_variable for each in touched):
+            return "it has a state"
+        reals = self.real_inputs(operator)
+        for tensor in reals:
+            if not tensor.is_constant and not self.known(tensor):
+                return f"the range of '{tensor.name}' is not known"
+        if code in WEIGHTS:
+            return self.decide_product(operator)
+        if (code in PASSING or code in ASKING) and not any(self.in_integers(each) for each in reals):
+            return f"its input '{reals[0].name if reals else ''}' is floating point"
+        return self.decide_results(operator, reals)
+
+    def real_inputs(self, operator: Operator) -> list[Tensor]:
+        """The arguments that are quantized with a scale for activations."""
+        skipped = {WEIGHTS.get(operator.code), BIASES.get(operator.code)} - {None}
+        return [
+            each
+            for place, each in enumerate(operator.inputs)
+            if each is not None and each.type == "FLOAT32" and place not in skipped
+        ]
+
+    def known(self, tensor: Tensor) -> bool:
+        return tensor in self.numbers or tensor in self.plan.ranges
+
+    def in_integers(self, tensor: Tensor) -> bool:
+        """Whether a tensor is there in integers, or is best converted at once because it is an input."""
+        producer = self.producers.get(tensor)
+        if producer is None:
+            return tensor in self.subgraph.inputs or tensor.is_constant
+        return producer in self.chosen
+
+    def decide_product(self, operator: Operator) -> str:
+        code = operator.code
+        weights = operator.inputs[WEIGHTS[code]]
+        if weights is None or weights.data is None or weights.type != "FLOAT32":
+            return "its weights are not constant"
+        place = BIASES[code]
+        bias = operator.inputs[place] if place < len(operator.inputs) else None
+        if bias is not None and (bias.data is None or bias.type != "FLOAT32"):
+            return "its bias is not constant"
+        return self.decide_results(operator, [operator.inputs[DATA.get(code, 0)]])  # type: ignore[list-item]
+
+    def decide_results(self, operator: Operator, reals: list[Tensor]) -> str:
+        code = operator.code
+        results = [each for each in operator.outputs if each.type == "FLOAT32"]
+        fixed = FIXED.get(code, {}).get(self.scheme.activations)
+        if code in PASSING:
+            source = operator.inputs[PASSED.get(code, 0)]
+            assert source is not None
+            chosen = self.number_of(source)
+            for tensor in results:
+                self.numbers[tensor] = chosen
+            return ""
+        for tensor in results:
+            if fixed is not None:
+                self.numbers[tensor] = fixed
+            elif not self.known(tensor):
+                return f"the range of '{tensor.name}' is not known"
+            else:
+                self.number_of(tensor)
+        if code in SHARING and results:
+            for tensor in self.sharing(operator):
+                self.adopt(tensor, self.numbers[results[0]])
+        return ""
+
+    def sharing(self, operator: Operator) -> list[Tensor]:
+        places = SHARING[operator.code]
+        found = [each for place, each in enumerate(operator.inputs) if places is None or place in places]
+        return [each for each in found if each is not None and each.type == "FLOAT32"]
+
+    def adopt(self, tensor: Tensor, numbers: Quantization) -> None:
+        """Gives a tensor the scale of an op that reads it, so that no conversion is necessary, if its own is not much finer.
+
+        A tensor that is moved around on the way has one scale with all its forms.
+        """
+        root, producer = tensor, self.producers.get(tensor)
+        while producer is not None and producer in self.chosen and producer.code in PASSING:
+            source = producer.inputs[PASSED.get(producer.code, 0)]
+            assert source is not None
+            root, producer = source, self.producers.get(source)
+        if producer is None or producer not in self.chosen or not (producer.code in WEIGHTS or producer.code in FREE):
+            return
+        own = self.numbers[root]
+        assert own.scale is not None and numbers.scale is not None
+        if root in self.settled or root in self.plan.given or numbers.scale[0] > _COARSER * own.scale[0]:
+            return
+        waiting = [root]
+        while waiting:
+            form = waiting.pop()
+            self.settled.add(form)
+            self.numbers[form] = numbers
+            for reader in self.consumers.get(form, []):
+                if (
+                    reader in self.chosen
+                    and reader.code in PASSING
+                    and reader.inputs[PASSED.get(reader.code, 0)] is form
+                ):
+                    waiting.extend(each for each in reader.outputs if each.type == "FLOAT32")
+
+    def number_of(self, tensor: Tensor) -> Quantization:
+        found = self.numbers.get(tensor)
+        if found is None:
+            if tensor.is_constant:
+                assert tensor.data is not None
+                low, high = float(tensor.data.min(initial=0.0)), float(tensor.data.max(initial=0.0))
+            else:
+                low, high = self.plan.ranges[tensor]
+            found = self.numbers[tensor] = parameters(low, high, self.scheme.activations, self.scheme.symmetric)
+        return found
+
+    # -- rewriting -----------------------------------------------------------------------------------------------
+
+    def rewrite(self, operator: Operator) -> None:
+        code = operator.code
+        results = [each for each in operator.outputs if each.type == "FLOAT32"]
+        if code in WEIGHTS:
+            self.rewrite_product(operator)
+        else:
+            wanted = self.numbers[results[0]] if code in SHARING and results else None
+            shared = set(self.sharing(operator)) if wanted is not None else set()
+            operator.inputs = [
+                each
+                if each is None or each.type != "FLOAT32"
+                else self.integer(each, wanted if each in shared else None)
+                for each in operator.inputs
+            ]
+        if self.scheme.activations == "INT16" and hasattr(operator.options, "potScaleInt16"):
+            # Scales are no powers of two.
+            operator.options = copy.copy(operator.options)
+            operator.options.potScaleInt16 = False
+        operator.outputs = [self.result(each) if each.type == "FLOAT32" else each for each in operator.outputs]
+        self.made.append(operator)
+
+    def result(self, tensor: Tensor) -> Tensor:
+        made = Tensor(f"{tensor.name}/integer", self.scheme.activations, tensor.shape, None, self.numbers[tensor])
+        self.integers[tensor] = made
+        return made
+
+    def rewrite_product(self, operator: Operator) -> None:
+        code = operator.code
+        data_place, weights_place, bias_place = DATA.get(code, 0), WEIGHTS[code], BIASES[code]
+        inputs = list(operator.inputs)
+        data, weights = inputs[data_place], inputs[weights_place]
+        assert data is not None and weights is not None
+        inputs[data_place] = made = self.integer(data)
+        inputs[weights_place] = quantized = self.weights(weights, code)
+        bias = inputs[bias_place] if bias_place < len(inputs) else None
+        if bias is not None:
+            assert made.quantization is not None and quantized.quantization is not None
+            scales = (made.quantization.scale, quantized.quantization.scale)
+            assert scales[0] is not None and scales[1] is not None
+            inputs[bias_place] = arrays.bias(bias, scales[0], scales[1], self.scheme.biases)
+        operator.inputs = inputs
+
+    def weights(self, tensor: Tensor, code: str) -> Tensor:
+        key = (tensor, CHANNELS.get(code))
+        if key not in self.others:
+            trained = self.plan.weight_ranges.get(tensor) or self.trained_range(tensor)
+            if self.scheme.weights != "INT8":
+                assert tensor.data is not None
+                low, high = (
+                    (trained.low, trained.high) if trained else (float(tensor.data.min()), float(tensor.data.max()))
+                )
+                made = arrays.ranged_weights(
+                    tensor, low, high, self.scheme.weights, trained is not None and trained.narrow
+                )
+            elif trained is not None:
+                # Weights in INT8 have no zero point: the range is made symmetric.
+                made = arrays.symmetric_weights(tensor, None, max(-trained.low, trained.high))
+            else:
+                made = arrays.symmetric_weights(tensor, CHANNELS.get(code) if self.scheme.per_channel else None)
+            self.others[key] = made
+        return self.others[key]
+
+    def trained_range(self, tensor: Tensor) -> TrainedRange | None:
+        assert tensor.data is not None
+        return next((each for each in self.plan.grids if _on_grid(tensor.data, each)), None)
+
+    def integer(self, tensor: Tensor, wanted: Quantization | None = None) -> Tensor:
+        """A tensor in integers, with the scale that is wanted."""
+        numbers = wanted or self.number_of(tensor)
+        if tensor.is_constant:
+            return self.constant(tensor, numbers)
+        made = self.integers.get(tensor)
+        if made is None:
+            made = Tensor(f"{tensor.name}/integer", self.scheme.activations, tensor.shape, None, self.number_of(tensor))
+            self.integers[tensor] = made
+            self.made.append(Operator("QUANTIZE", [tensor], [made]))
+        if same(made.quantization, numbers):
+            return made
+        key = (tensor, float(numbers.scale[0]), int(numbers.zero_point[0]))  # type: ignore[index]
+        if key not in self.others:
+            rescaled = Tensor(f"{tensor.name}/rescaled", made.type, made.shape, None, numbers)
+            self.made.append(Operator("QUANTIZE", [made], [rescaled]))
+            self.others[key] = rescaled
+        return self.others[key]
+
+    def constant(self, tensor: Tensor, numbers: Quantization) -> Tensor:
+        key = (tensor, float(numbers.scale[0]), int(numbers.zero_point[0]))  # type: ignore[index]
+        if key not in self.others:
+            assert tensor.data is not None
+            values = arrays.stored(tensor.data, numbers, self.scheme.activations)
+            self.others[key] = Tensor(tensor.name, self.scheme.activations, tensor.shape, values, numbers)
+        return self.others[key]
+
+    def floating(self, tensor: Tensor) -> Tensor:
+        """A tensor in floating point."""
+        made = self.integers.get(tensor)
+        if tensor.type != "FLOAT32" or made is None or self.producers.get(tensor) not in self.chosen:
+            return tensor
+        if tensor not in self.floats:
+            self.made.append(Operator("DEQUANTIZE", [made], [tensor]))
+            self.floats[tensor] = tensor
+        return tensor
+
+
+def _on_grid(values: np.ndarray, trained: TrainedRange) -> bool:
+    """Whether values are among those that fake quantization with a range leaves."""
+    steps = 2**trained.bits - (2 if trained.narrow else 1)
+    scale = (trained.high - trained.low) / steps
+    if not scale > 0 or values.min(initial=0) < trained.low - scale or values.max(initial=0) > trained.high + scale:
+        return False
+    quotients = values.astype(np.float64) / scale
+    return bool(np.abs(quotients - np.round(quotients)).max(initial=0) < 0.01)
+
+
+def _without_unused(operators: list[Operator], outputs: Iterable[Tensor]) -> list[Operator]:
+    """Drops conversions whose results nobody reads."""
+    needed = set(outputs)
+    kept = []
+    for operator in reversed(operators):
+        if operator.code in ("QUANTIZE", "DEQUANTIZE") and not needed.intersection(operator.outputs):
+            continue
+        kept.append(operator)
+        needed.update(each for each in operator.inputs if each is not None)
+    return kept[::-1]
+
+
+def _report(reasons: dict[Operator, str]) -> str:
+    lines = [f"Full integer quantization is not possible for {len(reasons)} of the model's operators:"]
+    for operator, reason in list(reasons.items())[:10]:
+        name = operator.outputs[0].name if operator.outputs else ""
+        lines.append(f"  {operator.kind} '{name}': {reason}.")
+    if len(reasons) > 10:
+        lines.append(f"  and {len(reasons) - 10} more")
+    lines.append("  To keep them in floating point, add tf.lite.OpsSet.TFLITE_BUILTINS to target_spec.supported_ops.")
+    return "\n".join(lines)
+
+
+class _Interface:
+    """Inputs and outputs of the model in integers."""
+
+    def __init__(self, model: Model, scheme: Scheme) -> None:
+        self.model, self.subgraph, self.scheme = model, model.main, scheme
+
+    def run(self, input_type: str, output_type: str) -> None:
+        if input_type != "FLOAT32":
+            self.inputs(input_type)
+        if output_type != "FLOAT32":
+            self.outputs(output_type)
+
+    def inputs(self, type_name: str) -> None:
+        consumers = self.subgraph.consumers()
+        for place, tensor in enumerate(self.subgraph.inputs):
+            uses = consumers.get(tensor, [])
+            if tensor.type != "FLOAT32" or not uses:
+                continue
+            if any(each.code != "QUANTIZE" for each in uses):
+                raise QuantizationError(
+                    f"Unsupported input type {type_name} for input tensor '{tensor.name}' of type FLOAT32: it is read in floating point."
+                )
+            integer = uses[0].outputs[0]
+            if type_name == integer.type:
+                self.drop(uses[0])
+                made = integer
+            else:
+                made = Tensor(tensor.name, type_name, tensor.shape, None, _shifted(integer, type_name))
+                uses[0].inputs = [made]
+            made.name = tensor.name
+            self.subgraph.inputs[place] = made
+            self.rename(tensor, made)
+
+    def outputs(self, type_name: str) -> None:
+        producers = self.subgraph.producers()
+        for place, tensor in enumerate(self.subgraph.outputs):
+            producer = producers.get(tensor)
+            if tensor.type != "FLOAT32":
+                continue
+            if producer is None or producer.code != "DEQUANTIZE":
+                raise QuantizationError(
+                    f"Unsupported output type {type_name} for output tensor '{tensor.name}' of type FLOAT32: it is computed in floating "
+                    "point."
+                )
+            integer = producer.inputs[0]
+            assert integer is not None
+            if len(self.subgraph.consumers().get(tensor, [])) == 0 and self.subgraph.outputs.count(tensor) == 1:
+                self.drop(producer)
+            if type_name == integer.type:
+                made = integer
+                if made not in self.subgraph.inputs:
+                    made.name = tensor.name
+            else:
+                made = Tensor(tensor.name, type_name, tensor.shape, None, _shifted(integer, type_name))
+                self.subgraph.operators.append(Operator("QUANTIZE", [integer], [made]))
+            self.subgraph.outputs[place] = made
+            self.rename(tensor, made)
+
+    def drop(self, operator: Operator) -> None:
+        self.subgraph.operators.remove(operator)
+
+    def rename(self, old: Tensor, new: Tensor) -> None:
+        for signature in self.model.signatures:
+            if signature.subgraph is self.subgraph:
+                for side in (signature.inputs, signature.outputs):
+                    for key, tensor in side.items():
+                        if tensor is old:
+                            side[key] = new
+
+
+def _shifted(integer: Tensor, type_name: str) -> Quantization:
+    """The same scale in the other of the two types of 8 bits."""
+    numbers = integer.quantization
+    assert numbers is not None and numbers.zero_point is not None
+    shift = {("INT8", "UINT8"): 128, ("UINT8", "INT8"): -128}[integer.type, type_name]
+    return Quantization(numbers.scale, numbers.zero_point + shift)

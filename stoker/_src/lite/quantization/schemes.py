@@ -1,0 +1,188 @@
+"""Number formats, and how ops behave in integers: what may be quantized, which arguments share a scale, which results have a fixed one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from stoker._src.lite.model import Quantization, numpy_dtype
+
+
+@dataclass(frozen=True)
+class Scheme:
+    """How the numbers of a model are stored.
+
+    Attributes:
+        activations: the type of inputs and results, "INT8", "UINT8" or "INT16".
+        weights: the type of the weights of products, "INT8" or "UINT8".
+        biases: the type of biases.
+        symmetric: whether zero is stored as 0 in activations.
+        per_channel: whether the weights of convolutions have a scale for each output channel.
+    """
+
+    activations: str
+    weights: str
+    biases: str
+    symmetric: bool
+    per_channel: bool
+
+
+INT8 = Scheme("INT8", "INT8", "INT32", symmetric=False, per_channel=True)
+INT16 = Scheme("INT16", "INT8", "INT64", symmetric=True, per_channel=True)
+# What TensorFlow 1.x made of graphs with fake quantization.
+UINT8 = Scheme("UINT8", "UINT8", "INT32", symmetric=False, per_channel=False)
+
+
+def limits(type_name: str) -> tuple[int, int]:
+    dtype = numpy_dtype(type_name)
+    assert dtype is not None
+    info = np.iinfo(dtype)
+    return int(info.min), int(info.max)
+
+
+def parameters(low: float, high: float, type_name: str, symmetric: bool = False, narrow: bool = False) -> Quantization:
+    """The scale and zero point for values from `low` to `high`, with zero stored exactly.
+
+    `narrow` leaves out the smallest stored value, as FakeQuant's narrow_range does.
+    """
+    low, high = min(low, 0.0), max(high, 0.0)
+    smallest, largest = limits(type_name)
+    if symmetric:
+        scale = max(-low, high) / largest
+        return _quantization(scale, 0)
+    if narrow:
+        smallest += 1
+    scale = (high - low) / (largest - smallest)
+    if not scale > 0:
+        return _quantization(0.0, 0)
+    zero = smallest - low / scale
+    return _quantization(scale, int(np.clip(np.round(zero), smallest, largest)))
+
+
+def _quantization(scale: float, zero_point: int) -> Quantization:
+    # A tensor that is always zero has no range; any positive scale stores it exactly.
+    scale = float(np.float32(scale))
+    return Quantization(
+        np.array([scale if scale > 0 and np.isfinite(scale) else 1.0], np.float32), np.array([zero_point], np.int64)
+    )
+
+
+def fixed(scale: float, zero_point: int) -> Quantization:
+    return _quantization(scale, zero_point)
+
+
+def same(one: Quantization | None, other: Quantization | None) -> bool:
+    if one is None or other is None or one.scale is None or other.scale is None:
+        return one is other
+    return np.array_equal(one.scale, other.scale) and np.array_equal(one.zero_point, other.zero_point)  # type: ignore[arg-type]
+
+
+# Where the weights of an op are, and which dimension of them is that of the output channels.
+WEIGHTS = {"CONV_2D": 1, "DEPTHWISE_CONV_2D": 1, "FULLY_CONNECTED": 1, "TRANSPOSE_CONV": 1}
+DATA = {"TRANSPOSE_CONV": 2}
+BIASES = {"CONV_2D": 2, "DEPTHWISE_CONV_2D": 2, "FULLY_CONNECTED": 2, "TRANSPOSE_CONV": 3}
+# Products of matrices have one scale for all of them: kernels before 2.17 know no others.
+CHANNELS = {"CONV_2D": 0, "DEPTHWISE_CONV_2D": 3, "TRANSPOSE_CONV": 0}
+
+# Results that have the scale of the op's first argument.
+PASSING = frozenset(
+    {
+        "AVERAGE_POOL_2D",
+        "MAX_POOL_2D",
+        "RESHAPE",
+        "TRANSPOSE",
+        "SLICE",
+        "STRIDED_SLICE",
+        "SQUEEZE",
+        "EXPAND_DIMS",
+        "PAD",
+        "MIRROR_PAD",
+        "GATHER",
+        "GATHER_ND",
+        "SPLIT",
+        "SPLIT_V",
+        "UNPACK",
+        "TILE",
+        "BATCH_TO_SPACE_ND",
+        "SPACE_TO_BATCH_ND",
+        "SPACE_TO_DEPTH",
+        "DEPTH_TO_SPACE",
+        "RESIZE_BILINEAR",
+        "RESIZE_NEAREST_NEIGHBOR",
+        "REVERSE_V2",
+        "BROADCAST_TO",
+        "REDUCE_MAX",
+        "REDUCE_MIN",
+        "TOPK_V2",
+    }
+)
+# The argument whose scale the result has, where it is not the first.
+PASSED = {"SPLIT": 1}
+# All of these arguments and the result have one scale.
+SHARING = {
+    "CONCATENATION": None,
+    "PACK": None,
+    "MAXIMUM": None,
+    "MINIMUM": None,
+    "PADV2": (0, 2),
+    "SELECT_V2": (1, 2),
+    "SELECT": (1, 2),
+}
+# Results whose scale the kernel requires.
+FIXED = {
+    "SOFTMAX": {"INT8": fixed(1 / 256, -128), "UINT8": fixed(1 / 256, 0), "INT16": fixed(1 / 32768, 0)},
+    "LOGISTIC": {"INT8": fixed(1 / 256, -128), "UINT8": fixed(1 / 256, 0), "INT16": fixed(1 / 32768, 0)},
+    "TANH": {"INT8": fixed(1 / 128, 0), "UINT8": fixed(1 / 128, 128), "INT16": fixed(1 / 32768, 0)},
+    "L2_NORMALIZATION": {"INT8": fixed(1 / 128, 0), "UINT8": fixed(1 / 128, 128)},
+    "LOG_SOFTMAX": {"INT8": fixed(16 / 256, 127), "UINT8": fixed(16 / 256, 255)},
+}
+# Any scale will do.
+FREE = frozenset(
+    {
+        "ADD",
+        "SUB",
+        "MUL",
+        "MEAN",
+        "SUM",
+        "LEAKY_RELU",
+        "HARD_SWISH",
+        "PRELU",
+        "ELU",
+        "EXP",
+        "GELU",
+        "ABS",
+        "RSQRT",
+        "SQUARED_DIFFERENCE",
+        "RELU",
+        "RELU6",
+        "RELU_N1_TO_1",
+        "BATCH_MATMUL",
+    }
+)
+# Integers in, something else out: comparisons and positions.
+ASKING = frozenset(
+    {"ARG_MAX", "ARG_MIN", "EQUAL", "NOT_EQUAL", "GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL", "SHAPE", "RANK"}
+)
+# What has a kernel for INT8 but not for the other types, or one that is wrong: comparisons shift 16 bits out of 32.
+NOT_IN_INT16 = frozenset(
+    {
+        "SPACE_TO_DEPTH",
+        "DEPTH_TO_SPACE",
+        "HARD_SWISH",
+        "ELU",
+        "SQUARED_DIFFERENCE",
+        "RELU_N1_TO_1",
+        *(ASKING - {"SHAPE", "RANK"}),
+    }
+)
+NOT_IN_UINT8 = frozenset({"ELU", "EXP", "ABS", "RSQRT", "SQUARED_DIFFERENCE", "BATCH_MATMUL"})
+
+
+def quantizable(code: str, scheme: Scheme) -> bool:
+    """Whether LiteRT has a kernel for an op in the numbers of a scheme."""
+    if code in FIXED:
+        return scheme.activations in FIXED[code]
+    known = code in WEIGHTS or code in PASSING or code in SHARING or code in FREE or code in ASKING
+    without = {"INT16": NOT_IN_INT16, "UINT8": NOT_IN_UINT8}.get(scheme.activations, frozenset())
+    return known and code not in without

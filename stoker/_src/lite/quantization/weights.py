@@ -1,0 +1,104 @@
+"""Quantization of weights alone: to 8 bits with arithmetic in floating point ("dynamic range"), or to half precision."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from stoker._src.lite.model import Model, Operator, Subgraph, Tensor
+from stoker._src.lite.quantization.arrays import symmetric_weights
+
+# Below this many elements 8 bits save nothing worth the error.
+_FEWEST = 1024
+# Where the weights of ops with hybrid kernels are, and the dimension with a scale for each slice, None for one scale.
+_HYBRID: dict[str, dict[int, int | None]] = {
+    "CONV_2D": {1: 0},
+    "DEPTHWISE_CONV_2D": {1: 3},
+    "FULLY_CONNECTED": {1: None},
+    "BATCH_MATMUL": {1: None},
+    "SVDF": {1: None, 2: None},
+    "RNN": {1: None, 2: None},
+    "UNIDIRECTIONAL_SEQUENCE_RNN": {1: None, 2: None},
+    "BIDIRECTIONAL_SEQUENCE_RNN": {1: None, 2: None, 5: None, 6: None},
+    "LSTM": dict.fromkeys((*range(1, 9), 16)),
+    "UNIDIRECTIONAL_SEQUENCE_LSTM": dict.fromkeys((*range(1, 9), 16)),
+    "BIDIRECTIONAL_SEQUENCE_LSTM": dict.fromkeys((*range(1, 9), 16, *range(18, 26), 33)),
+    "EMBEDDING_LOOKUP": {1: None},
+}
+# The weights of these must all be of one type.
+_ALL_OR_NONE = frozenset(code for code in _HYBRID if "LSTM" in code or "RNN" in code or code == "SVDF")
+# Bytes that an additional op and tensor cost in a file.
+_OVERHEAD = 256
+
+
+def quantize_weights(model: Model) -> None:
+    """Stores large weights in 8 bits. Kernels quantize the other argument as they run, and results are floating point."""
+    for subgraph in model.subgraphs:
+        uses = subgraph.consumers()
+        done: dict[tuple[Tensor, int | None], Tensor] = {}
+        for operator in subgraph.operators:
+            places = _HYBRID.get(operator.code)
+            if places is None or not _is_float(operator):
+                continue
+            candidates = {
+                place: axis
+                for place, axis in places.items()
+                if place < len(operator.inputs) and _is_weight(operator.inputs[place])
+            }
+            large = [place for place in candidates if operator.inputs[place].data.size >= _FEWEST]  # type: ignore[union-attr]
+            chosen = candidates if large and operator.code in _ALL_OR_NONE else large
+            for place in chosen:
+                tensor, axis = operator.inputs[place], candidates[place]
+                assert tensor is not None
+                if not all(each.code == operator.code and each.inputs.index(tensor) == place for each in uses[tensor]):
+                    continue
+                if (tensor, axis) not in done:
+                    done[tensor, axis] = symmetric_weights(tensor, axis)
+                operator.inputs[place] = done[tensor, axis]
+
+
+def _is_float(operator: Operator) -> bool:
+    return operator.outputs[0].type == "FLOAT32" and all(
+        each.type == "FLOAT32"
+        for each in operator.inputs[:1]
+        if each is not None and operator.code != "EMBEDDING_LOOKUP"
+    )
+
+
+def _is_weight(tensor: Tensor | None) -> bool:
+    return tensor is not None and tensor.data is not None and tensor.type == "FLOAT32" and tensor.quantization is None
+
+
+def store_as_half(model: Model) -> None:
+    """Stores large float constants in half precision. An op restores them when the model runs, or a delegate uses them as they are."""
+    for subgraph in model.subgraphs:
+        halves: dict[Tensor, Tensor] = {}
+        added: list[Operator] = []
+        for operator in subgraph.operators:
+            for place, tensor in enumerate(operator.inputs):
+                if tensor is None or not _is_weight(tensor) or not _worth_half(tensor):
+                    continue
+                if tensor not in halves:
+                    halves[tensor] = _restored(tensor, added)
+                operator.inputs[place] = halves[tensor]
+        _insert_first(subgraph, added)
+
+
+def _worth_half(tensor: Tensor) -> bool:
+    assert tensor.data is not None
+    if tensor.data.size * 2 <= _OVERHEAD:
+        return False
+    return bool(np.abs(tensor.data).max(initial=0.0) <= np.finfo(np.float16).max)
+
+
+def _restored(tensor: Tensor, added: list[Operator]) -> Tensor:
+    assert tensor.data is not None
+    half = Tensor(tensor.name, "FLOAT16", tensor.shape, tensor.data.astype(np.float16))
+    restored = Tensor(f"{tensor.name}/float32", "FLOAT32", tensor.shape)
+    added.append(Operator("DEQUANTIZE", [half], [restored]))
+    return restored
+
+
+def _insert_first(subgraph: Subgraph, operators: list[Operator]) -> None:
+    # What runs once comes before everything else.
+    place = next((n for n, each in enumerate(subgraph.operators) if each.code != "CALL_ONCE"), len(subgraph.operators))
+    subgraph.operators[place:place] = operators

@@ -1,0 +1,6 @@
+"""Public names of tf.saved_model.experimental."""
+
+# Written by scripts/api_gen.py.
+# fmt: off
+from stoker._src.ops.resources.trackable_resources import TrackableResource as TrackableResource
+from stoker._src.saved_model.options import VariablePolicy as VariablePolicy

@@ -1,0 +1,66 @@
+"""`stoker launch`: what it asks torchrun for, and what it refuses."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from stoker._src.cli import launch, main
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """The arguments that torchrun would get."""
+    calls = []
+    monkeypatch.setattr(launch, "_torchrun", lambda arguments: calls.append(arguments) or 0)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    monkeypatch.setattr(launch, "_cores", lambda: 16)
+    return calls
+
+
+def test_one_machine(asked):
+    """On one machine torchrun finds a free port itself; the cores are divided, and the script's arguments are passed on."""
+    assert main.main(["launch", "--workers", "4", "train.py", "--steps=3", "--workers", "9"]) == 0
+    (arguments,) = asked
+    assert arguments[:3] == ["--standalone", "--nnodes", "1"]
+    assert arguments[arguments.index("--nproc-per-node") + 1] == "4"
+    assert arguments[arguments.index("-m") :] == [
+        *("-m", "stoker", "run", "--api", "v1", "train.py", "--steps=3", "--workers", "9"),
+    ]
+    assert os.environ["OMP_NUM_THREADS"] == "4"
+
+
+def test_several_machines(asked):
+    """Machines meet at an address, under the name of the job; restarts and logs are torchrun's."""
+    line = "launch --workers 8 --nodes 2:4 --rendezvous host0:29400 --restarts 3 --log-dir logs train.py"
+    assert main.main(line.split()) == 0
+    text = " ".join(asked[0])
+    assert "--rdzv-backend c10d --rdzv-endpoint host0:29400 --rdzv-id stoker --nnodes 2:4" in text
+    assert "--max-restarts 3 --log-dir logs --tee 3" in text
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ("--workers 2", "give a SCRIPT"),
+        ("--workers 0 train.py", "--workers must be positive, not 0"),
+        ("--workers 2 --nodes 2 train.py", "needs --rendezvous HOST:PORT"),
+    ],
+)
+def test_what_is_refused(asked, capsys, line, problem):
+    """Missing or contradicting arguments are named, and nothing is started."""
+    assert main.main(["launch", *line.split()]) == 2
+    assert problem in capsys.readouterr().err and not asked
+
+
+@pytest.mark.parametrize(
+    ("visible", "rank", "size", "own"), [("0,1,2,3", 2, 4, "2"), ("7,5", 1, 2, "5"), ("0", 1, 2, ""), ("", 0, 1, "")]
+)
+def test_each_process_sees_its_own_gpu(monkeypatch, visible, rank, size, own):
+    """A launched process sees the GPU of its number; if there are too few for all, none."""
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    monkeypatch.setenv("LOCAL_RANK", str(rank))
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", str(size))
+    launch.take_gpu()
+    assert os.environ["CUDA_VISIBLE_DEVICES"] == own

@@ -1,0 +1,125 @@
+"""Training in two processes that `stoker launch` starts: collective ops, losses, checkpoints."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.distributed import replicas
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def launch(*arguments):
+    """Runs `stoker launch` and returns its exit status and output. Nothing it started survives."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "stoker", "launch", *map(str, arguments)],
+        cwd=ROOT,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        output, _ = process.communicate(timeout=400)
+        return process.returncode, output
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+@pytest.fixture(scope="module")
+def launched(tmp_path_factory):
+    """What two processes wrote, and the folder with their checkpoints."""
+    folder = tmp_path_factory.mktemp("launched")
+    status, output = launch("--workers", 2, Path(replicas.__file__), folder)
+    assert status == 0, output
+    return [json.loads((folder / f"{rank}.json").read_text()) for rank in range(2)], folder
+
+
+def test_processes_know_each_other(launched):
+    """Each launched process knows how many there are."""
+    assert [result["size"] for result in launched[0]] == [2, 2]
+
+
+@pytest.mark.parametrize("mode", [0, 1], ids=["graph", "eager"])
+def test_collective_ops(launched, mode):
+    """Sums, means, extremes and products over processes, rows of different numbers, and the value of the first process."""
+    expected = {
+        "sum": [3, 6, 12],
+        "mean": [1.5, 3, 6],
+        "min": [1, 2, 4],
+        "max": [2, 4, 8],
+        "product": [2, 8, 32],
+        "integer mean": 10,
+        "rows": [[0, 0], [1, 1], [1, 1]],
+        "no rows": [1, 1],
+        "first": [5, 0],
+    }
+    for result in launched[0]:
+        found = result["ops"][mode]
+        assert {name: found[name] for name in expected} == expected
+
+
+def test_gradients_of_collective_ops(launched):
+    """The gradient of a sum is the sum of gradients; that of a gather are the own rows of the summed gradient."""
+    found = [result["ops"][0] for result in launched[0]]
+    # Both processes multiply the gathered rows by 1, 2, 3, 4.
+    assert [each["gradient of gather"] for each in found] == [[[2], [4]], [[6], [8]]]
+    assert [each["gradient of mean"] for each in found] == [[[1.5], [1.5]]] * 2
+
+
+@pytest.mark.parametrize("kind", replicas.KINDS)
+def test_losses_are_those_of_one_process(launched, kind):
+    """Two processes with half of the batch each give the losses of one process with the whole batch, with dense and sparse gradients."""
+    alone = replicas.train(kind, 5)
+    for result in launched[0]:
+        np.testing.assert_allclose([result["losses"][kind][step] for step in alone], list(alone.values()), rtol=1e-5)
+
+
+def test_processes_without_a_common_seed_start_alike(launched):
+    """The variables of the first process count: both report its losses, which a single process with its seed gives, too."""
+    alone = replicas.train("wrap", 4, seed=10)
+    for result in launched[0]:
+        assert result["checkpointed"] == launched[0][0]["checkpointed"]
+        np.testing.assert_allclose(list(result["checkpointed"].values()), list(alone.values()), rtol=1e-5)
+
+
+def test_another_number_of_processes_resumes(launched, tmp_path):
+    """The first process alone writes checkpoints. One process continues from them as if it had trained from the start."""
+    saved = tmp_path / "checkpoints"
+    shutil.copytree(launched[1] / "checkpoints", saved)
+    assert sorted(path.name for path in saved.glob("model.ckpt-*.index")) == [
+        "model.ckpt-0.index",
+        "model.ckpt-4.index",
+    ]
+    assert len(list(saved.glob("events.*"))) == 1
+    resumed = replicas.train("wrap", 7, saved, seed=99)
+    alone = replicas.train("wrap", 7, seed=10)
+    assert list(resumed) == ["4", "5", "6"]
+    np.testing.assert_allclose(list(resumed.values()), [alone[step] for step in resumed], rtol=1e-5)
+
+
+def test_strategy_in_several_processes(launched):
+    """Reductions and gathers of a strategy span all processes; variables in its scope start with the values of the first process."""
+    for result in launched[0]:
+        assert result["strategy"] == {
+            "replicas": 2,
+            "reduce": [3, 9],
+            "mean over the axis": pytest.approx(2 / 3),
+            "all_reduce": [3, 9],
+            "all_gather": [1, 3, 2, 6],
+            "variable": [3],
+        }

@@ -1,0 +1,148 @@
+"""TFLiteConverter of 2.x: functions and SavedModels, with open sizes, state and several signatures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import stoker as tf
+from stoker._src.lite.flatbuffer import read_model
+
+pytestmark = pytest.mark.usefixtures("eager")
+Converter = tf.lite.TFLiteConverter
+RANDOM = np.random.RandomState(0)
+
+
+def runner(model: bytes, key: str | None = None):
+    return tf.lite.Interpreter(model_content=model).get_signature_runner(key)
+
+
+def convert(function) -> bytes:
+    return Converter.from_concrete_functions([function.get_concrete_function()]).convert()
+
+
+def test_a_function_becomes_a_signature():
+    """Arguments and results keep their names; variables are constants."""
+    factor = tf.Variable(np.float32([1, 2, 3]))
+
+    @tf.function(input_signature=[tf.TensorSpec([None, 3], tf.float32, name="x")])
+    def function(x):
+        return {"scaled": x * factor + 1.0, "total": tf.reduce_sum(x, 1)}
+
+    model = convert(function)
+    x = RANDOM.randn(4, 3).astype(np.float32)
+    found = runner(model)(x=x)
+    np.testing.assert_allclose(found["scaled"], x * np.float32([1, 2, 3]) + 1, rtol=1e-6)
+    np.testing.assert_allclose(found["total"], x.sum(1), rtol=1e-5, atol=1e-6)
+    assert read_model(model).main.inputs[0].shape == (-1, 3)
+
+
+def test_open_sizes_stay_open():
+    """A batch size that is not known costs no arithmetic on shapes, and any size runs."""
+    filters = tf.Variable(RANDOM.randn(3, 3, 2, 4).astype(np.float32))
+
+    @tf.function(input_signature=[tf.TensorSpec([None, 6, 6, 2], tf.float32, name="x")])
+    def function(x):
+        y = tf.nn.relu(tf.nn.conv2d(x, filters, 1, "SAME"))
+        return tf.nn.softmax(tf.reshape(y, [tf.shape(y)[0], -1]))
+
+    model = convert(function)
+    assert read_model(model).operator_counts() == {"CONV_2D": 1, "RESHAPE": 1, "SOFTMAX": 1}
+    for batch in (1, 5):
+        x = RANDOM.randn(batch, 6, 6, 2).astype(np.float32)
+        np.testing.assert_allclose(runner(model)(x=x)["output_0"], function(x), rtol=1e-5, atol=1e-6)
+
+
+def test_a_loop_over_sequences_of_any_length():
+    """A Python loop over time, with batch and length open, becomes a WHILE that collects its results."""
+
+    @tf.function(input_signature=[tf.TensorSpec([None, None, 4], tf.float32, name="x")])
+    def function(x):
+        state = tf.zeros([tf.shape(x)[0], 4])
+        states = tf.TensorArray(tf.float32, size=tf.shape(x)[1])
+        for i in tf.range(tf.shape(x)[1]):
+            state = tf.tanh(state + x[:, i])
+            states = states.write(i, state)
+        return tf.transpose(states.stack(), [1, 0, 2])
+
+    run = runner(convert(function))
+    for shape in ((3, 5, 4), (1, 2, 4)):
+        x = RANDOM.randn(*shape).astype(np.float32)
+        np.testing.assert_allclose(run(x=x)["output_0"], function(x), rtol=1e-5, atol=1e-6)
+
+
+def test_a_model_may_keep_state():
+    """A variable that the function assigns to is one of the interpreter, with the value that it has at the conversion."""
+    total = tf.Variable(10.0)
+
+    @tf.function(input_signature=[tf.TensorSpec([], tf.float32, name="x")])
+    def function(x):
+        total.assign_add(x)
+        return total * 2.0
+
+    model = convert(function)
+    assert {"CALL_ONCE", "VAR_HANDLE", "READ_VARIABLE", "ASSIGN_VARIABLE"} <= set(read_model(model).operator_counts())
+    run = runner(model)
+    assert [float(run(x=np.float32(2))["output_0"]) for _ in range(3)] == [24, 28, 32]
+
+
+def test_several_functions_are_several_signatures():
+    """Each function has a subgraph of its own; they share the variable that one assigns and one reads."""
+    value = tf.Variable(np.float32([1, 2]))
+
+    @tf.function(input_signature=[tf.TensorSpec([2], tf.float32, name="x")])
+    def put(x):
+        value.assign(x)
+        return x
+
+    @tf.function(input_signature=[])
+    def get():
+        return value + 0.5
+
+    functions = [put.get_concrete_function(), get.get_concrete_function()]
+    interpreter = tf.lite.Interpreter(model_content=Converter.from_concrete_functions(functions).convert())
+    assert sorted(interpreter.get_signature_list()) == ["get", "put"]
+    np.testing.assert_array_equal(interpreter.get_signature_runner("get")()["output_0"], [1.5, 2.5])
+    interpreter.get_signature_runner("put")(x=np.float32([5, 6]))
+    np.testing.assert_array_equal(interpreter.get_signature_runner("get")()["output_0"], [5.5, 6.5])
+
+
+def test_what_is_no_concrete_function_is_refused():
+    """The message says how to get one."""
+    with pytest.raises(ValueError, match=r"list of concrete functions.*get_concrete_function"):
+        Converter.from_concrete_functions([tf.function(lambda x: x)])
+    with pytest.raises(ValueError, match="No ConcreteFunction is specified"):
+        Converter.from_concrete_functions([])
+    with pytest.raises(NotImplementedError, match="Keras"):
+        Converter.from_keras_model(object())
+
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "saved_model"
+
+
+@pytest.mark.parametrize("name", ["one_tf1", "one_tf2"])
+def test_saved_models_of_tensorflow_1(name):
+    """All signatures are converted, with a table whose entries come from an asset."""
+    interpreter = tf.lite.Interpreter(model_content=Converter.from_saved_model(GOLDEN / name).convert())
+    x = RANDOM.randn(3, 2).astype(np.float32)
+    found = interpreter.get_signature_runner("serving_default")(x=x)["y"]
+    np.testing.assert_allclose(found, x @ np.float32([[1], [2]]), rtol=1e-6)
+    words = np.array([b"two", b"none"], object)
+    np.testing.assert_array_equal(interpreter.get_signature_runner("ids")(words=words)["ids"], [1, -1])
+
+
+def test_saved_models_of_tensorflow_2():
+    """A model of tf.function signatures; what the loaded model computes is what LiteRT does."""
+    loaded = tf.saved_model.load(GOLDEN / "two_tf2")
+    key, signature = next(iter(loaded.signatures.items()))
+    converter = Converter.from_saved_model(GOLDEN / "two_tf2", signature_keys=[key])
+    ((name, spec),) = signature.structured_input_signature[1].items()
+    x = RANDOM.rand(*[size or 3 for size in spec.shape.as_list()]).astype(spec.dtype.as_numpy_dtype)
+    expected = signature(**{name: x})
+    found = runner(converter.convert(), key)(**{name: x})
+    for output, value in expected.items():
+        np.testing.assert_allclose(found[output], value, rtol=1e-5, atol=1e-6)
+    with pytest.raises(ValueError, match="No 'none' in the SavedModel's SignatureDefs"):
+        Converter.from_saved_model(GOLDEN / "two_tf2", signature_keys=["none"])
