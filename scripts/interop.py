@@ -1,10 +1,11 @@
-"""GraphDefs from stoker to TensorFlow and back, with real TensorFlows.
+"""Graphs and SavedModels from stoker to TensorFlow and back, with real TensorFlows.
 
-    python scripts/interop.py [--tf1 PYTHON] [--tf2 PYTHON] [--keep FOLDER]
+    python scripts/interop.py [--tf1 PYTHON] [--tf2 PYTHON] [--keep FOLDER] [--only graphs|models|programs]
 
 Each program of tests/golden/graphs/interop/interop_programs.py is built on one side, written as a binary GraphDef, imported on the other
 side with `import_graph_def(name="")`, run there with the same feeds, and the values compared. TensorFlow writes twice: with the
-control flow of 1.x (Switch, Merge, Enter, ...) and with the functional one of 2.x. Then the programs of tests/scripts run under
+control flow of 1.x (Switch, Merge, Enter, ...) and with the functional one of 2.x. SavedModels of objects
+(tests/golden/saved_model/journey.py) travel in the same way: they are loaded as objects, as objects that are saved once more, and into sessions. Then the programs of tests/scripts run under
 stoker and under each TensorFlow, and what they print is compared. PYTHON is an interpreter that has that
 TensorFlow; one that is not there is skipped. The exit status is 1 where anything differs.
 """
@@ -26,19 +27,20 @@ sys.path.insert(0, str(ROOT))
 from tests.scripts.compare import difference  # noqa: E402
 
 TRAVEL = ROOT / "tests" / "golden" / "graphs" / "interop" / "travel.py"
+MODELS = ROOT / "tests" / "golden" / "saved_model" / "journey.py"
 OURS = (sys.executable, "stoker")
 
 
-def travel(side: tuple[str, str], action: str, folder: Path, *options: str) -> dict[str, str]:
+def travel(side: tuple[str, str], action: str, folder: Path, *options: str, program: Path = TRAVEL) -> dict[str, str]:
     """Runs one side: what failed or differs, by program."""
     python, module = side
     environment = dict(os.environ, PYTHONPATH=str(ROOT) if module == "stoker" else "")
     done = subprocess.run(
-        [python, str(TRAVEL), action, module, str(folder), *options],
+        [python, str(program), action, module, str(folder), *options],
         env=environment, capture_output=True, text=True, timeout=600,
     )  # fmt: skip
-    start = done.stdout.find("{")
-    if start < 0:
+    start = done.stdout.rfind("\n{") + 1 if "\n{" in done.stdout else done.stdout.find("{")
+    if start < 0 or "{" not in done.stdout:
         return {"(all)": f"{action} under {python} failed with status {done.returncode}: {done.stderr[-2000:]}"}
     return json.loads(done.stdout[start:])
 
@@ -96,6 +98,7 @@ def main() -> int:
     parser.add_argument("--tf1", metavar="PYTHON", default=".venvs/tf1/bin/python", help="has TensorFlow 1.15")
     parser.add_argument("--tf2", metavar="PYTHON", default=".venvs/tf2/bin/python", help="has TensorFlow 2")
     parser.add_argument("--keep", metavar="FOLDER", help="keep the written graphs there")
+    parser.add_argument("--only", choices=("graphs", "models", "programs"), help="compare only these")
     args = parser.parse_args()
     peers = {}
     for name in ("tf1", "tf2"):
@@ -111,7 +114,7 @@ def main() -> int:
         base = Path(args.keep or temporary)
         table: dict[str, dict[str, str]] = {}
         titles = []
-        for title, writer, reader, options in journeys(peers):
+        for title, writer, reader, options in journeys(peers) if args.only in (None, "graphs") else ():
             titles.append(title)
             folder = base / title.replace(" -> ", "_to_").replace(" ", "_")
             written = travel(writer, "write", folder, *options)
@@ -120,8 +123,37 @@ def main() -> int:
                     table.setdefault(name, {})[title] = f"not written: {failure}"
             for name, failure in travel(reader, "check", folder).items():
                 table.setdefault(name, {}).setdefault(title, failure)
-    table.update(programs(peers))
-    return report(table, [*titles, *(f"stoker = {name}" for name in peers)])
+        if args.only in (None, "models"):
+            table.update(models(peers, base))
+    if args.only in (None, "programs"):
+        table.update(programs(peers))
+    titles = list(dict.fromkeys([*titles, *(title for row in table.values() for title in row)]))
+    return report(table, titles)
+
+
+def models(peers: dict[str, str], base: Path) -> dict[str, dict[str, str]]:
+    """SavedModels of objects travel both ways with TensorFlow 2, and into sessions of both TensorFlows: what differs, by model and journey."""
+    table: dict[str, dict[str, str]] = {}
+
+    def note(title: str, results: dict[str, str]) -> None:
+        for name, failure in results.items():
+            table.setdefault(f"model {name}", {})[title] = failure
+
+    ours = base / "models_of_stoker"
+    note("written", {k: v for k, v in travel(OURS, "write", ours, program=MODELS).items() if v})
+    note("stoker -> stoker", travel(OURS, "again", ours, program=MODELS))
+    for name, python in peers.items():
+        theirs = (python, "tensorflow")
+        note(f"stoker -> {name}", travel(theirs, "session", ours, program=MODELS))
+        if name != "tf2":  # TensorFlow 1.15 has no models of objects
+            continue
+        folder = base / f"models_of_{name}"
+        note("written", {k: v for k, v in travel(theirs, "write", folder, program=MODELS).items() if v})
+        note(f"stoker -> {name}", travel(theirs, "check", ours, program=MODELS))
+        note(f"{name} -> stoker", travel(OURS, "check", folder, program=MODELS))
+        note(f"{name} -> stoker", travel(OURS, "session", folder, program=MODELS))
+        note(f"{name} -> stoker -> stoker", travel(OURS, "again", folder, program=MODELS))
+    return table
 
 
 def report(table: dict[str, dict[str, str]], titles: list[str]) -> int:

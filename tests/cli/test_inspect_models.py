@@ -192,12 +192,12 @@ def test_layout():
 
 
 def test_what_records_cannot_show(tmp_path, capsys):
-    """Statistics, JSON and pictures are for checkpoints and graphs; a file that is neither says so."""
+    """Statistics, JSON and pictures are for checkpoints, graphs and models; a file of records says so."""
     path = str(tmp_path / "x.tfrecord")
     with tf.io.TFRecordWriter(path) as writer:
         writer.write(b"x")
     assert main(["inspect", path, "--json"]) == 1
-    assert "--json, --graph and --stats are for checkpoints and graphs" in capsys.readouterr().err
+    assert "--json, --graph and --stats are for checkpoints, graphs and models" in capsys.readouterr().err
     (tmp_path / "bad.pb").write_bytes(b"\x00\x01no graph")
     assert main(["inspect", str(tmp_path / "bad.pb")]) == 1
     assert "neither a GraphDef nor a MetaGraphDef nor a SavedModel" in capsys.readouterr().err

@@ -191,3 +191,11 @@ def test_mnist_that_is_missing_or_damaged(folder):
     labels.unlink()
     with pytest.raises(tf.errors.NotFoundError, match="t10k-labels"):
         mnist.read_data_sets(str(folder), validation_size=0)
+
+
+def test_internal_modules_of_feature_columns():
+    """Programs that import feature columns from TensorFlow's internal modules find the functions and classes there."""
+    from stoker._src.cli.internals.tables import MODULES
+
+    for name in ("feature_column", "feature_column_v2", "feature_column_lib", "serialization"):
+        assert f"python.feature_column.{name}" in MODULES

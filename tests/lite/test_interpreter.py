@@ -242,11 +242,11 @@ import sys; sys.path.insert(0, "scripts")
 from pathlib import Path
 import damage_tflite as damage
 content = Path({str(GOLDEN / (name + ".tflite"))!r}).read_bytes()
-cases = [("flip", n, 0xff) for n in range(2, {len(content)}, 37)] + [("cut", n, 0) for n in range(0, {len(content)}, 97)]
+cases = [("flip", n, 0xff) for n in range(2, {len(content)}, 97)] + [("cut", n, 0) for n in range(0, {len(content)}, 211)]
 counts = [damage.attempt(damage.damaged(content, case)) for case in cases]
 print(counts.count("refused"), counts.count("ran"), len(counts))
 """
     done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     refused, ran, total = map(int, done.stdout.split())
-    assert refused + ran == total and refused > 50 and ran > 5
+    assert refused + ran == total and refused > 20 and ran > 3

@@ -8,8 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from flatbuffers import flexbuffers
 
 import stoker.compat.v1 as tf
+from stoker._src.lite.flatbuffer import read_model
 
 CASES = json.loads((Path(__file__).resolve().parent.parent / "golden" / "lite" / "rnn.json").read_text())
 X = np.random.RandomState(0).uniform(-1, 1, [4, 2, 2]).astype(np.float32)
@@ -166,3 +168,88 @@ def test_unrolled_steps_become_one_stub():
     assert kinds["UnidirectionalSequenceLstm"] == 1 and not kinds["MatMul"] and kinds["Pack"] == 1
     unpacked = next(node for node in needed.node if node.name.startswith("OpHintUnstack-"))
     assert unpacked.attr["num"].i == 4
+
+
+NN = tf.lite.experimental.nn
+
+
+def _outputs(cell, x, **options):
+    return NN.dynamic_rnn(cell, x, dtype=tf.float32, **options)[0]
+
+
+def _stacked(x):
+    cells = tf.nn.rnn_cell.MultiRNNCell([NN.TFLiteLSTMCell(3, name="a"), NN.TfLiteRNNCell(4, name="b")])
+    return _outputs(cells, x)
+
+
+def _both_ways(x):
+    forward = _outputs(NN.TFLiteLSTMCell(3, name="f"), x, scope="fw")
+    backward = _outputs(NN.TFLiteLSTMCell(3, name="b"), tf.reverse(x, [0]), scope="bw")
+    return tf.concat([forward, tf.reverse(backward, [0])], 2)
+
+
+def _everything(x):
+    return _outputs(NN.TFLiteLSTMCell(5, use_peepholes=True, cell_clip=0.1, num_proj=3, proj_clip=0.02), x)
+
+
+def _unrolled(x):
+    return tf.stack(tf.nn.static_rnn(NN.TFLiteLSTMCell(3), tf.unstack(x), dtype=tf.float32)[0])
+
+
+def _residual(x):
+    first = NN.TFLiteLSTMCell(3, name="a")
+    second = tf.nn.rnn_cell.ResidualWrapper(NN.TfLiteRNNCell(3, name="b"))
+    return _outputs(tf.nn.rnn_cell.MultiRNNCell([first, second]), x)
+
+
+FUSED = {"UNIDIRECTIONAL_SEQUENCE_LSTM", "UNIDIRECTIONAL_SEQUENCE_RNN"}
+
+
+@pytest.mark.parametrize(
+    ("build", "fused"),
+    [
+        (lambda x: _outputs(NN.TFLiteLSTMCell(3, activation=tf.nn.relu), x), 1),
+        (_everything, 1),
+        (lambda x: _outputs(NN.TfLiteRNNCell(3), x, time_major=False), 1),
+        (_stacked, 2),
+        (_both_ways, 2),
+        (_unrolled, 1),
+        (lambda x: _outputs(NN.TFLiteLSTMCell(3), x, sequence_length=[2, 3]), 0),
+        (lambda x: _outputs(NN.TfLiteRNNCell(3, activation="sigmoid"), x), 0),
+        (_residual, 0),
+        (lambda x: NN.dynamic_rnn(NN.TFLiteLSTMCell(3), x, dtype=tf.float32)[1].c, 0),
+    ],
+    ids=["relu", "everything", "rnn", "stacked", "both ways", "unrolled", "lengths", "sigmoid", "residual", "state"],
+)
+def test_loops_convert_to_fused_operators(build, fused):
+    """A converted model has a fused operator for each cell, or the loop where it would not be the same, and computes what the graph does."""
+    with tf.Graph().as_default(), tf.Session() as session:
+        tf.set_random_seed(1)
+        x = tf.placeholder(tf.float32, X.shape, name="x")
+        out = build(x)
+        session.run(tf.global_variables_initializer())
+        content = tf.lite.TFLiteConverter.from_session(session, [x], [out]).convert()
+        expected = session.run(out, {x: X})
+    counts = read_model(content).operator_counts()
+    assert sum(counts[code] for code in FUSED) == fused and bool(counts["WHILE"]) == (not fused)
+    interpreter = tf.lite.Interpreter(model_content=content)
+    interpreter.allocate_tensors()
+    interpreter.set_tensor(interpreter.get_input_details()[0]["index"], X)
+    interpreter.invoke()
+    found = interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
+def test_other_hints_become_custom_ops_where_these_are_allowed():
+    """A hinted function that TFLite does not have is a custom op with its attributes, or what the graph computes in its place."""
+    with tf.Graph().as_default(), tf.Session() as session:
+        x = tf.placeholder(tf.float32, [2, 2], name="x")
+        hint = tf.lite.OpHint("Cool", scale=2.5)
+        wrapped = hint.add_input(x)
+        out = hint.add_output(tf.sigmoid(wrapped) * 2.5) + 1.0
+        converter = tf.lite.TFLiteConverter.from_session(session, [x], [out])
+        assert read_model(converter.convert()).operator_counts() == {"LOGISTIC": 1, "MUL": 1, "ADD": 1}
+        converter.allow_custom_ops = True
+        model = read_model(converter.convert())
+    custom = model.main.operators[0]
+    assert custom.custom_code == "Cool" and flexbuffers.Loads(custom.custom_options) == {"scale": 2.5}

@@ -340,3 +340,97 @@ def test_fake_quantization_replaces_samples():
     quantize(float_model, Request())
     expected = _run(write_model(float_model), x)["y/fake"]
     np.testing.assert_allclose(_run(write_model(model), x)["y/fake"], expected, atol=0.12)
+
+
+def _converter(build, shape=(1, 8, 8, 3)):
+    tf1 = tf.compat.v1
+    with tf1.Graph().as_default(), tf1.Session() as session:
+        tf1.set_random_seed(2)
+        x = tf1.placeholder(tf.float32, shape, name="x")
+        y = tf1.identity(build(x), name="y")
+        session.run(tf1.global_variables_initializer())
+        return tf1.lite.TFLiteConverter.from_session(session, [x], [y])
+
+
+def _small_network(x):
+    layers = tf.compat.v1.layers
+    x = layers.conv2d(x, 8, 3, padding="same", activation=tf.nn.relu)
+    return tf.nn.softmax(layers.dense(layers.flatten(layers.max_pooling2d(x, 2, 2)), 16))
+
+
+def test_converters_quantize_as_they_are_told():
+    """Optimizations, samples, supported types and operators choose the kind of quantization; post_training_quantize is the older way."""
+    samples = [np.random.RandomState(n).uniform(-1, 1, [1, 8, 8, 3]).astype(np.float32) for n in range(8)]
+    converter = _converter(_small_network)
+    whole = converter.convert()
+    expected = _run(whole, samples[0])["y"]
+    sizes = {"float": len(whole)}
+
+    def check(label: str, kinds: set[str]) -> None:
+        content = converter.convert()
+        sizes[label] = len(content)
+        assert {t.type for t in read_model(content).main.tensors} >= kinds
+        assert np.abs(_run(content, samples[0])["y"] - expected).max() < 0.01
+
+    converter.optimizations = [tf.lite.Optimize.DEFAULT]
+    check("weights", {"INT8", "FLOAT32"})
+    converter.target_spec.supported_types = [tf.float16]
+    check("half", {"FLOAT16", "FLOAT32"})
+    converter.target_spec.supported_types = []
+    converter.representative_dataset = tf.lite.RepresentativeDataset(lambda: ([x] for x in samples))
+    check("integers", {"INT8", "INT32", "FLOAT32"})
+    converter.target_spec.supported_ops = {OpsSet.TFLITE_BUILTINS_INT8}
+    converter.inference_input_type = converter.inference_output_type = tf.int8
+    check("integers only", {"INT8", "INT32"})
+    converter.target_spec.supported_ops = {INT16_OPS, OpsSet.TFLITE_BUILTINS}
+    converter.inference_input_type = converter.inference_output_type = tf.float32
+    check("16 bits", {"INT16", "INT64", "FLOAT32"})
+    assert sizes["weights"] < 0.5 * sizes["float"] and sizes["integers only"] < 0.5 * sizes["float"]
+    assert sizes["half"] < 0.7 * sizes["float"]
+    older = _converter(_small_network)
+    older.post_training_quantize = True
+    assert len(older.convert()) == sizes["weights"]
+
+
+def _trained_network(x):
+    """A network as training with fake quantization leaves it."""
+    fake = tf.quantization.fake_quant_with_min_max_args
+    random = np.random.RandomState(0)
+    kernel = tf.constant(random.uniform(-1, 1, [3, 3, 3, 4]).astype(np.float32))
+    dense = tf.constant(random.uniform(-1, 1, [64, 5]).astype(np.float32))
+    x = tf.nn.conv2d(x, fake(kernel, -1.0, 1.0), 2, "SAME")
+    x = fake(tf.nn.relu6(x), 0.0, 6.0)
+    return fake(tf.matmul(tf.reshape(x, [-1, 64]), fake(dense, -1.0, 1.0)), -30.0, 30.0)
+
+
+@pytest.mark.parametrize("kind", [tf.uint8, tf.int8])
+def test_graphs_with_fake_quantization(kind):
+    """inference_type makes integers of a graph that was trained for them; quantized_input_stats says what the input means."""
+    x = np.random.RandomState(1).uniform(-1, 1, [1, 8, 8, 3]).astype(np.float32)
+    converter = _converter(_trained_network)
+    expected = _run(converter.convert(), x)["y"]
+    converter.inference_type = kind
+    with pytest.raises(ValueError, match="quantized_input_stats"):
+        converter.convert()
+    mean = 128 if kind == tf.uint8 else 0
+    converter.quantized_input_stats = {"x": (mean, 127.0)}
+    content = converter.convert()
+    model = read_model(content)
+    assert model.main.inputs[0].type == model.main.outputs[0].type == kind.name.upper()
+    assert "FLOAT32" not in {t.type for t in model.main.tensors}
+    assert np.abs(_run(content, x)["y"] - expected).max() < 0.5
+    converter.inference_input_type = converter.inference_output_type = tf.float32
+    assert np.abs(_run(converter.convert(), x)["y"] - expected).max() < 0.5
+
+
+def test_integer_inputs_of_a_float_model():
+    """With inference_input_type alone the input is integers, which the model restores by mean and deviation."""
+    x = np.random.RandomState(1).uniform(-1, 1, [1, 8, 8, 3]).astype(np.float32)
+    converter = _converter(_small_network)
+    expected = _run(converter.convert(), x)["y"]
+    converter.inference_input_type = tf.uint8
+    converter.quantized_input_stats = {"x": (128, 127.0)}
+    content = converter.convert()
+    model = read_model(content)
+    assert model.main.inputs[0].type == "UINT8" and model.main.operators[0].code == "DEQUANTIZE"
+    assert np.abs(_run(content, x)["y"] - expected).max() < 0.01

@@ -278,3 +278,15 @@ def test_remote_paths():
     """A model may lie on any file system that fsspec knows."""
     tf.saved_model.save(module(f=typed(lambda x: x + 1)), "memory://models/one")
     assert tf.saved_model.load("memory://models/one").f(tf.constant([1.0])).numpy().tolist() == [2.0]
+
+
+@pytest.mark.parametrize("name", ["../../secret", "/etc/hostname", "a/../../b", "..\\x", "", "a\0b"])
+def test_assets_stay_inside_of_the_model(name, tmp_path):
+    """The name of an asset comes from the file, and may not lead out of the model's directory."""
+    tf.saved_model.save(module(file=tf.saved_model.Asset(_file(tmp_path / "a.txt", "a"))), tmp_path / "m")
+    path = tmp_path / "m" / "saved_model.pb"
+    model = SavedModel.FromString(path.read_bytes())
+    model.meta_graphs[0].asset_file_def[0].filename = name
+    path.write_bytes(model.SerializeToString())
+    with pytest.raises(ValueError, match="outside of the model's directory"):
+        tf.saved_model.load(tmp_path / "m")

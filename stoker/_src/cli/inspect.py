@@ -1,6 +1,6 @@
-"""`python -m stoker inspect PATH`: shows the content of a checkpoint, graph, SavedModel, TFRecord or event file. `inspect --op NAME` shows an op.
+"""`python -m stoker inspect PATH`: shows the content of a checkpoint, graph, SavedModel, TFLite model, TFRecord or event file. `inspect --op NAME` shows an op.
 
-Each kind of file is a `Kind`: how to recognize it, and the report on it. Except for `--op`, it needs only `formats`.
+Each kind of file is a `Kind`: how to recognize it, and the report on it. Except for `--op` and TFLite models, it needs only `formats`.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ class Kind:
 def add_parser(commands: Any) -> None:
     parser = commands.add_parser(
         "inspect",
-        help="show what a checkpoint, graph, SavedModel, TFRecord or event file holds, or where an op is defined",
-        description="Shows the tensors of a checkpoint; the inputs, variables, constants, ops and signatures of a graph or SavedModel; or how many records a file has and how large they are, the features of its Examples or the tags of its events, and the first records. "
+        help="show what a checkpoint, graph, SavedModel, TFLite model, TFRecord or event file holds, or where an op is defined",
+        description="Shows the tensors of a checkpoint; the inputs, variables, constants, ops and signatures of a graph or SavedModel; the operators, tensors, sizes and quantization of a TFLite model; or how many records a file has and how large they are, the features of its Examples or the tags of its events, and the first records. "
         "With --op: the signature of ops, and the file and line of their definition, kernel, shape rule, gradient, what the planner uses, and samples.",
-        epilog="examples: stoker inspect logs/model-1000 --stats     stoker inspect frozen.pb --graph graph.svg     stoker inspect train.tfrecord     stoker inspect -n 5 events.out.tfevents.1700000000.host     stoker inspect --op ApplyAdam MatMul",
+        epilog="examples: stoker inspect logs/model-1000 --stats     stoker inspect frozen.pb --graph graph.svg     stoker inspect model.tflite --stats     stoker inspect train.tfrecord     stoker inspect -n 5 events.out.tfevents.1700000000.host     stoker inspect --op ApplyAdam MatMul",
     )
     parser.add_argument(
         "file",
         nargs="?",
         metavar="PATH",
-        help="a checkpoint (with or without .index) or its directory, a GraphDef or MetaGraphDef (binary or text), a SavedModel's directory, a TFRecord or event file; the content decides",
+        help="a checkpoint (with or without .index) or its directory, a GraphDef or MetaGraphDef (binary or text), a SavedModel's directory, a TFLite model, a TFRecord or event file; the content decides",
     )
     parser.add_argument(
         "-n", "--records", type=int, default=3, metavar="N", help="how many records to show (default: 3)"
@@ -93,7 +93,9 @@ def run(args: argparse.Namespace) -> int:
         if kind is None:
             if args.json or args.graph or args.stats:
                 raise InvalidArgumentError(
-                    None, None, f"--json, --graph and --stats are for checkpoints and graphs, and {path} is neither."
+                    None,
+                    None,
+                    f"--json, --graph and --stats are for checkpoints, graphs and models, and {path} is none.",
                 )
             for line in record_lines(path, args.records, args.sample):
                 print(line)
@@ -170,7 +172,21 @@ def _newest(path: str) -> str | None:
     return importlib.import_module("stoker._src.train.checkpoints.state").latest_checkpoint(path)
 
 
+def _is_lite_model(path: str) -> bool:
+    """Whether a file is a TFLite model, by the identifier after its first four bytes or, for a damaged one, its name."""
+    if gfile.isdir(path) or not gfile.exists(path):
+        return False
+    with gfile.GFile(path, "rb") as file:
+        return file.read(8)[4:] == b"TFL3" or path.endswith(".tflite")
+
+
+def _lite_report(path: str, args: argparse.Namespace) -> Report:
+    # Imported on demand because it loads LiteRT's schema, which other files do not need.
+    return importlib.import_module("stoker._src.cli.lite_report").lite_report(path, args.stats)
+
+
 KINDS = [
+    Kind(_is_lite_model, _lite_report),
     Kind(_is_checkpoint, lambda path, args: checkpoint_report(path.removesuffix(".index"), args.stats)),
     Kind(
         lambda path: gfile.isdir(path) and saved_model_file(path) is not None,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import ast
 import importlib
+import io
 import os
 import re
 import sys
@@ -19,6 +20,8 @@ import numpy as np
 
 from stoker._src.base.dtypes import as_dtype
 from stoker._src.base.errors import OpError
+from stoker._src.formats import gfile
+from stoker._src.formats.filesystems import replacing
 from stoker._src.formats.protos import AttrValue, Example
 
 
@@ -156,11 +159,12 @@ def run(args: argparse.Namespace) -> None:
         if not args.outdir:
             print(f"Result for output key {key}:\n{value}")
             continue
-        os.makedirs(args.outdir, exist_ok=True)
+        gfile.makedirs(args.outdir)
         path = os.path.join(args.outdir, f"{key}.npy")
-        if os.path.exists(path) and not args.overwrite:
+        if gfile.exists(path) and not args.overwrite:
             raise ValueError(f"Output file {path} already exists. Add --overwrite to write over it.")
-        np.save(path, np.asarray(value), allow_pickle=False)
+        with replacing(path) as file:
+            np.save(file, np.asarray(value), allow_pickle=False)
         print(f"Output {key} is saved to {path}")
 
 
@@ -178,7 +182,8 @@ def _files(text: str) -> dict[str, Any]:
         match = re.fullmatch(r"(.*?)(?:\[(.+)\])?", value)
         assert match is not None, "the pattern takes any text"
         path, key = match.groups()
-        loaded = np.load(path, allow_pickle=False)
+        with gfile.GFile(path, "rb") as file:
+            loaded = np.load(io.BytesIO(file.read()), allow_pickle=False)
         if isinstance(loaded, np.ndarray):
             found[name] = loaded
             continue

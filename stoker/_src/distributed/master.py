@@ -160,6 +160,7 @@ class MasterSession:
         self._placer: Placer | None = None
         self._devices: dict[str, Any] = {}
         self._pushing: set[str] = set()
+        self._local_device = ""
         self._divided: OrderedDict[Any, DividedRun] = OrderedDict()
         self._callables: dict[int, Any] = {}
         self._numbers = itertools.count(1)
@@ -169,6 +170,7 @@ class MasterSession:
         """Finds the devices of all tasks and opens the session there."""
         by_task = self.master.devices(self.tasks, state)
         self._devices = {device.name: device for devices in by_task.values() for device in devices}
+        self._local_device = by_task[self.local][0].name
         self._pushing = {name for name, devices in by_task.items() if devices[0].physical_device_desc == STOKER}
         isolated = self.config.isolate_session_state
         self.master.task.create_worker_session(self.handle, isolated=isolated, config=self.config)
@@ -247,7 +249,7 @@ class MasterSession:
     def divide(self, feeds: list[Tensor], fetches: list[Tensor], targets: list[Operation]) -> list[TaskPart]:
         graph = self.graph()
         assert self._placer is not None
-        return partition(graph, feeds, fetches, targets, self._placer, self._devices, self._pushing)
+        return partition(graph, feeds, fetches, targets, self._placer, self._devices, self._pushing, self._local_device)
 
     def tensor(self, name: str, what: str) -> Tensor:
         node, _, index = name.partition(":")

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import torch
 
-from stoker._src.base.errors import InvalidArgumentError
+from stoker._src.base.errors import InvalidArgumentError, ResourceExhaustedError
 from stoker._src.formats import wire_tensors as wire
 from stoker._src.formats.protos import ExecutorOpts
 from stoker._src.ops.support.values import from_numpy, to_numpy
+from stoker._src.runtime.plan.emit import copied
 
 
 def _array(value: Any) -> np.ndarray:
@@ -293,6 +297,75 @@ def read_recv_tensor_response(data: bytes) -> tuple[Any, bool]:
     if value is None:
         raise InvalidArgumentError(None, None, "Malformed message: a RecvTensorResponse without a tensor.")
     return from_numpy(wire.read_tensor(data, *value)), False
+
+
+CHUNK_BYTES = 1 << 20
+"""The size of the messages that carry a large value. The allocator recycles blocks of this size, and copies of them stay in the cache."""
+_LARGE = 4 << 20  # bytes from which a value is streamed
+
+
+class Packed:
+    """A large value on its way to another task: a copy of its elements in chunks, each of which is a message."""
+
+    def __init__(self, array: np.ndarray) -> None:
+        flat = array if array.flags.c_contiguous else np.ascontiguousarray(array)
+        data = flat.reshape(-1).view(np.uint8).data
+        self.header = wire.header(flat)
+        self.chunks = [bytes(data[at : at + CHUNK_BYTES]) for at in range(0, len(data), CHUNK_BYTES)]
+
+    def messages(self, key: str) -> Iterator[bytes]:
+        """Yields the messages of this value: what it is, then its elements."""
+        yield wire.text_field(1, key) + self.header
+        yield from self.chunks
+
+
+def pack(value: Any) -> Any:
+    """Returns a value that is to leave this task, detached from the memory of variables: a large one packed, a small one copied."""
+    if isinstance(value, torch.Tensor) and value.nbytes >= _LARGE and value.dtype != torch.bool:
+        return Packed(to_numpy(value))
+    return copied(value)
+
+
+def stream_start(step_id: int) -> bytes:
+    return wire.int_field(1, step_id) or b"\x08\x00"
+
+
+def read_stream_start(data: bytes) -> int:
+    for number, kind, at, _ in wire.fields(data):
+        if number == 1 and kind == 0:
+            return at - (1 << 64) if at >> 63 else at
+    raise InvalidArgumentError(None, None, "Malformed message: a stream of tensors without a step.")
+
+
+def read_streamed(first: bytes, chunks: Iterator[bytes], most_bytes: int) -> tuple[str, Any]:
+    """Returns the key and the value whose first message is `first`, with the elements from `chunks`.
+
+    Raises:
+        InvalidArgumentError: the messages are malformed, or end early.
+        ResourceExhaustedError: the value is larger than `most_bytes`, if that is positive, or than the memory.
+    """
+    key, dtype, dims = wire.read_header(first)
+    size = math.prod(dims) * dtype.itemsize
+    if 0 < most_bytes < size:
+        raise ResourceExhaustedError(
+            None, None, f"The value of {key:.200} has {size} bytes; this server accepts at most {most_bytes}."
+        )
+    try:
+        # torch's allocator uses large pages. Pages are claimed as they are filled, not when they are asked for.
+        buffer = torch.empty(size, dtype=torch.uint8)
+    except RuntimeError:
+        raise ResourceExhaustedError(None, None, f"There is no memory for {size} bytes of {key:.200}.") from None
+    view = buffer.numpy().data
+    at = 0
+    while at < size:
+        chunk = next(chunks, None)
+        if not chunk or len(chunk) > size - at:
+            raise InvalidArgumentError(
+                None, None, f"Malformed message: the elements of {key:.200} do not fit its shape."
+            )
+        view[at : at + len(chunk)] = chunk
+        at += len(chunk)
+    return key, from_numpy(buffer.numpy().view(dtype).reshape(dims))
 
 
 def send_tensors_request(step_id: int, values: dict[str, Any]) -> bytes:

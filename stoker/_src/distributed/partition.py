@@ -16,7 +16,9 @@ from stoker._src.graph.interchange.lower_control_flow import Lowering, takes_ref
 from stoker._src.graph.interchange.node_def import PRODUCER_VERSION, node_def_of
 from stoker._src.graph.interchange.older_forms import in_older_form
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.runtime.plan.planner import in_order, prune
+from stoker._src.runtime.plan.planner import has_effect, in_order, prune
+
+_LARGE_FETCH = 1 << 20  # elements
 
 
 @dataclass
@@ -37,6 +39,7 @@ def partition(
     placer: Placer,
     devices: dict[str, Any],
     pushing: set[str],
+    local_device: str,
 ) -> list[TaskPart]:
     """Returns the parts of the graph that a run needs.
 
@@ -46,8 +49,9 @@ def partition(
         placer: the devices of ops.
         devices: DeviceAttributes by name.
         pushing: the tasks that send values without being asked.
+        local_device: a device of the master's own task.
     """
-    return _Partition(graph, feeds, fetches, targets, placer, devices, pushing).build()
+    return _Partition(graph, feeds, fetches, targets, placer, devices, pushing, local_device).build()
 
 
 class _Partition:
@@ -60,7 +64,9 @@ class _Partition:
         placer: Placer,
         devices: dict[str, Any],
         pushing: set[str],
+        local_device: str,
     ) -> None:
+        self.local, self.local_device = task_of(local_device), local_device
         self.fed = set(feeds)
         self.fetches = [tensor for tensor in dict.fromkeys(fetches) if tensor not in self.fed]
         self.needed, self.waited = prune(self.fetches, targets, self.fed)
@@ -72,6 +78,7 @@ class _Partition:
         self.written: dict[str, list[Operation]] = {}  # by task
         self.copies: set[tuple[str, Operation]] = set()
         self.received: dict[tuple[str, Any], str] = {}
+        self.effects: dict[Operation, bool] = {}
         self.count = 0
 
     def build(self) -> list[TaskPart]:
@@ -79,11 +86,14 @@ class _Partition:
             self._write(op, self.placer.device(op))
         for tensor in self.fetches:
             device = self.placer.device(tensor.op)
+            output = self._output(tensor)
+            if self._is_streamed(tensor, device):
+                output, device = self._receive(tensor, device, self.local, self.local_device), self.local_device
             part = self._part(task_of(device))
             name = self._name(f"_send_{tensor.op.name}_{tensor.value_index}")
             edge = tensor.name
             node = self._transfer("_Send", name, device, device, device, edge, tensor, is_client=True)
-            node.input.append(self._output(tensor))
+            node.input.append(output)
             part.fetches[tensor] = key_text(device, self.devices[device].incarnation, device, edge)
             part.graph_def.node.append(node)
         for task, part in self.parts.items():
@@ -92,6 +102,13 @@ class _Partition:
             for function in referenced_functions([*plain, *self.lowering.inlined]).values():
                 part.graph_def.library.function.append(function.to_function_def())
         return list(self.parts.values())
+
+    def _is_streamed(self, tensor: Tensor, device: str) -> bool:
+        """Whether a fetched value goes to the master's own task first, because large values travel faster between tasks."""
+        size = tensor.static_shape.size
+        large = size is None or size >= _LARGE_FETCH
+        number = tensor.dtype.base_dtype.is_floating or tensor.dtype.base_dtype.is_integer
+        return large and number and task_of(device) != self.local and {task_of(device), self.local} <= self.pushing
 
     def _part(self, task: str) -> TaskPart:
         return self.parts.setdefault(task, TaskPart(task))
@@ -191,19 +208,32 @@ class _Partition:
         return name
 
     def _controls(self, control: Operation, device: str) -> list[str]:
-        """Returns what stands for a control input. An op that is only waited for does not run; what it waits for is waited for instead."""
+        """Returns what stands for a control input.
+
+        An op without effect, if it is on another task or only waited for, need not be waited for itself: what it waits for is, instead.
+        """
         found: dict[str, None] = {}
+        task = task_of(device)
         pending, seen = [control], set()
         while pending:
             each = pending.pop(0)
             if each in seen or (each.outputs and all(tensor in self.fed for tensor in each.outputs)):
                 continue
             seen.add(each)
-            if each in self.needed:
+            if each in self.needed and (self._is_at(each, task) or self._has_effect(each)):
                 found["^" + self._wait_for(each, device)] = None
-            elif each in self.waited:
+            elif each in self.needed or each in self.waited:
                 pending += [*(t.op for t in each._inputs if t not in self.fed), *each._control_inputs]
         return list(found)
+
+    def _is_at(self, op: Operation, task: str) -> bool:
+        return task_of(self.placer.device(op)) == task
+
+    def _has_effect(self, op: Operation) -> bool:
+        found = self.effects.get(op)
+        if found is None:
+            found = self.effects[op] = has_effect(op)
+        return found
 
     def _wait_for(self, op: Operation, device: str) -> str:
         source, task = self.placer.device(op), task_of(device)
@@ -212,9 +242,9 @@ class _Partition:
         if op.type == "Const" and not op._control_inputs:
             self._copy_constant(op, task, device)
             return op.name
-        known = self.received.get((task, op))
-        if known is not None:
-            return known
+        for known in (op, *op.outputs):
+            if (task, known) in self.received:  # one of its values arrives there in any case
+                return self.received[task, known]
         # What travels is a zero that is made after the op.
         signal = NodeDef(name=self._name(f"{op.name}/_done"), op="Const", device=source, input=["^" + op.name])
         signal.attr["dtype"].type = signal.attr["value"].tensor.dtype = 1

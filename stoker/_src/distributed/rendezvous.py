@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
-from stoker._src.base.errors import AbortedError, CancelledError, OpError, UnimplementedError
+from stoker._src.base.errors import AbortedError, CancelledError, InvalidArgumentError, OpError, UnimplementedError
 
 _MOST_ENDED = 4096  # ended steps that are remembered, so that values that arrive late are dropped
 _LONGEST_UNCLAIMED = 600.0  # seconds after which values of a step that never began here are dropped
@@ -116,14 +116,14 @@ class Key:
 
     def __init__(self, text: str) -> None:
         """Raises:
-        ValueError: `text` is no key.
+        InvalidArgumentError: `text` is no key.
         """
-        parts = text.split(";")
-        if len(parts) != 5:
-            raise ValueError(f"Invalid rendezvous key: {text:.500}")
         self.text = text
-        self.source, incarnation, self.destination, self.edge, _ = parts
-        self.incarnation = int(incarnation, 16)
+        try:
+            self.source, incarnation, self.destination, self.edge, _ = text.split(";")
+            self.incarnation = int(incarnation, 16)
+        except ValueError:
+            raise InvalidArgumentError(None, None, f"Invalid rendezvous key: {text:.500}") from None
 
 
 def key_text(source: str, incarnation: int, destination: str, edge: str) -> str:

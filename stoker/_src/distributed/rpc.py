@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -139,8 +139,17 @@ class Connection:
     def future(self, service: str, name: str, request: bytes, timeout: float | None = None) -> Any:
         return self.method(service, name).future(request, timeout=timeout)
 
+    def stream(self, name: str, requests: Iterator[bytes]) -> Any:
+        return self._channel.stream_unary(f"/{PEER}/{name}").future(requests)
+
     def close(self) -> None:
         self._channel.close()
+
+
+def _streamed(step_id: int, values: dict[str, messages.Packed]) -> Iterator[bytes]:
+    yield messages.stream_start(step_id)
+    for key, value in values.items():
+        yield from value.messages(key)
 
 
 # -- workers -----------------------------------------------------------------------------------------------------
@@ -279,9 +288,24 @@ class Peers:
             return found
 
     def push(self, task: str, step_id: int, values: dict[str, Any], table: StepTable) -> Callable[[], None]:
-        """Sends values to a stoker task in one message. Returns a function that waits until they have arrived."""
-        request = messages.send_tensors_request(step_id, values)
-        future = self.connect(task).connection.future(PEER, "SendTensors", request)
+        """Sends values to a stoker task: small ones in one message, large ones in a stream. Returns a function that waits for the end."""
+        connection = self.connect(task).connection
+        small = {key: value for key, value in values.items() if not isinstance(value, messages.Packed)}
+        large = {key: value for key, value in values.items() if isinstance(value, messages.Packed)}
+        waits = []
+        if small:
+            request = messages.send_tensors_request(step_id, small)
+            waits.append(self._watched(connection.future(PEER, "SendTensors", request), task, table))
+        if large:
+            waits.append(self._watched(connection.stream("StreamTensors", _streamed(step_id, large)), task, table))
+
+        def wait() -> None:
+            for each in waits:
+                each()
+
+        return wait
+
+    def _watched(self, future: Any, task: str, table: StepTable) -> Callable[[], None]:
 
         def ended(done: Any) -> None:
             if not done.cancelled() and done.exception() is not None:

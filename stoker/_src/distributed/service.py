@@ -30,6 +30,7 @@ from stoker._src.formats import protos
 from stoker._src.formats.protos import RunMetadata, RunOptions, StepStats
 from stoker._src.formats.wire_tensors import read_message
 from stoker._src.ops.support.waiting import RunState, running
+from stoker._src.runtime.memory import keep_freed_memory
 
 _LONGEST_DETAILS = 3000  # characters: gRPC limits the size of the trailer in which an error travels
 _CODES = {code.value[0]: code for code in grpc.StatusCode}
@@ -127,12 +128,14 @@ class Service(grpc.GenericRpcHandler):
             raise InvalidArgumentError(
                 None, None, f"Could not interpret {cluster.task_address(job, index)!r} as host:port."
             )
+        self._most_bytes = _most_bytes()
         options = [
             ("grpc.so_reuseport", 0),
             ("grpc.max_send_message_length", -1),
-            ("grpc.max_receive_message_length", _most_bytes()),
+            ("grpc.max_receive_message_length", self._most_bytes),
             ("grpc.http2.min_ping_interval_without_data_ms", 1000),
         ]
+        keep_freed_memory()
         self._server = grpc.server(_Threads(), handlers=[self], options=options)  # type: ignore[arg-type]
         bound = self._bind(os.environ.get("STOKER_BIND_ADDRESS", host), port)
         self.address = f"{host}:{bound}"
@@ -153,13 +156,16 @@ class Service(grpc.GenericRpcHandler):
         self._handlers = {
             f"/{service}/{name}": handler
             for service, prefix, names in (
-                (MASTER, "_master_", _MASTER_METHODS),
-                (WORKER, "_worker_", _WORKER_METHODS),
+                (MASTER, "_master_", MASTER_METHODS),
+                (WORKER, "_worker_", WORKER_METHODS),
                 (PEER, "_peer_", ("SendTensors",)),
             )
             for name in names
             for handler in (grpc.unary_unary_rpc_method_handler(self._handling(getattr(self, prefix + _snake(name)))),)
         }
+        self._handlers[f"/{PEER}/StreamTensors"] = grpc.stream_unary_rpc_method_handler(
+            self._handling(self._peer_stream_tensors)
+        )
         for name in _UNSUPPORTED:
             self._handlers[f"/{WORKER}/{name}"] = grpc.unary_unary_rpc_method_handler(
                 self._handling(lambda data, call, name=name: self._unsupported(name))
@@ -216,8 +222,8 @@ class Service(grpc.GenericRpcHandler):
     def service(self, handler_call_details: Any) -> Any:
         return self._handlers.get(handler_call_details.method)
 
-    def _handling(self, method: Callable[[bytes, Call], Any]) -> Callable[[bytes, Any], bytes]:
-        def handle(data: bytes, context: Any) -> bytes:
+    def _handling(self, method: Callable[[Any, Call], Any]) -> Callable[[Any, Any], bytes]:
+        def handle(data: Any, context: Any) -> bytes:
             call = Call(context)
             try:
                 with running(call.state):
@@ -408,11 +414,7 @@ class Service(grpc.GenericRpcHandler):
 
     def _worker_recv_tensor(self, data: bytes, call: Call) -> bytes:
         request = read_message(protos.RecvTensorRequest, data)
-        try:
-            value = self.task.take(request.step_id, request.rendezvous_key, call.state)
-        except ValueError as error:
-            raise InvalidArgumentError(None, None, str(error)) from None
-        return messages.recv_tensor_response(value)
+        return messages.recv_tensor_response(self.task.take(request.step_id, request.rendezvous_key))
 
     def _worker_logging(self, data: bytes, call: Call) -> Any:
         request = read_message(protos.LoggingRequest, data)
@@ -434,8 +436,15 @@ class Service(grpc.GenericRpcHandler):
         self.task.deliver(*messages.read_send_tensors_request(data))
         return b""
 
+    def _peer_stream_tensors(self, data: Any, call: Call) -> bytes:
+        step_id = messages.read_stream_start(next(data, b""))
+        for first in data:
+            key, value = messages.read_streamed(first, data, self._most_bytes)
+            self.task.deliver(step_id, {key: value})
+        return b""
 
-_MASTER_METHODS = (
+
+MASTER_METHODS = (
     "CreateSession",
     "ExtendSession",
     "PartialRunSetup",
@@ -447,7 +456,7 @@ _MASTER_METHODS = (
     "RunCallable",
     "ReleaseCallable",
 )
-_WORKER_METHODS = (
+WORKER_METHODS = (
     "GetStatus",
     "CreateWorkerSession",
     "DeleteWorkerSession",

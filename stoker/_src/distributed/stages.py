@@ -11,19 +11,22 @@ stage is compiled like the plan of a local session.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
 from stoker._src.base import dtypes
 from stoker._src.base.errors import InvalidArgumentError
+from stoker._src.distributed.messages import pack
 from stoker._src.distributed.wire_graph import WireGraph
 from stoker._src.graph.definition import Trait, find_definition
 from stoker._src.graph.graph import Graph
 from stoker._src.graph.interchange.function_def import function_refs
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.runtime.plan.compiled import Plan
-from stoker._src.runtime.plan.planner import has_effect, in_order
+from stoker._src.runtime.plan.emit import copied
+from stoker._src.runtime.plan.planner import Planner, has_effect, in_order
 
 _NOTHING: frozenset[int] = frozenset()
 
@@ -68,11 +71,41 @@ def _whole(
 
 
 def _plan(
-    graph: Graph, ops: list[Operation], feeds: list[Tensor], fetches: list[Tensor], worker: Any, steps: Any
+    graph: Graph,
+    ops: list[Operation],
+    feeds: list[Tensor],
+    fetches: list[Tensor],
+    worker: Any,
+    steps: Any,
+    take: Callable[[Any], Any] | None = None,
 ) -> Plan:
     targets = [op for op in ops if has_effect(op)]
     fetch: Any = SimpleNamespace(tensors=fetches, targets=targets)
-    return Plan(worker, steps, graph, fetch, feeds)
+    if take is None:
+        return Plan(worker, steps, graph, fetch, feeds)
+    return _LendingPlan(take, worker, steps, graph, fetch, feeds)
+
+
+class _Taken(list):
+    """Results that have been taken."""
+
+
+class _LendingPlan(Plan):
+    """A plan whose results are taken while the variables are still locked: until then they may share memory with them."""
+
+    def __init__(self, take: Callable[[Any], Any], *arguments: Any) -> None:
+        self._take = take
+        super().__init__(*arguments)
+
+    def _planner(self, **options: Any) -> Planner:
+        return super()._planner(lends=True, **options)
+
+    def _run(self, holding: Any, values: list[Any]) -> list[Any]:
+        return _Taken(self._take(super()._run(holding, values)))
+
+    def execute(self, values: list[Any], options: Any = None, metadata: Any = None) -> list[Any]:
+        results = super().execute(values, options, metadata)
+        return results if isinstance(results, _Taken) else self._take(results)
 
 
 def _blocks(op: Operation) -> bool:
@@ -167,6 +200,16 @@ class _Division:
             stages.append(stage)
         return Stages(stages, self.arrivals)
 
+    def _packing(self, fetches: list[Tensor]) -> Callable[[Any], Any] | None:
+        """Returns a function that takes the values of `fetches` while variables are locked; those that only leave are packed."""
+        leaving = {edge.tensor for edge in self.part.sends if edge.is_pushed}
+        staying = {edge.tensor for edge in self.part.sends if not edge.is_pushed}
+        staying |= {tensor for op in self.ops for tensor in op._inputs}
+        alone = [tensor in leaving and tensor not in staying for tensor in fetches]
+        if not any(alone):
+            return None
+        return lambda results: [pack(value) if leaves else copied(value) for value, leaves in zip(results, alone)]
+
     def _stage(self, ops: list[Operation], waits: frozenset[int], wanted: set[Tensor]) -> Stage:
         """Copies a stage's ops into a graph of their own, in which values of other stages are placeholders."""
         graph = Graph()
@@ -219,5 +262,6 @@ class _Division:
             [mapped[tensor] for tensor in fetches],
             self.worker,
             self.steps,
+            self._packing(fetches),
         )
         return Stage(waits, plan, feeds, fetches)

@@ -41,6 +41,7 @@ class SessionWorker(Worker):
         self._prefix = prefix
         self.resources = resources
         self.variables_lock = lock
+        self.private = ResourceManager()
         self._by_name: dict[str, NodeContext] = {}
 
     @cached_property
@@ -54,8 +55,18 @@ class SessionWorker(Worker):
         found = self._by_name.get(op.name)
         if found is None:
             device = self.placement.variable_device(op)
-            found = self._by_name.setdefault(op.name, NodeContext(op.name, self.resources, device))
+            resources = self.private if _is_private(op) else self.resources
+            found = self._by_name.setdefault(op.name, NodeContext(op.name, resources, device))
         return found
+
+
+_VARIABLES = ("Variable", "VariableV2", "VarHandleOp")
+
+
+def _is_private(op: Operation) -> bool:
+    """Whether a queue, accumulator or table belongs to its session: it has no name under which others could share it."""
+    attrs = op.attrs
+    return attrs.get("shared_name") == "" and op.type not in _VARIABLES and not attrs.get("use_node_name_sharing")
 
 
 class StepStates(RunningSteps):
@@ -132,6 +143,7 @@ class Task:
             session = self._sessions.pop(handle, None)
         if session is not None:
             session.steps.close()
+            session.worker.private.reset()
             if session.worker.resources is not self.resources:
                 session.worker.resources.reset()
 
@@ -192,7 +204,7 @@ class Task:
         """Takes values that another task sent."""
         self.rendezvous.deliver(step_id, values)
 
-    def take(self, step_id: int, key: str, state: RunState | None = None) -> Any:
+    def take(self, step_id: int, key: str) -> Any:
         """Returns a value that a part of this task sends, as soon as it is there.
 
         Raises:
@@ -222,5 +234,6 @@ class Task:
             sessions = list(self._sessions.values())
         for session in sessions:
             session.steps.close()
+            session.worker.private.reset()
         self.rendezvous.end_all(CancelledError(None, None, f"The server of {self.name} was shut down."))
         self.resources.reset()

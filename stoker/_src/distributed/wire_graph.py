@@ -8,7 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from stoker._src.base.errors import InvalidArgumentError, NotFoundError, OpError, PermissionDeniedError
+from stoker._src.base.errors import (
+    InvalidArgumentError,
+    NotFoundError,
+    OpError,
+    PermissionDeniedError,
+    UnimplementedError,
+)
 from stoker._src.distributed.rendezvous import key_text
 from stoker._src.formats.protos import GraphDef
 from stoker._src.graph import context
@@ -122,9 +128,19 @@ def read_part(graph_def: Any) -> WireGraph:
 
 def _edge(graph: Graph, name: str, node: Any) -> Edge:
     attr = node.attr
-    source, destination = attr["send_device"].s.decode(), attr["recv_device"].s.decode()
-    key = key_text(source, attr["send_device_incarnation"].i, destination, attr["tensor_name"].s.decode())
-    op = graph.get_operation_by_name(name)
+    try:
+        source, destination, edge = (attr[name].s.decode() for name in ("send_device", "recv_device", "tensor_name"))
+    except UnicodeDecodeError:
+        raise InvalidArgumentError(None, None, f"Node '{node.name}' (op {node.op}): a name is not UTF-8.") from None
+    key = key_text(source, attr["send_device_incarnation"].i, destination, edge)
+    op = graph._by_name.get(name)
+    if op is None:
+        raise UnimplementedError(
+            None,
+            None,
+            f"Node '{node.name}' (op {node.op}) is inside of a branch or a loop that spans several tasks: a stoker task runs a branch or "
+            "a loop as a whole.",
+        )
     is_client, is_pushed = attr["client_terminated"].b, PUSHED in attr and attr[PUSHED].b
     return Edge(key, op.outputs[0], source, destination, is_client, is_pushed)
 

@@ -11,6 +11,7 @@ import re
 from typing import Any, NamedTuple
 
 from stoker._src.base.export import export
+from stoker._src.feature_column import configs
 from stoker._src.graph.keys import GraphKeys
 from stoker._src.ops.variables import variable_scope
 
@@ -185,7 +186,22 @@ class _SequenceDenseColumn(_FeatureColumn):
 # ---- both -------------------------------------------------------------------------------------------------------
 
 
-class Both:
+class WithConfig:
+    """A column whose config follows from the fields of its tuple."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        configs.register(cls)
+
+    def get_config(self) -> dict[str, Any]:
+        return configs.config_of(self)
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any], custom_objects: Any = None, columns_by_name: Any = None) -> Any:
+        return configs.column_from(cls, config, custom_objects, columns_by_name)
+
+
+class Both(WithConfig):
     """The 1.x names of a column that implements the 2.x protocol: variables are made in the current variable scope."""
 
     name: Any

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import namedtuple
 from typing import Any
 
@@ -9,11 +10,12 @@ import numpy as np
 
 from stoker._src.base import dtypes
 from stoker._src.base.dtypes import as_dtype
+from stoker._src.base.errors import FailedPreconditionError
 from stoker._src.base.export import export
 from stoker._src.feature_column.base import Both, CategoricalColumn, IdWeightPair, _CategoricalColumn
 from stoker._src.feature_column.numeric import check_key
 from stoker._src.feature_column.transformation import as_ids
-from stoker._src.formats import gfile
+from stoker._src.formats import gfile, tfrecord
 from stoker._src.graph.scopes import control_dependencies
 from stoker._src.graph.sparse_tensor import SparseTensor
 from stoker._src.ops.array import casting, selection, shaping
@@ -209,8 +211,16 @@ class _OfVocabulary(OfKey):
     def _table(self) -> Any:
         raise NotImplementedError(type(self).__name__)
 
-    def _vocabulary_kind(self) -> Any:
-        return self.dtype
+    def _table_of(self, words: Any) -> Any:
+        """A table from each of these categories to its position."""
+        keys = np.array(words, object)
+        return vocabularies.index_table_from_tensor(
+            keys.astype(np.int64) if self.dtype.is_integer else keys,
+            num_oov_buckets=self.num_oov_buckets,
+            default_value=self.default_value,  # type: ignore[attr-defined]
+            dtype=dtypes.int64 if self.dtype.is_integer else self.dtype,
+            name=f"{self.key}_lookup",
+        )
 
     @property
     def _in_range(self) -> bool:
@@ -254,6 +264,8 @@ class VocabularyFileCategoricalColumn(
         return self.vocabulary_size + self.num_oov_buckets
 
     def _table(self) -> Any:
+        if self.file_format == _RECORDS:
+            return self._table_of_records()
         return vocabularies.index_table_from_file(
             self.vocabulary_file,
             num_oov_buckets=self.num_oov_buckets,
@@ -262,6 +274,16 @@ class VocabularyFileCategoricalColumn(
             key_dtype=dtypes.int64 if self.dtype.is_integer else self.dtype,
             name=f"{self.key}_lookup",
         )
+
+    def _table_of_records(self) -> Any:
+        words = _records_of(self.vocabulary_file, self.vocabulary_size)
+        if len(words) < self.vocabulary_size:
+            raise FailedPreconditionError(
+                None,
+                None,
+                f"{self.vocabulary_file} has {len(words)} records, fewer than vocabulary_size {self.vocabulary_size}.",
+            )
+        return self._table_of(words)
 
 
 class VocabularyListCategoricalColumn(
@@ -277,16 +299,20 @@ class VocabularyListCategoricalColumn(
         return len(self.vocabulary_list) + self.num_oov_buckets
 
     def _table(self) -> Any:
-        return vocabularies.index_table_from_tensor(
-            np.array(self.vocabulary_list, object if self.dtype is dtypes.string else np.int64),
-            num_oov_buckets=self.num_oov_buckets,
-            default_value=self.default_value,
-            dtype=dtypes.int64 if self.dtype.is_integer else self.dtype,
-            name=f"{self.key}_lookup",
-        )
+        return self._table_of(self.vocabulary_list)
 
 
-def _lines_of(path: str) -> int:
+_RECORDS = "tfrecord_gzip"
+
+
+def _records_of(path: str, most: int | None = None) -> list[bytes]:
+    """The records of a compressed TFRecord file, at most `most` of them."""
+    return list(itertools.islice(tfrecord.tf_record_iterator(path, "GZIP"), most))
+
+
+def _lines_of(path: str, file_format: str | None) -> int:
+    if file_format == _RECORDS:
+        return len(_records_of(path))
     with gfile.GFile(path, "rb") as stream:
         return sum(1 for _ in stream)
 
@@ -302,14 +328,12 @@ def _from_file(
 ) -> VocabularyFileCategoricalColumn:
     if not vocabulary_file:
         raise ValueError(f"Missing vocabulary_file in {key}.")
-    if file_format is not None:
-        if file_format != "tfrecord_gzip":
-            raise ValueError(f"Invalid file_format {file_format!r} in {key}: expected None or 'tfrecord_gzip'.")
-        raise NotImplementedError(f"file_format='tfrecord_gzip' of {key}: vocabularies are read from text files.")
+    if file_format is None and isinstance(vocabulary_file, str) and vocabulary_file.endswith("tfrecord.gz"):
+        file_format = _RECORDS
     if vocabulary_size is None:
         if not gfile.exists(vocabulary_file):
             raise ValueError(f"vocabulary_file in {key} does not exist: {vocabulary_file}")
-        vocabulary_size = _lines_of(vocabulary_file)
+        vocabulary_size = _lines_of(vocabulary_file, file_format)
     if vocabulary_size < 1:
         raise ValueError(f"Invalid vocabulary_size in {key}: {vocabulary_size}.")
     _check_oov(key, num_oov_buckets, default_value is not None, default_value)
@@ -323,6 +347,7 @@ def _from_file(
         num_oov_buckets or 0,
         kind,
         -1 if default_value is None else default_value,
+        file_format,
     )
 
 
@@ -371,7 +396,11 @@ def categorical_column_with_vocabulary_file_v2(
     num_oov_buckets: int = 0,
     file_format: str | None = None,
 ) -> VocabularyFileCategoricalColumn:
-    """A column whose ids are the numbers of lines of a file; see the 1.x form, whose last arguments are in another order."""
+    """A column whose ids are the numbers of lines of a file; see the 1.x form, whose last arguments are in another order.
+
+    With the file format "tfrecord_gzip", which is the default for names that end in "tfrecord.gz", the categories are the records of a
+    compressed TFRecord file.
+    """
     return _from_file(key, vocabulary_file, vocabulary_size, num_oov_buckets, default_value, dtype, file_format)
 
 

@@ -11,7 +11,6 @@ from stoker._src.base.export import export
 from stoker._src.base.shapes import TensorShape
 from stoker._src.feature_column import sequences
 from stoker._src.feature_column.base import (
-    Both,
     CategoricalColumn,
     DenseColumn,
     InScope,
@@ -22,7 +21,7 @@ from stoker._src.feature_column.base import (
     _SequenceDenseColumn,
 )
 from stoker._src.feature_column.lookups import combined_rows
-from stoker._src.feature_column.protocol import buckets_of, sparse_tensors, spec_of
+from stoker._src.feature_column.protocol import OfOneColumn, buckets_of, sparse_tensors
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.sparse_tensor import SparseTensor
 from stoker._src.ops.array import casting, joining, scattering, shaping
@@ -63,8 +62,35 @@ def loaded(variable: Any, ckpt_to_load_from: Any, tensor_name_in_ckpt: Any) -> A
     return variable
 
 
+class OfTable(OfOneColumn):
+    """A column of vectors, the rows of a table, which are combined for each example or each step of a sequence."""
+
+    combiner: Any
+    max_norm: Any
+    _kind = ""  # the function that makes such columns, for messages
+
+    def _table(self, state_manager: Any) -> Any:
+        raise NotImplementedError(type(self).__name__)
+
+    def get_dense_tensor(self, transformation_cache: Any, state_manager: Any) -> Any:
+        sequences.refuse_sequence(self, self._kind)
+        return combined_rows(
+            self._table(state_manager), self.categorical_column, transformation_cache, state_manager, self.combiner,
+            self.max_norm, f"{self.name}_weights",
+        )  # fmt: skip
+
+    def get_sequence_dense_tensor(self, transformation_cache: Any, state_manager: Any) -> TensorSequenceLengthPair:
+        sequences.require_sequence(self, self._kind)
+        ids, weights = sparse_tensors(self.categorical_column, transformation_cache, state_manager)
+        rows = embedding.safe_embedding_lookup_sparse(
+            self._table(state_manager), ids, weights, self.combiner, name=f"{self.name}_weights",
+            max_norm=self.max_norm, partition_strategy="div",
+        )  # fmt: skip
+        return TensorSequenceLengthPair(rows, sequences.lengths(ids))
+
+
 class EmbeddingColumn(
-    Both,
+    OfTable,
     DenseColumn,
     SequenceDenseColumn,
     _DenseColumn,
@@ -79,20 +105,8 @@ class EmbeddingColumn(
 
     __slots__ = ()
 
-    @property
-    def name(self) -> str:
-        return f"{self.categorical_column.name}_embedding"
-
-    @property
-    def parse_example_spec(self) -> dict[str, Any]:
-        return spec_of(self.categorical_column)
-
-    @property
-    def parents(self) -> list[Any]:
-        return [self.categorical_column]
-
-    def transform_feature(self, transformation_cache: Any, state_manager: Any) -> Any:
-        return transformation_cache.get(self.categorical_column, state_manager)
+    _suffix = "_embedding"
+    _kind = "embedding_column"
 
     @property
     def variable_shape(self) -> TensorShape:
@@ -119,22 +133,6 @@ class EmbeddingColumn(
         else:
             table = state_manager.get_variable(self, WEIGHTS)
         return loaded(table, self.ckpt_to_load_from, self.tensor_name_in_ckpt)
-
-    def get_dense_tensor(self, transformation_cache: Any, state_manager: Any) -> Any:
-        sequences.refuse_sequence(self, "embedding_column")
-        return combined_rows(
-            self._table(state_manager), self.categorical_column, transformation_cache, state_manager, self.combiner,
-            self.max_norm, f"{self.name}_weights",
-        )  # fmt: skip
-
-    def get_sequence_dense_tensor(self, transformation_cache: Any, state_manager: Any) -> TensorSequenceLengthPair:
-        sequences.require_sequence(self, "embedding_column")
-        ids, weights = sparse_tensors(self.categorical_column, transformation_cache, state_manager)
-        rows = embedding.safe_embedding_lookup_sparse(
-            self._table(state_manager), ids, weights, self.combiner, name=f"{self.name}_weights",
-            max_norm=self.max_norm, partition_strategy="div",
-        )  # fmt: skip
-        return TensorSequenceLengthPair(rows, sequences.lengths(ids))
 
 
 @export("feature_column.embedding_column")
@@ -177,7 +175,7 @@ def embedding_column(
 
 
 class IndicatorColumn(
-    Both,
+    OfOneColumn,
     DenseColumn,
     SequenceDenseColumn,
     _DenseColumn,
@@ -188,17 +186,7 @@ class IndicatorColumn(
 
     __slots__ = ()
 
-    @property
-    def name(self) -> str:
-        return f"{self.categorical_column.name}_indicator"
-
-    @property
-    def parse_example_spec(self) -> dict[str, Any]:
-        return spec_of(self.categorical_column)
-
-    @property
-    def parents(self) -> list[Any]:
-        return [self.categorical_column]
+    _suffix = "_indicator"
 
     @property
     def variable_shape(self) -> TensorShape:

@@ -9,6 +9,7 @@ import numpy as np
 from stoker._src.base import dtypes
 from stoker._src.base.export import export
 from stoker._src.base.shapes import Shape
+from stoker._src.feature_column import configs
 from stoker._src.feature_column.base import DenseColumn, SequenceDenseColumn, StateManager, scope_name, sorted_columns
 from stoker._src.feature_column.input_layer import as_matrix, check_batches, check_features
 from stoker._src.feature_column.protocol import shape_of
@@ -125,6 +126,25 @@ class _FeaturesLayer(Layer):
             with variable_scope.variable_scope(scope_name(column.name), auxiliary_name_scope=False):
                 column.create_state(self._state_manager)
         super().build(input_shape)
+
+    def get_config(self) -> dict[str, Any]:
+        """The arguments of the layer as plain values, for `from_config`."""
+        return {
+            "name": self.name,
+            "trainable": self.trainable,
+            "dtype": dtypes.as_dtype(self.dtype).name,
+            "feature_columns": configs.serialize_feature_columns(self._feature_columns),
+            "partitioner": getattr(self._state_manager._partitioner, "__name__", None),
+        }
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> Any:
+        """A new layer with the arguments that `get_config` gave."""
+        given = dict(config)
+        given["feature_columns"] = configs.deserialize_feature_columns(given["feature_columns"], custom_objects)
+        if given.get("partitioner") is not None:
+            given["partitioner"] = (custom_objects or {})[given["partitioner"]]
+        return cls(**given)
 
 
 @export("keras.layers.DenseFeatures")

@@ -34,6 +34,27 @@ def check_key(key: Any) -> None:
         raise ValueError(f"key must be a string. Got: type {type(key)} of key {key}.")
 
 
+def checked_numbers(key: Any, shape: Any, dtype: Any) -> tuple[tuple[int, ...], dtypes.DType]:
+    """The shape and dtype of a column of numbers.
+
+    Raises:
+        TypeError: A dimension is not an integer.
+        ValueError: A dimension is not positive, the key is not a string, or the dtype is neither integer nor floating point.
+    """
+    sizes = checked_shape(shape, key)
+    check_key(key)
+    kind = as_dtype(dtype)
+    if not (kind.is_integer or kind.is_floating):
+        raise ValueError(f"dtype must be convertible to float. dtype: {kind!r}, key: {key}")
+    return sizes, kind
+
+
+def check_normalizer(normalizer_fn: Any) -> None:
+    """Raises TypeError if a normalizer cannot be called."""
+    if normalizer_fn is not None and not callable(normalizer_fn):
+        raise TypeError(f"normalizer_fn must be a callable. Given: {normalizer_fn}")
+
+
 class NumericColumn(
     Both, DenseColumn, _DenseColumn, namedtuple("NumericColumn", "key shape default_value dtype normalizer_fn")
 ):
@@ -141,14 +162,9 @@ def numeric_column(
         TypeError: a dimension that is no integer; a default that does not fit.
         ValueError: a dimension that is not positive; a dtype that is neither integer nor floating point.
     """
-    sizes = checked_shape(shape, key)
-    check_key(key)
-    kind = as_dtype(dtype)
-    if not (kind.is_integer or kind.is_floating):
-        raise ValueError(f"dtype must be convertible to float. dtype: {kind!r}, key: {key}")
+    sizes, kind = checked_numbers(key, shape, dtype)
     default = _checked_default(default_value, sizes, kind, key)
-    if normalizer_fn is not None and not callable(normalizer_fn):
-        raise TypeError(f"normalizer_fn must be a callable. Given: {normalizer_fn}")
+    check_normalizer(normalizer_fn)
     return NumericColumn(key, sizes, default, kind, normalizer_fn)
 
 

@@ -1,10 +1,10 @@
-"""Asking a column of either generation."""
+"""What columns of either generation have in common, and how to ask for it."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from stoker._src.feature_column.base import CategoricalColumn, DenseColumn, FeatureColumn, IdWeightPair, InScope
+from stoker._src.feature_column.base import Both, CategoricalColumn, DenseColumn, FeatureColumn, IdWeightPair, InScope
 
 
 def _scope_of(state_manager: Any) -> dict[str, Any]:
@@ -40,3 +40,25 @@ def buckets_of(column: Any) -> int:
 def shape_of(column: Any) -> Any:
     """The shape of a dense column's values for one example."""
     return column.variable_shape if hasattr(column, "variable_shape") else column._variable_shape
+
+
+class OfOneColumn(Both):
+    """A column that is made of one categorical column, needs the same features and has its name, followed by `_suffix`."""
+
+    categorical_column: Any
+    _suffix = ""
+
+    @property
+    def name(self) -> str:
+        return self.categorical_column.name + self._suffix
+
+    @property
+    def parse_example_spec(self) -> dict[str, Any]:
+        return spec_of(self.categorical_column)
+
+    @property
+    def parents(self) -> list[Any]:
+        return [self.categorical_column]
+
+    def transform_feature(self, transformation_cache: Any, state_manager: Any) -> Any:
+        return transformation_cache.get(self.categorical_column, state_manager)

@@ -8,20 +8,19 @@ from typing import Any
 import numpy as np
 
 from stoker._src.base import dtypes
-from stoker._src.base.dtypes import as_dtype
 from stoker._src.base.export import export
 from stoker._src.base.shapes import Shape, TensorShape
 from stoker._src.feature_column import categorical
 from stoker._src.feature_column.base import (
-    Both,
     CategoricalColumn,
     IdWeightPair,
     SequenceDenseColumn,
     TensorSequenceLengthPair,
+    WithConfig,
     _CategoricalColumn,
 )
-from stoker._src.feature_column.numeric import check_key, checked_shape
-from stoker._src.feature_column.protocol import buckets_of, sparse_tensors, spec_of
+from stoker._src.feature_column.numeric import check_normalizer, checked_numbers
+from stoker._src.feature_column.protocol import OfOneColumn, buckets_of, sparse_tensors
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.sparse_tensor import SparseTensor, is_sparse
 from stoker._src.ops.array import joining, shaping
@@ -64,19 +63,11 @@ def require_sequence(column: Any, kind: str) -> None:
 
 
 class SequenceCategoricalColumn(
-    Both, CategoricalColumn, _CategoricalColumn, namedtuple("SequenceCategoricalColumn", "categorical_column")
+    OfOneColumn, CategoricalColumn, _CategoricalColumn, namedtuple("SequenceCategoricalColumn", "categorical_column")
 ):
     """Categories one after the other; each step of time has those of one id tensor."""
 
     __slots__ = ()
-
-    @property
-    def name(self) -> str:
-        return self.categorical_column.name
-
-    @property
-    def parse_example_spec(self) -> dict[str, Any]:
-        return spec_of(self.categorical_column)
 
     @property
     def num_buckets(self) -> int:
@@ -85,13 +76,6 @@ class SequenceCategoricalColumn(
     @property
     def _in_range(self) -> bool:
         return getattr(self.categorical_column, "_in_range", False)
-
-    @property
-    def parents(self) -> list[Any]:
-        return [self.categorical_column]
-
-    def transform_feature(self, transformation_cache: Any, state_manager: Any) -> Any:
-        return transformation_cache.get(self.categorical_column, state_manager)
 
     def get_sparse_tensors(self, transformation_cache: Any, state_manager: Any) -> IdWeightPair:
         """Ids [batch, time, ids of one step]: of two dimensions the second is the time."""
@@ -158,6 +142,7 @@ def sequence_categorical_column_with_vocabulary_list(
 
 
 class SequenceNumericColumn(
+    WithConfig,
     SequenceDenseColumn,
     namedtuple("SequenceNumericColumn", "key shape default_value dtype normalizer_fn"),
 ):
@@ -229,11 +214,6 @@ def sequence_numeric_column(
         TypeError: a dimension that is no integer; a normalizer that cannot be called.
         ValueError: a dimension that is not positive; a dtype that is neither integer nor floating point.
     """
-    sizes = checked_shape(shape, key)
-    check_key(key)
-    kind = as_dtype(dtype)
-    if not (kind.is_integer or kind.is_floating):
-        raise ValueError(f"dtype must be convertible to float. dtype: {kind!r}, key: {key}")
-    if normalizer_fn is not None and not callable(normalizer_fn):
-        raise TypeError(f"normalizer_fn must be a callable. Given: {normalizer_fn}")
+    sizes, kind = checked_numbers(key, shape, dtype)
+    check_normalizer(normalizer_fn)
     return SequenceNumericColumn(key, sizes, default_value, kind, normalizer_fn)

@@ -11,67 +11,37 @@ from stoker._src.base.export import export
 from stoker._src.base.shapes import TensorShape
 from stoker._src.feature_column import sequences
 from stoker._src.feature_column.base import (
-    Both,
     CategoricalColumn,
     DenseColumn,
     InScope,
     SequenceDenseColumn,
-    TensorSequenceLengthPair,
     _CategoricalColumn,
     _DenseColumn,
     _SequenceDenseColumn,
 )
 from stoker._src.feature_column.combined import WeightedCategoricalColumn
-from stoker._src.feature_column.embedding import WEIGHTS, checked_embedding, loaded
-from stoker._src.feature_column.lookups import combined_rows
-from stoker._src.feature_column.protocol import buckets_of, sparse_tensors, spec_of
+from stoker._src.feature_column.embedding import WEIGHTS, OfTable, checked_embedding, loaded
+from stoker._src.feature_column.protocol import buckets_of
 from stoker._src.graph import context
 from stoker._src.graph.scopes import init_scope, name_scope
 from stoker._src.graph.trackable import Trackable
-from stoker._src.ops.nn import embedding
 from stoker._src.ops.variables.variables import Variable
 
 
-class _Shared(Both):
-    """What the columns of both generations do with their table."""
+class _Shared(OfTable):
+    """A column whose table other columns use, too."""
 
-    categorical_column: Any
-    combiner: Any
-    max_norm: Any
-
-    @property
-    def name(self) -> str:
-        return f"{self.categorical_column.name}_shared_embedding"
-
-    @property
-    def parse_example_spec(self) -> dict[str, Any]:
-        return spec_of(self.categorical_column)
-
-    @property
-    def parents(self) -> list[Any]:
-        return [self.categorical_column]
-
-    def transform_feature(self, transformation_cache: Any, state_manager: Any) -> Any:
-        return transformation_cache.get(self.categorical_column, state_manager)
-
-    def _table(self, state_manager: Any) -> Any:
-        raise NotImplementedError(type(self).__name__)
+    _suffix = "_shared_embedding"
+    _kind = "shared_embedding_column"
 
     def get_dense_tensor(self, transformation_cache: Any, state_manager: Any) -> Any:
-        sequences.refuse_sequence(self, "shared_embedding_column")
         with name_scope(self.name):
-            return combined_rows(
-                self._table(state_manager), self.categorical_column, transformation_cache, state_manager, self.combiner,
-                self.max_norm, f"{self.name}_weights",
-            )  # fmt: skip
+            return super().get_dense_tensor(transformation_cache, state_manager)
 
-    def get_sequence_dense_tensor(self, transformation_cache: Any, state_manager: Any) -> TensorSequenceLengthPair:
-        sequences.require_sequence(self, "shared_embedding_column")
-        ids, weights = sparse_tensors(self.categorical_column, transformation_cache, state_manager)
-        rows = embedding.safe_embedding_lookup_sparse(
-            self._table(state_manager), ids, weights, self.combiner, max_norm=self.max_norm, partition_strategy="div"
+    def get_config(self) -> dict[str, Any]:
+        raise NotImplementedError(
+            f"{type(self).__name__}.get_config: the columns that share a table are made together."
         )
-        return TensorSequenceLengthPair(rows, sequences.lengths(ids))
 
 
 # ---- 1.x --------------------------------------------------------------------------------------------------------
@@ -127,12 +97,19 @@ class _SharedEmbeddingColumn(
         return loaded(table, self.ckpt_to_load_from, self.tensor_name_in_ckpt)
 
 
-def _checked(columns: Any, name: Any) -> tuple[list[Any], str]:
-    """The columns in the order of their names, and what their table is called.
+def _checked(
+    columns: Any, name: Any, dimension: Any, initializer: Any, ckpt_to_load_from: Any, tensor_name_in_ckpt: Any
+) -> tuple[str, int, Any]:
+    """The name of the table, the number of its rows and its initializer.
 
     Raises:
-        ValueError: columns of different kinds or numbers of categories.
+        ValueError: The columns are of different kinds or have different numbers of categories, or `embedding_column` refuses
+            the arguments.
+        RuntimeError: Eager execution is enabled.
     """
+    if context.executing_eagerly():
+        raise RuntimeError("shared_embedding_columns are not supported when eager execution is enabled.")
+    initializer = checked_embedding(dimension, initializer, ckpt_to_load_from, tensor_name_in_ckpt, "")
     ordered = sorted(columns, key=lambda column: column.name)
     first = _inner(ordered[0])
     if not isinstance(first, (CategoricalColumn, _CategoricalColumn)):
@@ -150,7 +127,8 @@ def _checked(columns: Any, name: Any) -> tuple[list[Any], str]:
                 "To use shared_embedding_column, all categorical_columns must have the same number of buckets. "
                 f"{ordered[0]} has {buckets_of(ordered[0])} buckets. Given column: {column} has {buckets_of(column)} buckets."
             )
-    return ordered, name or "_".join(column.name for column in ordered) + "_shared_embedding"
+    name = name or "_".join(column.name for column in ordered) + "_shared_embedding"
+    return name, buckets_of(ordered[0]), initializer
 
 
 def _inner(column: Any) -> Any:
@@ -184,12 +162,9 @@ def shared_embedding_columns(
         ValueError: columns that do not go together, or what `embedding_column` refuses.
         RuntimeError: eager mode.
     """
-    if context.executing_eagerly():
-        raise RuntimeError(
-            "shared_embedding_columns are not supported when eager execution is enabled. Use shared_embeddings."
-        )
-    initializer = checked_embedding(dimension, initializer, ckpt_to_load_from, tensor_name_in_ckpt, "")
-    _, name = _checked(categorical_columns, shared_embedding_collection_name)
+    name, _, initializer = _checked(
+        categorical_columns, shared_embedding_collection_name, dimension, initializer, ckpt_to_load_from, tensor_name_in_ckpt
+    )  # fmt: skip
     return [
         _SharedEmbeddingColumn(
             column,
@@ -310,11 +285,10 @@ def shared_embeddings(
         ValueError: columns that do not go together, or what `embedding_column` refuses.
         RuntimeError: eager mode.
     """
-    if context.executing_eagerly():
-        raise RuntimeError("shared_embedding_columns are not supported when eager execution is enabled.")
-    initializer = checked_embedding(dimension, initializer, ckpt_to_load_from, tensor_name_in_ckpt, "")
-    ordered, name = _checked(categorical_columns, shared_embedding_collection_name)
+    name, buckets, initializer = _checked(
+        categorical_columns, shared_embedding_collection_name, dimension, initializer, ckpt_to_load_from, tensor_name_in_ckpt
+    )  # fmt: skip
     make = SharedEmbeddingColumnCreator(
-        dimension, initializer, ckpt_to_load_from, tensor_name_in_ckpt, buckets_of(ordered[0]), trainable, name, use_safe_embedding_lookup
+        dimension, initializer, ckpt_to_load_from, tensor_name_in_ckpt, buckets, trainable, name, use_safe_embedding_lookup
     )  # fmt: skip
     return [make(column, combiner, max_norm) for column in categorical_columns]

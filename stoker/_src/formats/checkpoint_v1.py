@@ -16,7 +16,7 @@ import numpy as np
 from stoker._src.base import dtypes
 from stoker._src.base.errors import DataLossError, InvalidArgumentError, NotFoundError, UnimplementedError
 from stoker._src.formats import gfile, protos
-from stoker._src.formats.filesystems import mapped, replacing, resolve
+from stoker._src.formats.filesystems import mapped, replacing, resolve, sweep_beside
 from stoker._src.formats.ordered_code import Extent, encode_slice_key
 from stoker._src.formats.sstable import Table, TableWriter
 from stoker._src.formats.tensor_slices import (
@@ -119,6 +119,7 @@ class SliceWriter:
         described = protos.SavedTensorSlices()
         described.meta.versions.producer = _PRODUCER
         described.meta.tensor.extend(self._tensors[name] for name in sorted(self._tensors))
+        sweep_beside(self._path)
         with replacing(self._path) as sink:
             table = TableWriter(sink)
             table.add(b"", described.SerializeToString(deterministic=True))

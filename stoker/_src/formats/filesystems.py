@@ -334,6 +334,13 @@ def replacing(path: str) -> Iterator[BinaryIO]:
         sink.close()
 
 
+def sweep_beside(path: str) -> None:
+    """Removes temporary files of killed writers from the directory of `path`, if it is a local one."""
+    location = resolve(path)
+    if location.prefix in ("", "file://"):
+        atomic.sweep(os.path.dirname(location.path))
+
+
 def path_text(path: Any) -> str:
     """Converts a path (str, bytes or os.PathLike) to text."""
     if isinstance(path, str):

@@ -33,7 +33,7 @@ from stoker._src.base.errors import (
 )
 from stoker._src.formats import atomic, gfile, protos
 from stoker._src.formats.bundle_entries import decode_entry, encode_entries, first_damaged
-from stoker._src.formats.filesystems import mapped, replacing, resolve
+from stoker._src.formats.filesystems import mapped, replacing, resolve, sweep_beside
 from stoker._src.formats.framing import crc32c, mask
 from stoker._src.formats.ordered_code import Extent, encode_slice_key
 from stoker._src.formats.sstable import Table, decode_varint, encode_varint, write_table
@@ -707,6 +707,7 @@ def merge_bundles(prefixes: Iterable[str], merged_prefix: str, allow_missing: bo
     directory = os.path.dirname(merged_prefix)
     if directory:
         gfile.makedirs(directory)
+    sweep_beside(merged_prefix)
     targets = [data_filename(merged_prefix, shard, len(files)) for shard in range(len(files))]
     if len(set(files)) != len(files):
         raise AlreadyExistsError(None, None, f"A bundle is named twice: {prefixes}")

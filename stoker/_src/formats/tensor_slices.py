@@ -134,20 +134,28 @@ def assemble(
             there = tuple(slice(c.start - h.start, c.stop - h.start) for c, h in zip(common, held))
             here = tuple(slice(c.start - w.start, c.stop - w.start) for c, w in zip(common, wanted))
             overlaps.append((part, there, here))
-    held_elements = sum(math.prod(each.stop - each.start for each in here) for _, _, here in overlaps)
-    uncovered = InvalidArgumentError(
-        None, None, f"Does not have sufficient slices for partitioned tensor {name} to restore in {list(extents)}"
-    )
-    if held_elements < math.prod(shape):
-        raise uncovered
+    _check_disjoint([here for _, _, here in overlaps], name)
+    # Slices that do not overlap cover the box if they have as many elements as it has.
+    if sum(math.prod(each.stop - each.start for each in here) for _, _, here in overlaps) < math.prod(shape):
+        raise InvalidArgumentError(
+            None, None, f"Does not have sufficient slices for partitioned tensor {name} to restore in {list(extents)}"
+        )
     out = np.empty(shape, info.dtype.as_numpy_dtype)
-    covered = np.zeros(shape, bool)
     for part, there, here in overlaps:
         value = fetch(part)
         if value.shape != cut_shape(part, info.shape, name):
             raise DataLossError(None, None, f"Slice {list(part)} of {name} has shape {list(value.shape)}")
         out[here] = value[there]
-        covered[here] = True
-    if not covered.all():
-        raise uncovered
     return out
+
+
+def _check_disjoint(boxes: list[tuple[slice, ...]], name: str) -> None:
+    """Raises DataLossError if two boxes overlap."""
+    # Among boxes in the order of their first rows, each can overlap only those that begin before it ends.
+    ordered = sorted(boxes, key=lambda each: [side.start for side in each])
+    for i, first in enumerate(ordered):
+        for second in ordered[i + 1 :]:
+            if first and second[0].start >= first[0].stop:
+                break
+            if all(a.start < b.stop and b.start < a.stop for a, b in zip(first, second)):
+                raise DataLossError(None, None, f"Overlapping slices of tensor {name}: {first} and {second}")

@@ -11,6 +11,7 @@ before them, which readers skip, so that the receiver can use them in place.
 from __future__ import annotations
 
 import ctypes
+import functools
 import math
 from collections.abc import Iterator
 from typing import Any
@@ -32,8 +33,13 @@ _MAX_RANK = 64
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 
 
+_SHORT = [bytes((value,)) for value in range(0x80)]
+
+
 def varint(value: int) -> bytes:
     """Encodes a number that is not negative."""
+    if value < 0x80:
+        return _SHORT[value]
     out = bytearray()
     while value >= 0x80:
         out.append(value & 0x7F | 0x80)
@@ -47,10 +53,12 @@ def _wide_varint(value: int) -> bytes:
     return bytes((value >> shift & 0x7F | (0x80 if shift < 28 else 0)) for shift in range(0, 35, 7))
 
 
+@functools.lru_cache(maxsize=256)
 def tag(number: int, wire: int = _BYTES) -> bytes:
     return varint(number << 3 | wire)
 
 
+@functools.lru_cache(maxsize=4096)
 def text_field(number: int, text: str) -> bytes:
     data = text.encode()
     return tag(number) + varint(len(data)) + data
@@ -70,17 +78,16 @@ def dtype_of(array: np.ndarray) -> DType:
     return dtypes.string if array.dtype == np.object_ else as_dtype(array.dtype)
 
 
-def _header(array: np.ndarray, dtype: DType) -> bytes:
-    dims = b"".join(
-        tag(2) + varint(len(size)) + size for size in (int_field(1, each) or b"\x08\x00" for each in array.shape)
-    )
-    return int_field(1, dtype.as_datatype_enum) + tag(2) + varint(len(dims)) + dims
+@functools.lru_cache(maxsize=4096)
+def _shape_header(kind: int, shape: tuple[int, ...]) -> bytes:
+    dims = b"".join(tag(2) + varint(len(size)) + size for size in (int_field(1, each) or b"\x08\x00" for each in shape))
+    return int_field(1, kind) + tag(2) + varint(len(dims)) + dims
 
 
 def tensor_chunks(array: np.ndarray, before: int | None = None) -> list[Chunk]:
     """Returns the TensorProto of an array. If `before`, the number of bytes in front of it, is given, large elements are aligned."""
     dtype = dtype_of(array)
-    header = _header(array, dtype)
+    header = _shape_header(dtype.as_datatype_enum, array.shape)
     if dtype is dtypes.string:
         chunks: list[Chunk] = [header]
         for item in array.ravel():
@@ -116,6 +123,12 @@ def tensor_field_chunks(number: int, array: np.ndarray, before: int) -> list[Chu
     opening = tag(number)
     tensor = tensor_chunks(array, before + len(opening) + 5)
     return [opening + _wide_varint(size_of(tensor)), *tensor]
+
+
+def header(array: np.ndarray) -> bytes:
+    """Returns dtype and shape of an array as field 2 of a message, a TensorProto without elements."""
+    data = _shape_header(dtype_of(array).as_datatype_enum, array.shape)
+    return tag(2) + varint(len(data)) + data
 
 
 # -- reading -----------------------------------------------------------------------------------------------------
@@ -198,6 +211,28 @@ def read_tensor(data: bytes, start: int = 0, end: int | None = None) -> np.ndarr
     if dtype == np.bool_ and np.frombuffer(data, np.uint8, count, content[0]).max(initial=0) > 1:
         raise InvalidArgumentError(None, None, f"TensorProto of shape {dims} has bytes other than 0 and 1 for bools.")
     return _array_in(data, content[0], dtype, count).reshape(dims)
+
+
+def read_header(data: bytes) -> tuple[str, np.dtype, list[int]]:
+    """Returns the name, dtype and shape of a NamedTensorProto whose elements come separately.
+
+    Raises:
+        InvalidArgumentError: the message is malformed, or the elements cannot come as bytes.
+    """
+    name, kind, dims = "", 0, []
+    for number, wire, at, stop in fields(data):
+        if number == 1 and wire == _BYTES:
+            name = read_text(data, at, stop)
+        elif number == 2 and wire == _BYTES:
+            for inner, inner_wire, start, end in fields(data, at, stop):
+                if inner == 1 and inner_wire == _VARINT:
+                    kind = start
+                elif inner == 2 and inner_wire == _BYTES:
+                    _read_dims(data, start, end, dims)
+    dtype = _pod_dtype(kind)
+    if dtype is None or dtype == np.bool_ or len(dims) > _MAX_RANK or min(dims, default=0) < 0:
+        raise _malformed(f"dtype {kind} and shape {dims} of {name!r:.200} are not those of numbers.")
+    return name, dtype, dims
 
 
 def _read_dims(data: bytes, start: int, end: int, dims: list[int]) -> None:

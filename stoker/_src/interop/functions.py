@@ -432,6 +432,11 @@ def conv(
     x = _first(x, channels_last)
     pads = _paddings(x, filter.shape[:count], strides, dilations, padding)
     x, rest = _split(x, pads)
+    if all(size == 1 for size in filter.shape[:count]) and any(step > 1 for step in strides):
+        # oneDNN's gradient of such a filter with strides is wrong for channels-last images (torch 2.13).
+        x = F.pad(x, [each for before in reversed(rest) for each in (before, before)]) if any(rest) else x
+        x = x[(slice(None), slice(None), *(slice(None, None, step) for step in strides))]
+        strides, rest = [1] * count, [0] * count
     weight = filter.permute([count + 1, count, *range(count)])
     groups = x.shape[1] // filter.shape[count]
     function = (F.conv1d, F.conv2d, F.conv3d)[count - 1]

@@ -18,6 +18,7 @@ from stoker._src.graph.tensor import Operation
 from stoker._src.graph.tensor import Tensor as GraphTensor
 from stoker._src.lite import builtins
 from stoker._src.lite.builtins.resources import ASSIGNMENTS
+from stoker._src.lite.hinted import lower_hints
 from stoker._src.lite.lowering import (
     LOWERINGS,
     Conversion,
@@ -148,6 +149,7 @@ def _lower(conversion: Conversion, source: Source, main: Subgraph) -> None:
         scope.values[tensor] = made
     scope.values.update(source.captured)
     main.inputs = given
+    lower_hints(scope, source.outputs, source.controls)
     scope.run(source.outputs, source.controls)
     results = []
     for tensor, name in zip(source.outputs, source.output_names, strict=True):

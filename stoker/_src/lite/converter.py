@@ -16,12 +16,16 @@ from stoker._src.lite.interpreter import Interpreter, OpResolverType
 from stoker._src.lite.lowering import Rules
 from stoker._src.lite.model import Model
 from stoker._src.lite.options import GRAPHVIZ_DOT, TFLITE, OpsSet, Optimize, RepresentativeDataset, TargetSpec
+from stoker._src.lite.quantization.request import Request, quantize
 from stoker._src.runtime.functions.concrete_function import ConcreteFunction
 from stoker._src.saved_model import constants
 
 _KERAS = "Keras models are not supported: stoker has no tf.keras layers to build them from. Save the model as a SavedModel and use from_saved_model."
 # The names that 1.x gives its pictures.
 _AT_IMPORT, _AFTER = "toco_AT_IMPORT.dot", "toco_AFTER_TRANSFORMATIONS.dot"
+
+
+_QUANTIZING = {Optimize.DEFAULT, Optimize.OPTIMIZE_FOR_SIZE, Optimize.OPTIMIZE_FOR_LATENCY}
 
 
 class _Converter:
@@ -58,7 +62,22 @@ class _Converter:
 
     def _model(self, found: list[Source], observe: Callable[[str, Model], None] | None = None) -> Model:
         self._checked_dataset()
-        return convert_sources(found, self._rules(), observe)
+        model = convert_sources(found, self._rules(), observe)
+        quantize(model, self._numbers())
+        if observe is not None:
+            observe("quantized", model)
+        return model
+
+    def _numbers(self) -> Request:
+        """What the settings say about the numbers of the model."""
+        return Request(
+            optimize=bool(set(self.optimizations) & _QUANTIZING),
+            supported_ops=frozenset(self.target_spec.supported_ops),
+            supported_types=tuple(self.target_spec.supported_types),
+            representative_dataset=self.representative_dataset,
+            input_type=self.inference_input_type,
+            output_type=self.inference_output_type,
+        )
 
     def _finished(self, model: Model) -> bytes:
         data = write_model(finish(model))
@@ -371,6 +390,14 @@ class TFLiteConverter(_Converter):
             raise ValueError(
                 f"inference_output_type must be tf.float32 unless inference_type is tf.uint8, found {output!r}."
             )
+
+    def _numbers(self) -> Request:
+        numbers = super()._numbers()
+        if not numbers.optimize:
+            numbers.inference_type = self.inference_type
+            numbers.input_stats = dict(self.quantized_input_stats or {})
+            numbers.default_ranges = self.default_ranges_stats
+        return numbers
 
     def _observer(self) -> Callable[[str, Model], None] | None:
         folder = self.dump_graphviz_dir

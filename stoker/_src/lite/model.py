@@ -208,6 +208,8 @@ class Model:
     signatures: list[Signature] = field(default_factory=list)
     metadata: dict[str, bytes] = field(default_factory=dict)
     description: str = ""
+    weight_ranges: list[tuple[float, float, int, bool]] = field(default_factory=list)
+    """(min, max, bits, narrow) of the fake quantization that constants went through. Not part of a file."""
 
     @property
     def main(self) -> Subgraph:

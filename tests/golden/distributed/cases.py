@@ -163,3 +163,45 @@ def train(tf, resource, replicas=3, **kwargs):
             session.close()
             coordinator.join(chief, stop_grace_period_secs=60, ignore_live_threads=True)
         return {"losses": losses.tolist(), "final": [np.asarray(each).tolist() for each in final]}
+
+
+def train_in_cluster(tf, targets):
+    """The losses of two workers in a cluster with parameter servers, by the documents' program with a hook. `targets` are the workers' sessions'."""
+    replicas, results, failed = 2, {}, []
+    turns = threading.Barrier(replicas)
+
+    def worker(number):
+        try:
+            with tf.Graph().as_default():
+                place = "/job:worker/task:%d" % number
+                with tf.device(tf.train.replica_device_setter(ps_tasks=2, worker_device=place)):
+                    step = tf.train.get_or_create_global_step()
+                    x, ids = tf.placeholder(tf.float32, [None, 3]), tf.placeholder(tf.int64, [None])
+                    _, loss = _model(tf, False, x, ids)
+                    optimizer = tf.train.SyncReplicasOptimizer(tf.train.AdamOptimizer(0.1), replicas)
+                    train_op = optimizer.minimize(loss, global_step=step)
+                    hook = optimizer.make_session_run_hook(number == 0, num_tokens=0)
+                losses = []
+                feed = {x: ROWS[number], ids: IDS[number]}
+                with tf.train.MonitoredTrainingSession(
+                    targets[number], is_chief=number == 0, hooks=[hook], stop_grace_period_secs=2
+                ) as session:
+                    for _ in range(STEPS):
+                        turns.wait(120)  # each worker hands in one gradient for each update
+                        losses.append(float(session.run([loss, train_op], feed)[0]))
+                    turns.wait(120)
+                    losses.append(int(session.run(step)))
+                    turns.wait(120)  # nobody leaves before all have read the step
+                results[number] = losses
+        except Exception as error:
+            failed.append(error)
+            turns.abort()
+
+    threads = [threading.Thread(target=worker, args=(number,), daemon=True) for number in range(replicas)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(300)
+    if failed:
+        raise failed[0]
+    return [results[number] for number in range(replicas)]

@@ -20,6 +20,10 @@ def all_cases(tf):
         found["graph, " + kind] = cases.sync_graph(tf, resource, setter)
         found["graph of few replicas, " + kind] = cases.sync_graph(tf, resource, None, replicas=3, total_num_replicas=1)
         found["training, " + kind] = cases.train(tf, resource)
+    tf.disable_resource_variables()
+    cluster = {"ps": ["localhost:23401", "localhost:23402"], "worker": ["localhost:23403", "localhost:23404"]}
+    servers = {(job, i): tf.train.Server(cluster, job, i) for job in cluster for i in range(2)}
+    found["cluster"] = cases.train_in_cluster(tf, [servers["worker", i].target for i in range(2)])
     return found
 
 

@@ -3,6 +3,7 @@
 python journey.py write MODULE FOLDER     saves every model and what it computes (MODULE is stoker or tensorflow)
 python journey.py check MODULE FOLDER     loads every model, computes the same and compares
 python journey.py again MODULE FOLDER     as check, for models that are loaded, saved and loaded once more
+python journey.py session MODULE FOLDER   runs signatures in a 1.x session and compares with known values
 
 Prints a JSON object: what went wrong for each model, empty where nothing did. The models in `objects_tf2` were written by TensorFlow 2.21.
 """
@@ -435,6 +436,35 @@ def check(tf, folder, *, again=False):
     return results
 
 
+# Signatures to run in a session: model, key, arguments, one of the results and its value.
+IN_SESSIONS = [
+    ("nested", "serving_default", {"x": [[1.0, 1.0]]}, "output_0", [[12.0, 15.0]]),
+    ("tables", "find", {"keys": ["three", "x", "b", "q"]}, "words", [2, -1, -1, -1]),
+    ("tables", "find", {"keys": ["three", "x", "b", "q"]}, "pairs", [0.0, 1.5, 0.0, 0.0]),
+    ("tables", "find", {"keys": ["three", "x", "b", "q"]}, "mutable", [-1, -1, -1, 6]),
+    ("control_flow", "loop", {"n": 5}, "output_0", 27.0),
+    ("control_flow", "mapped", {"x": [[1.0, 2.0]]}, "output_0", [6.0]),
+    ("composites", "dense", {"s": [[0, 1]], "s_1": [5.0], "s_2": [1, 3]}, "output_0", [[0.0, 5.0, 0.0]]),
+]
+
+
+def session(tf, folder):
+    tf1 = importlib.import_module("stoker.compat.v1") if tf.__name__ == "stoker" else tf.compat.v1
+    results = {}
+    for name, key, given, result, expected in IN_SESSIONS:
+        label = "session: " + name + " " + key + " " + result
+        try:
+            with tf1.Graph().as_default(), tf1.Session() as sess:
+                meta = tf1.saved_model.load(sess, ["serve"], os.path.join(folder, name))
+                signature = meta.signature_def[key]
+                feeds = {signature.inputs[each].name: value for each, value in given.items()}
+                found = sess.run(signature.outputs[result].name, feeds)
+            results[label] = "" if np.allclose(found, expected) else repr(found)
+        except Exception:
+            results[label] = traceback.format_exc(limit=-4)
+    return results
+
+
 def difference_of_signature(signature, called):
     return "" if np.allclose(signature[0], called[0], rtol=2e-5, atol=1e-6) else "the signature gives other values"
 
@@ -443,7 +473,8 @@ def main():
     action, module, folder = sys.argv[1:]
     tf = importlib.import_module(module)
     os.makedirs(folder, exist_ok=True)
-    results = write(tf, folder) if action == "write" else check(tf, folder, again=action == "again")
+    actions = {"write": write, "session": session, "check": check}
+    results = check(tf, folder, again=True) if action == "again" else actions[action](tf, folder)
     print(json.dumps(results))
 
 

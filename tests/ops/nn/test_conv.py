@@ -206,3 +206,20 @@ def test_windows_far_apart() -> None:
                 g[:, row : row + 1] * w[None, :, :, 0, 0, None]
             )
         np.testing.assert_allclose(found, expected[:, :rows])
+
+
+def test_gradients_of_filters_of_one_element_with_strides() -> None:
+    """The gradient of a 1 x 1 filter sums over the elements at the strides, in float32, also with explicit padding."""
+    x, g = f32(2, 6, 6, 4), f32(2, 4, 4, 8)
+    padded = np.pad(x, [(0, 0), (1, 1), (1, 1), (0, 0)])
+    with tf.Graph().as_default(), tf.Session() as session:
+        strides, pads = [1, 2, 2, 1], [[0, 0], [1, 1], [1, 1], [0, 0]]
+        plain = tf.nn.conv2d_backprop_filter(x, [1, 1, 4, 8], tf.constant(g[:, :3, :3]), strides, "SAME")
+        explicit = tf.nn.conv2d_backprop_filter(x, [1, 1, 4, 8], tf.constant(g), strides, pads)
+        found = session.run([plain, explicit])
+    expected = [
+        np.einsum("bhwi,bhwo->io", x[:, ::2, ::2], g[:, :3, :3]),
+        np.einsum("bhwi,bhwo->io", padded[:, ::2, ::2], g),
+    ]
+    for value, reference in zip(found, expected):
+        np.testing.assert_allclose(value[0, 0], reference, rtol=1e-5, atol=1e-5)

@@ -6,6 +6,11 @@ _HERE = "stoker._src.cli.internals"
 _FRAMEWORK, _UTIL, _DEFUN, _TEST = f"{_HERE}.framework", f"{_HERE}.util", f"{_HERE}.defun", f"{_HERE}.test_util"
 _GENERATED = f"{_HERE}.generated"
 _OPS = "stoker._src.ops"
+_COLUMNS = tuple(
+    f"stoker._src.feature_column.{name}"
+    for name in ("base", "numeric", "categorical", "combined", "embedding", "shared", "sequences", "transformation",
+                 "input_layer", "linear_model", "layers", "parse_spec", "configs")
+)  # fmt: skip
 
 # Internal module -> where its names are looked up, in order. A public path is relative to the chosen API.
 MODULES: dict[str, tuple[str, ...]] = {
@@ -44,6 +49,12 @@ MODULES: dict[str, tuple[str, ...]] = {
     "python.framework.sparse_tensor": ("", "stoker._src.graph.sparse_tensor"),
     "python.framework.test_util": (_TEST, "test"),
     "python.framework.versions": ("version", ""),
+    # -- feature columns
+    "python.feature_column.feature_column": ("feature_column", *_COLUMNS),
+    "python.feature_column.feature_column_lib": ("feature_column", *_COLUMNS),
+    "python.feature_column.feature_column_v2": ("feature_column", *_COLUMNS),
+    "python.feature_column.sequence_feature_column": ("feature_column", *_COLUMNS),
+    "python.feature_column.serialization": ("stoker._src.feature_column.configs",),
     # -- ops
     "python.ops.array_grad": ("stoker._src.graph.gradient_registry",),
     "python.ops.math_grad": ("stoker._src.graph.gradient_registry",),

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from ai_edge_litert import schema_py_generated as schema
 
+from stoker._src.graph.runtime_hooks import hooks
 from stoker._src.graph.tensor import Operation
 from stoker._src.lite.builtins.arrays import reshaped
 from stoker._src.lite.lowering import Scope, Unsupported, lowers
@@ -109,10 +110,29 @@ def l2_loss(scope: Scope, op: Operation) -> Any:
 
 
 def _fake_quant(scope: Scope, op: Operation, low: float, high: float) -> Any:
+    if scope.known(op.inputs[0]) is not None:
+        # Weights are rounded here. Their range, which quantization needs, is found again by the grid that they lie on.
+        scope.conversion.model.weight_ranges.append((low, high, op.attr("num_bits"), bool(op.attr("narrow_range"))))
+        return _rounded(scope, op)
     options = schema.FakeQuantOptionsT(
         min=low, max=high, numBits=op.attr("num_bits"), narrowRange=op.attr("narrow_range")
     )
     return scope.emit("FAKE_QUANT", [scope.tensor(op.inputs[0])], scope.result(op), options)
+
+
+def _rounded(scope: Scope, op: Operation) -> Any:
+    arrays = [scope.required(tensor, "the range") for tensor in op.inputs]
+    found = hooks.evaluate(op, arrays)
+    if found is None:
+        raise Unsupported("its constant cannot be rounded")
+    return found[0]
+
+
+@lowers("FakeQuantWithMinMaxVarsPerChannel")
+def fake_quant_channels(scope: Scope, op: Operation) -> Any:
+    if scope.known(op.inputs[0]) is None:
+        raise Unsupported("results have one range for all channels", "use FakeQuantWithMinMaxVars")
+    return _rounded(scope, op)
 
 
 @lowers("FakeQuantWithMinMaxArgs")

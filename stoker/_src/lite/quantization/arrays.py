@@ -22,11 +22,13 @@ def stored(values: np.ndarray, quantization: Quantization, type_name: str) -> np
     return np.clip(np.round(values.astype(np.float64) / scale + zero), smallest, largest).astype(dtype)
 
 
-def symmetric_weights(tensor: Tensor, axis: int | None) -> Tensor:
-    """Weights in 8 bits from -127 to 127, with one scale, or one for each slice along `axis`."""
+def symmetric_weights(tensor: Tensor, axis: int | None, bound: float | None = None) -> Tensor:
+    """Weights in 8 bits from -127 to 127, with one scale, or one for each slice along `axis`. `bound` is the largest value, if it is given."""
     assert tensor.data is not None
     magnitude = np.abs(tensor.data.astype(np.float32))
-    if axis is None:
+    if bound is not None:
+        axis, largest = None, np.array([bound])
+    elif axis is None:
         largest = np.array([magnitude.max(initial=0.0)])
     else:
         largest = magnitude.max(axis=tuple(n for n in range(magnitude.ndim) if n != axis), initial=0.0)

@@ -12,6 +12,7 @@ from stoker._src.lite.flatbuffer import write_model
 from stoker._src.lite.interpreter import Interpreter, OpResolverType
 from stoker._src.lite.model import Model, Tensor
 from stoker._src.lite.options import RepresentativeDataset
+from stoker._src.lite.versions import assign_versions
 
 Ranges = dict[Tensor, tuple[float, float]]
 
@@ -31,6 +32,7 @@ def observe_ranges(model: Model, dataset: Any) -> Ranges:
         dataset = dataset.input_gen
     if not callable(dataset):
         raise ValueError(f"representative_dataset is a callable that returns samples, not {dataset!r}.")
+    assign_versions(model)
     interpreter = Interpreter(
         model_content=write_model(model),
         experimental_op_resolver_type=OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES,

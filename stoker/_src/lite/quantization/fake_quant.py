@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from stoker._src.lite.model import Model, Subgraph, Tensor
+from stoker._src.lite.model import Model, Operator, Subgraph, Tensor
 from stoker._src.lite.quantization.calibration import Ranges
 from stoker._src.lite.quantization.integer import TrainedRange
 from stoker._src.lite.quantization.schemes import BIASES, FIXED, PASSED, PASSING, SHARING
@@ -20,6 +20,11 @@ def take_ranges(model: Model) -> tuple[Ranges, dict[Tensor, TrainedRange]]:
     kept = []
     for operator in subgraph.operators:
         operator.inputs = [None if each is None else replaced.get(each, each) for each in operator.inputs]
+        moved = _moved(operator)
+        if moved is not None and operator.inputs[0] in weights:
+            weights[moved] = weights[operator.inputs[0]]
+            replaced[operator.outputs[0]] = moved
+            continue
         if operator.code != "FAKE_QUANT":
             kept.append(operator)
             continue
@@ -44,14 +49,32 @@ def take_ranges(model: Model) -> tuple[Ranges, dict[Tensor, TrainedRange]]:
     return ranges, weights
 
 
+def _moved(operator: Operator) -> Tensor | None:
+    """The result of an op that only moves the values of a constant: weights are transposed after they are quantized."""
+    if operator.code not in ("TRANSPOSE", "RESHAPE") or len(operator.inputs) < 2:
+        return None
+    source, how = operator.inputs[:2]
+    if source is None or source.data is None or how is None or how.data is None:
+        return None
+    move = np.transpose if operator.code == "TRANSPOSE" else np.reshape
+    data = np.ascontiguousarray(move(source.data, how.data.tolist()))
+    return Tensor(operator.outputs[0].name, source.type, data.shape, data)
+
+
 def fold_constants(model: Model) -> None:
     """Computes FAKE_QUANT of constants ahead, in a model that stays in floating point: kernels do it for results only."""
     for subgraph in model.subgraphs:
         kept = []
         folded: dict[Tensor, Tensor] = {}
+        made: set[Tensor | None] = set()
         for operator in subgraph.operators:
             operator.inputs = [None if each is None else folded.get(each, each) for each in operator.inputs]
             source = operator.inputs[0] if operator.inputs else None
+            moved = _moved(operator)
+            if moved is not None and source in made:
+                folded[operator.outputs[0]] = moved
+                made.add(moved)
+                continue
             if operator.code != "FAKE_QUANT" or source is None or source.data is None:
                 kept.append(operator)
                 continue
@@ -63,6 +86,7 @@ def fold_constants(model: Model) -> None:
             values = ((stored - zero) * scale).astype(np.float32)
             result = operator.outputs[0]
             folded[result] = Tensor(result.name, "FLOAT32", source.shape, values)
+            made.add(folded[result])
         subgraph.operators = kept
         subgraph.outputs = [folded.get(each, each) for each in subgraph.outputs]
 

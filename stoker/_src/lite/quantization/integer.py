@@ -50,6 +50,7 @@ class TrainedRange:
     low: float
     high: float
     narrow: bool = False
+    bits: int = 8
 
 
 @dataclass
@@ -59,6 +60,8 @@ class Plan:
     ranges: Ranges
     scheme: Scheme
     weight_ranges: dict[Tensor, TrainedRange] = field(default_factory=dict)
+    grids: list[TrainedRange] = field(default_factory=list)
+    """Ranges of weights that are rounded already; which weights they belong to is seen from the values."""
     given: dict[Tensor, Quantization] = field(default_factory=dict)
     """Scales that are prescribed, such as those of inputs."""
 
@@ -282,7 +285,7 @@ class _Rewriting:
     def weights(self, tensor: Tensor, code: str) -> Tensor:
         key = (tensor, CHANNELS.get(code))
         if key not in self.others:
-            trained = self.plan.weight_ranges.get(tensor)
+            trained = self.plan.weight_ranges.get(tensor) or self.trained_range(tensor)
             if self.scheme.weights != "INT8":
                 assert tensor.data is not None
                 low, high = (
@@ -293,12 +296,15 @@ class _Rewriting:
                 )
             elif trained is not None:
                 # Weights in INT8 have no zero point: the range is made symmetric.
-                bound = max(-trained.low, trained.high)
-                made = arrays.symmetric_weights(_clipped(tensor, bound), None)
+                made = arrays.symmetric_weights(tensor, None, max(-trained.low, trained.high))
             else:
                 made = arrays.symmetric_weights(tensor, CHANNELS.get(code) if self.scheme.per_channel else None)
             self.others[key] = made
         return self.others[key]
+
+    def trained_range(self, tensor: Tensor) -> TrainedRange | None:
+        assert tensor.data is not None
+        return next((each for each in self.plan.grids if _on_grid(tensor.data, each)), None)
 
     def integer(self, tensor: Tensor, wanted: Quantization | None = None) -> Tensor:
         """A tensor in integers, with the scale that is wanted."""
@@ -338,11 +344,14 @@ class _Rewriting:
         return tensor
 
 
-def _clipped(tensor: Tensor, bound: float) -> Tensor:
-    """Weights in a range, one of which has its bound, so that the scale is that of the range."""
-    assert tensor.data is not None
-    values = np.clip(tensor.data, -bound, bound)
-    return Tensor(tensor.name, tensor.type, tensor.shape, values)
+def _on_grid(values: np.ndarray, trained: TrainedRange) -> bool:
+    """Whether values are among those that fake quantization with a range leaves."""
+    steps = 2**trained.bits - (2 if trained.narrow else 1)
+    scale = (trained.high - trained.low) / steps
+    if not scale > 0 or values.min(initial=0) < trained.low - scale or values.max(initial=0) > trained.high + scale:
+        return False
+    quotients = values.astype(np.float64) / scale
+    return bool(np.abs(quotients - np.round(quotients)).max(initial=0) < 0.01)
 
 
 def _without_unused(operators: list[Operator], outputs: Iterable[Tensor]) -> list[Operator]:

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from stoker._src.base import dtypes
-from stoker._src.lite.model import Model, Quantization, type_of
+from stoker._src.lite.model import Model, Operator, Quantization, Tensor, type_of
 from stoker._src.lite.options import OpsSet
 from stoker._src.lite.quantization import fake_quant
 from stoker._src.lite.quantization.calibration import Ranges, observe_ranges
-from stoker._src.lite.quantization.integer import Plan, QuantizationError, quantize_integer
+from stoker._src.lite.quantization.integer import Plan, QuantizationError, TrainedRange, quantize_integer
 from stoker._src.lite.quantization.schemes import INT8, INT16, UINT8, Scheme
 from stoker._src.lite.quantization.weights import quantize_weights, store_as_half
 
@@ -75,8 +75,11 @@ def quantize(model: Model, request: Request) -> None:
     elif not request.optimize:
         if request.integers_only:
             raise QuantizationError("For full integer quantization, a `representative_dataset` must be specified.")
-        _check_float_interface(request)
         fake_quant.fold_constants(model)
+        if request.input_stats:
+            _integer_inputs(model, request)
+        else:
+            _check_float_interface(request)
     elif {dtypes.as_dtype(each) for each in request.supported_types} == {dtypes.float16}:
         _check_float_interface(request)
         fake_quant.fold_constants(model)
@@ -96,6 +99,26 @@ def _check_float_interface(request: Request) -> None:
             raise QuantizationError("The inference_input_type and inference_output_type must be tf.float32.")
 
 
+def _integer_inputs(model: Model, request: Request) -> None:
+    """A float model whose inputs are given as integers: the first thing that it does is to restore them."""
+    wanted = dtypes.float32 if request.input_type is None else dtypes.as_dtype(request.input_type)
+    if wanted is dtypes.float32:
+        return
+    subgraph = model.main
+    for place, tensor in enumerate(subgraph.inputs):
+        if tensor.type != "FLOAT32":
+            continue
+        numbers = _input_numbers(tensor.name, request, UINT8 if wanted is dtypes.uint8 else INT8)
+        given = Tensor(tensor.name, type_of(wanted), tensor.shape, None, numbers)
+        tensor.name = f"{tensor.name}/float32"
+        subgraph.operators.insert(0, Operator("DEQUANTIZE", [given], [tensor]))
+        subgraph.inputs[place] = given
+        for signature in model.signatures:
+            for key, each in signature.inputs.items():
+                if each is tensor:
+                    signature.inputs[key] = given
+
+
 def _after_training(model: Model, request: Request, trained: bool) -> None:
     scheme = request.scheme
     input_type, output_type = (
@@ -111,10 +134,14 @@ def _after_training(model: Model, request: Request, trained: bool) -> None:
     else:
         ranges, weights = observe_ranges(model, request.representative_dataset), {}
     strict = request.integers_only or dtypes.int8 in {dtypes.as_dtype(each) for each in request.supported_types}
-    quantize_integer(model, Plan(ranges, scheme, weights), strict, input_type, output_type)
+    quantize_integer(model, Plan(ranges, scheme, weights, _grids(model)), strict, input_type, output_type)
     if not strict:
         # What stays in floating point, such as recurrent ops, has its weights in 8 bits.
         quantize_weights(model)
+
+
+def _grids(model: Model) -> list[TrainedRange]:
+    return [TrainedRange(low, high, narrow, bits) for low, high, bits, narrow in model.weight_ranges]
 
 
 def _interface_type(name: str, wanted: Any, scheme: Scheme) -> str:
@@ -143,7 +170,7 @@ def _as_trained(model: Model, request: Request) -> None:
     _fill_in(model, ranges, request.default_ranges)
     input_type = scheme.activations if request.input_type is None else type_of(request.input_type)
     output_type = scheme.activations if request.output_type is None else type_of(request.output_type)
-    quantize_integer(model, Plan(ranges, scheme, weights, given), True, input_type, output_type)
+    quantize_integer(model, Plan(ranges, scheme, weights, _grids(model), given), True, input_type, output_type)
 
 
 def _input_numbers(name: str, request: Request, scheme: Scheme) -> Quantization:

@@ -256,11 +256,25 @@ def conv_backprop_filter(
     x, g = channels_first(input, data_format), channels_first(out_backprop, data_format)
     if found.pad is not None:
         x = F.pad(x, found.pad)
+    fold: Sequence[int] = found.fold
+    if all(size == 1 for size in filter_sizes[:-2]) and any(step > 1 for step in steps):
+        x, steps, fold = _taken_by_steps(x, fold, steps, found.outputs), (1,) * len(steps), (0,) * len(steps)
     # Only its sizes are used. One of torch's kernels refuses a weight that is not contiguous.
     weight = x.new_empty([filter_sizes[axis] for axis in _FILTER_TO_TORCH[rank]])
     zeros = [0] * len(steps)
-    result = _BACKWARD(g, x, weight, None, steps, found.fold, rates, False, zeros, groups, [False, True, False])[1]
+    result = _BACKWARD(g, x, weight, None, steps, fold, rates, False, zeros, groups, [False, True, False])[1]
     return result.permute(_FILTER_FROM_TORCH[rank]).contiguous()
+
+
+def _taken_by_steps(x: torch.Tensor, fold: Sequence[int], steps: Sequence[int], outputs: Sequence[int]) -> torch.Tensor:
+    """The elements that a filter of one element reads.
+
+    oneDNN's gradient of such a filter with strides, for channels-last images, is wrong and writes beyond its memory (torch 2.13).
+    """
+    if any(fold):
+        x = F.pad(x, [size for each in reversed(fold) for size in (each, each)])
+    index = [slice(0, (count - 1) * step + 1, step) for count, step in zip(outputs, steps)]
+    return x[(slice(None), slice(None), *index)].contiguous()
 
 
 # ---- depthwise: a filter [height, width, channels, multiplier] is one group for each channel -------------------

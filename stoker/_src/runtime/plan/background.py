@@ -15,7 +15,7 @@ from typing import Any
 from stoker._src.graph.tensor import Operation
 from stoker._src.runtime.plan.instructions import EFFECTS, Instruction, Value, renumber, values_of
 
-_BUCKET = 16 << 20  # bytes of a message
+_BUCKET = 4 << 20  # bytes of a message
 
 
 def split(instructions: list[Instruction]) -> list[Instruction]:

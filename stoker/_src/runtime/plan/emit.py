@@ -267,7 +267,7 @@ class _Writer:
         if value is None:
             return "None"
         name = self._literal(value.constant) if value.is_constant else value.label
-        if not value.roots - self.planner.may_share:
+        if self.planner.lends or not value.roots - self.planner.may_share:
             return name
         if value.is_constant and not isinstance(value.constant, torch.Tensor):
             return name

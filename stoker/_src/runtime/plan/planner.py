@@ -176,6 +176,7 @@ class Planner:
         is_kept: bool = False,
         with_fused_loops: bool = True,
         known: list[Known] | None = None,
+        lends: bool = False,
     ) -> None:
         self.fetches, self.targets, self.feeds = fetches, targets, feeds
         self._fed = set(feeds)
@@ -185,6 +186,9 @@ class Planner:
         # The owners of memory that results may share. A body's caller knows its inputs and handles its constants. A body that is
         # called repeatedly must return copies of its constants.
         self.may_share = frozenset((FEED,) if is_kept else (FEED, CONSTANT) if is_function else ())
+        self.lends = (
+            lends  # whether results may share the memory of anything, because the caller only reads them at once
+        )
         self.with_fused_loops = with_fused_loops
         # Shapes that are known in addition to the graph, because the shapes of the feeds are known.
         self._shapes: dict[Tensor, Shape] = {tensor: each.shape for tensor, each in zip(feeds, known or ())}

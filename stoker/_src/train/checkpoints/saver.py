@@ -22,7 +22,6 @@ from stoker._src.base.export import export
 from stoker._src.formats import gfile
 from stoker._src.formats.filesystems import path_text
 from stoker._src.formats.protos import SaverDef, TrackableObjectGraph
-from stoker._src.formats.tensor_bundle import index_filename
 from stoker._src.graph import context
 from stoker._src.graph.interchange.meta_graph import (
     export_scoped_meta_graph,
@@ -34,12 +33,14 @@ from stoker._src.graph.interchange.meta_graph import (
 )
 from stoker._src.graph.keys import GraphKeys
 from stoker._src.runtime.session import BaseSession
+from stoker._src.train.checkpoints.leftovers import remove_leftovers
 from stoker._src.train.checkpoints.object_graph import OBJECT_GRAPH_KEY
 from stoker._src.train.checkpoints.reader import CheckpointReader
 from stoker._src.train.checkpoints.saveables import all_saveable_objects, validated_saveables
 from stoker._src.train.checkpoints.saver_ops import BulkSaverBuilder
 from stoker._src.train.checkpoints.state import (
     delete_checkpoint,
+    get_checkpoint_state,
     has_checkpoint,
     meta_graph_filename,
     write_checkpoint_state,
@@ -129,6 +130,7 @@ class Saver:
         self._filename = filename
         self._save_relative_paths = save_relative_paths
         self._last_checkpoints: list[tuple[str, float]] = []
+        self._swept: set[str] = set()  # directories in which remains of killed programs were looked for
         self._to_be_deleted: list[tuple[str, float]] = []
         if context.executing_eagerly():
             self._next_checkpoint_time = time.time() + keep_checkpoint_every_n_hours * 3600
@@ -293,7 +295,7 @@ class Saver:
                 self._save_graph(sess, path, meta_graph_suffix, strip_default_attrs, save_debug_info)
             return None
         directory = os.path.dirname(save_path)
-        was_there = gfile.exists(index_filename(path))
+        was_there = has_checkpoint(path)
         try:
             saved = self._save_values(sess, path, directory, save_path)
             if write_meta_graph and not eager:  # before the state file names the checkpoint
@@ -304,20 +306,43 @@ class Saver:
                     directory, saved, self.last_checkpoints, latest_filename, relative=self._save_relative_paths
                 )
         except (OSError, OpError):
-            # A full disk: what could not be finished is not left behind, unless it took the place of an older checkpoint.
-            if not was_there:
+            # After a failure, such as a full disk, an unfinished checkpoint is removed, unless it replaced an older one. The state file
+            # may name it already, if only the sync of the directory failed. It is complete then, and stays.
+            if not was_there and not self._is_latest(path, directory, latest_filename):
                 self._last_checkpoints = [each for each in self._last_checkpoints if each[0] != path]
                 with contextlib.suppress(OSError, OpError):
                     delete_checkpoint(path, self._write_version, meta_graph_suffix)
+            self._remove_parts(path)
             raise
         if write_state:
             self._delete_old(meta_graph_suffix)
         return saved
 
+    def _is_latest(self, path: str, directory: str, latest_filename: str) -> bool:
+        """Returns whether the state file names a checkpoint as the latest. If it cannot be read, the checkpoint might be the latest."""
+        try:
+            state = get_checkpoint_state(directory, latest_filename)
+        except (OSError, OpError, ValueError):
+            return True
+        if state is None:
+            return False
+        named = state.model_checkpoint_path
+        return os.path.basename(named) == os.path.basename(path) or named.startswith(f"{path}-?????-of-")
+
+    def _remove_parts(self, path: str) -> None:
+        """Removes the shards of a checkpoint that could not be merged."""
+        if self._sharded:
+            with contextlib.suppress(OSError, OpError):
+                gfile.rmtree(f"{path}_temp")
+
     def _save_values(self, sess: Any, path: str, directory: str, save_path: str) -> str:
         try:
             if context.executing_eagerly():
                 return self._save_eagerly(path)
+            if self._sharded and directory not in self._swept:
+                # A program that was killed may have left shards that were not merged.
+                remove_leftovers(directory, os.path.basename(save_path))
+                self._swept.add(directory)
             return sess.run(*self._save_arguments(path)).decode()
         except (FailedPreconditionError, NotFoundError) as error:
             if directory and not gfile.isdir(directory):

@@ -11,3 +11,5 @@ from stoker._src.lite.options import OpsSet as OpsSet
 from stoker._src.lite.options import Optimize as Optimize
 from stoker._src.lite.options import RepresentativeDataset as RepresentativeDataset
 from stoker._src.lite.options import TargetSpec as TargetSpec
+from stoker._src.lite.toco import toco_convert as toco_convert
+from stoker._src.lite.toco import TocoConverter as TocoConverter

@@ -1,0 +1,294 @@
+"""Lowers the parts of a graph that `OpHint` marks to single operators: recurrent cells to TFLite's fused ones, other functions to custom ops.
+
+The results of a hint get their values before the rest of the graph is lowered, so that the walk stops there and what the hint wraps is left
+out. Where a part is not what the fused operator computes, nothing is done, and its nodes are lowered one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from ai_edge_litert import schema_py_generated as schema
+from flatbuffers import flexbuffers
+
+from stoker._src.graph.function_graph import Function
+from stoker._src.graph.tensor import Operation
+from stoker._src.graph.tensor import Tensor as GraphTensor
+from stoker._src.lite.lowering import Scope, Unsupported, function_of, needed_ops
+from stoker._src.lite.model import Operator, Tensor
+from stoker._src.lite.op_hints import ATTRIBUTE_PREFIX, OpHint
+
+_LOOPS = ("While", "StatelessWhile")
+_ACTIVATIONS = {"tanh": 4, "relu": 1, "relu6": 3}
+# The numbers of the hint's arguments are those of the operator's inputs.
+_LSTM_INPUTS, _LSTM_STATES, _LSTM_RESULT = 24, (18, 19), 2
+_RNN_INPUTS, _RNN_STATES, _RNN_RESULT = 5, (4,), 1
+
+
+@dataclass
+class Hint:
+    """One use of a hinted function: the wrapped tensors of each argument, in order."""
+
+    function: str
+    level: int
+    inputs: dict[int, list[Operation]] = field(default_factory=dict)
+    outputs: dict[int, list[Operation]] = field(default_factory=dict)
+    attrs: dict[str, Any] = field(default_factory=dict)
+
+
+def hints_in(ops: Iterable[Operation]) -> list[Hint]:
+    """The hints whose nodes are among `ops`, in the order of their first nodes."""
+    found: dict[str, Hint] = {}
+    for op in ops:
+        uuid = op.attrs.get(OpHint.FUNCTION_UUID_ATTR)
+        if uuid is None:
+            continue
+        attrs = op.attrs
+        hint = found.setdefault(uuid, Hint(attrs[OpHint.FUNCTION_NAME_ATTR], attrs.get(OpHint.FUNCTION_LEVEL_ATTR, 1)))
+        is_input = OpHint.FUNCTION_INPUT_INDEX_ATTR in attrs
+        index = attrs[OpHint.FUNCTION_INPUT_INDEX_ATTR if is_input else OpHint.FUNCTION_OUTPUT_INDEX_ATTR]
+        (hint.inputs if is_input else hint.outputs).setdefault(index, []).append(op)
+        for key, value in attrs.items():
+            if key.startswith(ATTRIBUTE_PREFIX):
+                hint.attrs[key.removeprefix(ATTRIBUTE_PREFIX)] = value
+    for hint in found.values():
+        for side in (hint.inputs, hint.outputs):
+            for wrapped in side.values():
+                wrapped.sort(key=lambda op: op.attrs.get(OpHint.FUNCTION_SORT_INDEX_ATTR, 0))
+    return list(found.values())
+
+
+def lower_hints(scope: Scope, outputs: Sequence[GraphTensor], controls: Sequence[Operation] = ()) -> None:
+    """Gives values to the results of the hints that `outputs` need."""
+    for hint in sorted(hints_in(needed_ops(outputs, controls, scope.values)), key=lambda each: -each.level):
+        if not hint.inputs or not hint.outputs:
+            continue  # a part that is needed only for its other results
+        first = len(scope.subgraph.operators)
+        try:
+            if hint.level > 1:
+                _lower_loop(scope, hint)
+            elif hint.function in _FUSED:
+                _lower_steps(scope, hint)
+            elif scope.conversion.rules.custom_ops:
+                _lower_custom(scope, hint)
+        except Unsupported:
+            del scope.subgraph.operators[first:]
+
+
+# ---- loops ----------------------------------------------------------------------------------------------------------
+
+
+def _lower_loop(scope: Scope, parent: Hint) -> None:
+    source, result = parent.inputs[0][0], parent.outputs[0][0]
+    between = needed_ops([result.inputs[0]], (), dict.fromkeys([*source.outputs, *scope.values]))
+    loops = [op for op in between if op.type in _LOOPS]
+    if len(loops) != 1:
+        return
+    body = function_of(loops[0], loops[0].attrs["body"])
+    inside = needed_ops(body.outputs, body.control_outputs, dict.fromkeys(body.inputs))
+    children = hints_in(inside)
+    if not children or any(child.function not in _FUSED or child.level != 1 for child in children):
+        return
+    _check_chain(children, inside)
+    scope.run([source.outputs[0]])
+    sequence = scope.tensor(source.outputs[0])
+    for child in children:
+        sequence = _FUSED[child.function](scope, child, sequence, _Body(scope, loops[0], body))
+    scope.values[result.outputs[0]] = sequence
+
+
+def _check_chain(children: list[Hint], inside: list[Operation]) -> None:
+    """Each cell must read what the one before it writes, the first a step of the sequence, and the last one's output must be the loop's.
+
+    Raises:
+      Unsupported: Something else is computed at each step, which the fused operators would leave out.
+    """
+    before: Operation | None = None
+    for child in children:
+        read = _behind(child.inputs[0][0].inputs[0]).op
+        if (before is None and read.type != "TensorListGetItem") or (before is not None and read is not before):
+            raise Unsupported("the cells of a loop do not follow each other directly")
+        before = child.outputs[_RESULTS[child.function]][0]
+    written = [op for op in inside if op.type == "TensorListSetItem"]
+    if len(written) != 1 or _behind(written[0].inputs[2]).op is not before:
+        raise Unsupported("the loop returns something else than the output of its last cell")
+
+
+def _behind(tensor: GraphTensor) -> GraphTensor:
+    """What an identity passes on, unless it is itself the mark of a result."""
+    while tensor.op.type == "Identity" and OpHint.FUNCTION_OUTPUT_INDEX_ATTR not in tensor.op.attrs:
+        tensor = tensor.op.inputs[0]
+    return tensor
+
+
+class _Body:
+    """Values of a loop's body at its first step."""
+
+    def __init__(self, scope: Scope, loop: Operation, body: Function) -> None:
+        self.scope, self.loop, self.body = scope, loop, body
+
+    def constants(self, tensors: list[GraphTensor]) -> list[np.ndarray]:
+        """The values of tensors of the body that do not depend on the step.
+
+        Raises:
+          Unsupported: They do, or they are not constant.
+        """
+        scope = self.scope
+        given = dict.fromkeys(self.body.inputs)
+        read = {t for op in needed_ops(tensors, (), given) for t in op._inputs} | set(tensors)
+        pairs = [
+            (inner, outer) for inner, outer in zip(self.body.inputs, self.loop.inputs, strict=True) if inner in read
+        ]
+        scope.run([outer for _, outer in pairs])
+        values, shapes = scope.values, scope._shapes
+        scope.values, scope._shapes = {inner: values.get(outer) for inner, outer in pairs}, {}
+        try:
+            scope.run(tensors)
+            return [scope.required(tensor, "the weights of a cell") for tensor in tensors]
+        finally:
+            scope.values, scope._shapes = values, shapes
+
+
+class _Here:
+    """Values of the graph itself, for cells that are unrolled."""
+
+    def __init__(self, scope: Scope) -> None:
+        self.scope = scope
+
+    def constants(self, tensors: list[GraphTensor]) -> list[np.ndarray]:
+        self.scope.run(tensors)
+        return [self.scope.required(tensor, "the weights of a cell") for tensor in tensors]
+
+
+def _lower_steps(scope: Scope, hint: Hint) -> None:
+    """Cells of unrolled steps: their inputs are packed into a sequence, and the results unpacked."""
+    steps, results = hint.inputs.get(0, []), hint.outputs.get(_RESULTS[hint.function], [])
+    if not steps or len(steps) != len(results):
+        raise Unsupported("some steps of an unrolled cell are not needed")
+    inputs = [op.inputs[0] for op in steps]
+    scope.run(inputs)
+    sequence = _packed(scope, steps[0], [scope.tensor(tensor) for tensor in inputs])
+    made = _FUSED[hint.function](scope, hint, sequence, _Here(scope))
+    for op, value in zip(results, _unpacked(scope, results, made), strict=True):
+        scope.values[op.outputs[0]] = value
+
+
+def _packed(scope: Scope, op: Operation, tensors: list[Tensor]) -> Tensor:
+    first = tensors[0]
+    shape = None if first.shape is None else (len(tensors), *first.shape)
+    options = schema.PackOptionsT(valuesCount=len(tensors), axis=0)
+    return scope.emit("PACK", tensors, scope.temporary(op, first.type, shape), options)
+
+
+def _unpacked(scope: Scope, ops: list[Operation], whole: Tensor) -> list[Tensor]:
+    options = schema.UnpackOptionsT(num=len(ops), axis=0)
+    return scope.emit("UNPACK", [whole], [scope.result(op) for op in ops], options)
+
+
+# ---- operators ------------------------------------------------------------------------------------------------------
+
+
+def _arguments(
+    scope: Scope, hint: Hint, sequence: Tensor, where: Any, count: int, states: tuple[int, ...]
+) -> tuple[list[Tensor | None], list[np.ndarray]]:
+    """The operator's inputs: the sequence, weights, and states, which start as zeros and live in the model."""
+    places = [index for index in sorted(hint.inputs) if index != 0]
+    found = where.constants([hint.inputs[index][0].inputs[0] for index in places])
+    inputs: list[Tensor | None] = [None] * count
+    inputs[0] = sequence
+    starts = []
+    for index, value in zip(places, found, strict=True):
+        name = hint.inputs[index][0].name
+        if index not in states:
+            inputs[index] = scope.constant(value.astype(np.float32), name)
+            continue
+        if value.any():
+            raise Unsupported("the state of a fused cell starts as zeros")
+        inputs[index] = Tensor(scope.unique(name), "FLOAT32", value.shape, is_variable=True)
+        starts.append(value)
+    return inputs, starts
+
+
+def _activation(hint: Hint) -> int:
+    name = hint.attrs.get("activation", "tanh")
+    if name not in _ACTIVATIONS:
+        raise Unsupported(f"fused cells have no activation {name}")
+    return _ACTIVATIONS[name]
+
+
+def _lstm(scope: Scope, hint: Hint, sequence: Tensor, where: Any) -> Tensor:
+    inputs, _ = _arguments(scope, hint, sequence, where, _LSTM_INPUTS, _LSTM_STATES)
+    state = inputs[_LSTM_STATES[0]]
+    assert state is not None and state.shape is not None
+    options = schema.UnidirectionalSequenceLSTMOptionsT(
+        fusedActivationFunction=_activation(hint),
+        cellClip=hint.attrs.get("cell_clip", 0.0),
+        projClip=hint.attrs.get("proj_clip", 0.0),
+        timeMajor=True,
+    )
+    return _emitted(scope, hint, "UNIDIRECTIONAL_SEQUENCE_LSTM", inputs, state.shape, options)
+
+
+def _rnn(scope: Scope, hint: Hint, sequence: Tensor, where: Any) -> Tensor:
+    inputs, _ = _arguments(scope, hint, sequence, where, _RNN_INPUTS, _RNN_STATES)
+    state = inputs[_RNN_STATES[0]]
+    assert state is not None and state.shape is not None
+    options = schema.SequenceRNNOptionsT(timeMajor=True, fusedActivationFunction=_activation(hint))
+    return _emitted(scope, hint, "UNIDIRECTIONAL_SEQUENCE_RNN", inputs, state.shape, options)
+
+
+def _emitted(
+    scope: Scope, hint: Hint, code: str, inputs: list[Tensor | None], state: tuple[int, ...], options: Any
+) -> Tensor:
+    sequence = inputs[0]
+    assert sequence is not None
+    if sequence.shape is None or len(sequence.shape) != 3 or sequence.shape[1] not in (-1, state[0]):
+        raise Unsupported("a fused cell reads sequences of [time, batch, size]")
+    result = hint.outputs[_RESULTS[hint.function]][0]
+    made = Tensor(scope.unique(result.name), "FLOAT32", (sequence.shape[0], *state))
+    return scope.emit(code, inputs, made, options)
+
+
+_FUSED = {"UnidirectionalSequenceLstm": _lstm, "UnidirectionalSequenceRnn": _rnn}
+_RESULTS = {"UnidirectionalSequenceLstm": _LSTM_RESULT, "UnidirectionalSequenceRnn": _RNN_RESULT}
+
+
+def _lower_custom(scope: Scope, hint: Hint) -> None:
+    """Another function, as a custom op of its name."""
+    inputs: list[Tensor | None] = []
+    for index in sorted(hint.inputs):
+        wrapped = hint.inputs[index]
+        strategy = wrapped[0].attrs.get(OpHint.FUNCTION_AGGREGATE_ATTR, "")
+        chosen = {OpHint.AGGREGATE_FIRST: wrapped[:1], OpHint.AGGREGATE_LAST: wrapped[-1:]}.get(strategy, wrapped)
+        tensors = [op.inputs[0] for op in chosen]
+        scope.run(tensors)
+        values = [scope.tensor(tensor) for tensor in tensors]
+        inputs.append(_packed(scope, chosen[0], values) if strategy == OpHint.AGGREGATE_STACK else values[0])
+    outputs: list[Tensor] = []
+    stacked: list[tuple[list[Operation], Tensor]] = []
+    for index in sorted(hint.outputs):
+        wrapped = hint.outputs[index]
+        strategy = wrapped[0].attrs.get(OpHint.FUNCTION_AGGREGATE_ATTR, "")
+        if strategy == OpHint.AGGREGATE_STACK:
+            one = scope.result(wrapped[0])
+            shape = None if one.shape is None else (len(wrapped), *one.shape)
+            outputs.append(scope.temporary(wrapped[0], one.type, shape))
+            stacked.append((wrapped, outputs[-1]))
+        else:
+            op = wrapped[-1] if strategy == OpHint.AGGREGATE_LAST else wrapped[0]
+            outputs.append(scope.result(op))
+            scope.values[op.outputs[0]] = outputs[-1]
+    builder = flexbuffers.Builder()
+    with builder.Map():
+        for name, value in sorted(hint.attrs.items()):
+            builder.Key(name)
+            builder.Add(value)
+    scope.subgraph.operators.append(
+        Operator("CUSTOM", inputs, outputs, custom_code=hint.function, custom_options=bytes(builder.Finish()))
+    )
+    for ops, whole in stacked:
+        for op, value in zip(ops, _unpacked(scope, ops, whole), strict=True):
+            scope.values[op.outputs[0]] = value
