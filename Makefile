@@ -60,7 +60,9 @@ interop: $(STAMP) .venvs/tf2/.installed .venvs/tf1/.installed
 
 bench: $(STAMP) .venvs/tf2/.installed
 	$(BIN)/python -m compileall -q stoker
-	$(BIN)/python benchmarks/run.py --peer .venvs/tf2/bin/python --ours $(BIN)/python --json benchmarks/latest.json
+	for module in workloads programs; do \
+	  $(BIN)/python benchmarks/run.py --peer .venvs/tf2/bin/python --ours $(BIN)/python --module $$module --json benchmarks/latest_$$module.json; done
+	$(BIN)/python benchmarks/plot.py benchmarks/ratios.svg "programs=benchmarks/latest_programs.json" "parts=benchmarks/latest_workloads.json"
 
 # TensorBoard on a finished run, in a headless Chromium; Debian's is installed where apt can.
 tensorboard-check: $(STAMP)

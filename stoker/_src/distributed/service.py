@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import queue
+import sys
 import threading
 from collections.abc import Callable
 from concurrent import futures
@@ -32,6 +33,7 @@ from stoker._src.formats.wire_tensors import read_message
 from stoker._src.ops.support.waiting import RunState, running
 from stoker._src.runtime.memory import keep_freed_memory
 
+_SECONDS_BETWEEN_SWITCHES = 0.0002  # between threads that run Python, in a process with a server
 _LONGEST_DETAILS = 3000  # characters: gRPC limits the size of the trailer in which an error travels
 _CODES = {code.value[0]: code for code in grpc.StatusCode}
 _UNSUPPORTED = ("RecvBuf", "GetStepSequence", "CompleteGroup", "CompleteInstance")
@@ -136,6 +138,8 @@ class Service(grpc.GenericRpcHandler):
             ("grpc.http2.min_ping_interval_without_data_ms", 1000),
         ]
         keep_freed_memory()
+        # A call passes through several threads. With Python's default, each may wait 5 ms for one that computes.
+        sys.setswitchinterval(min(sys.getswitchinterval(), _SECONDS_BETWEEN_SWITCHES))
         self._server = grpc.server(_Threads(), handlers=[self], options=options)  # type: ignore[arg-type]
         bound = self._bind(os.environ.get("STOKER_BIND_ADDRESS", host), port)
         self.address = f"{host}:{bound}"

@@ -1,4 +1,4 @@
-"""What a feature column is: the classes that columns, and columns of users, derive from.
+"""The base classes of feature columns, both built-in and user-defined.
 
 There are two generations of the protocol. The 2.x one (`FeatureColumn` and below) is told where its variables live by a state
 manager; the 1.x one (`_FeatureColumn` and below, names with underscores) makes them in the current variable scope. The columns of
@@ -17,7 +17,7 @@ from stoker._src.ops.variables import variable_scope
 
 
 class IdWeightPair(NamedTuple):
-    """Ids of a categorical column, a SparseTensor, and their weights, another one or None."""
+    """The ids of a categorical column (a SparseTensor) and their weights (a SparseTensor or None)."""
 
     id_tensor: Any
     weight_tensor: Any
@@ -35,7 +35,7 @@ class TensorSequenceLengthPair(NamedTuple):
 
 @export(v2="__internal__.feature_column.FeatureColumn")
 class FeatureColumn:
-    """A column: it names features of the input and says what to make of them."""
+    """A column describes which input features it needs and how to transform them."""
 
     @property
     def name(self) -> str:
@@ -49,16 +49,16 @@ class FeatureColumn:
         return str(self) > str(other)
 
     def transform_feature(self, transformation_cache: Any, state_manager: Any) -> Any:
-        """The column's intermediate tensor, made once for all who ask `transformation_cache.get(column, state_manager)`."""
+        """Computes the column's intermediate tensor. Callers use `transformation_cache.get(column, state_manager)`, which caches it."""
         raise NotImplementedError(f"{type(self).__name__}.transform_feature")
 
     @property
     def parse_example_spec(self) -> dict[str, Any]:
-        """What `tf.io.parse_example` must read for this column."""
+        """The features that `tf.io.parse_example` must parse for this column."""
         raise NotImplementedError(f"{type(self).__name__}.parse_example_spec")
 
     def create_state(self, state_manager: Any) -> None:
-        """Makes the column's variables, through the state manager."""
+        """Creates the column's variables with the state manager."""
 
     @property
     def _is_v2_column(self) -> bool:
@@ -66,22 +66,22 @@ class FeatureColumn:
 
     @property
     def parents(self) -> list[Any]:
-        """The columns and feature names that this one is made from."""
+        """The columns and feature names that this column is derived from."""
         raise NotImplementedError(f"{type(self).__name__}.parents")
 
     def get_config(self) -> dict[str, Any]:
-        """The column as plain values, for `from_config`."""
+        """Returns a serializable description of the column for `from_config`."""
         raise NotImplementedError(f"{type(self).__name__}.get_config")
 
     @classmethod
     def from_config(cls, config: dict[str, Any], custom_objects: Any = None, columns_by_name: Any = None) -> Any:
-        """The column that `get_config` described."""
+        """Creates a column from the result of `get_config`."""
         raise NotImplementedError(f"{cls.__name__}.from_config")
 
 
 @export(v2="__internal__.feature_column.DenseColumn")
 class DenseColumn(FeatureColumn):
-    """A column whose values are a dense tensor [batch, ...], which a dense layer takes."""
+    """A column whose values are a dense tensor [batch, ...]."""
 
     @property
     def variable_shape(self) -> Any:
@@ -94,7 +94,7 @@ class DenseColumn(FeatureColumn):
 
 
 class CategoricalColumn(FeatureColumn):
-    """A column whose values are ids below `num_buckets`, any number in each example."""
+    """A column whose values are ids below `num_buckets`. An example may have any number of them."""
 
     IdWeightPair = IdWeightPair
 
@@ -133,11 +133,11 @@ class _FeatureColumn:
 
     @property
     def _var_scope_name(self) -> str:
-        """The name of the scope of its variables."""
+        """The name of the scope that holds the column's variables."""
         return self.name
 
     def _transform_feature(self, inputs: Any) -> Any:
-        """The column's intermediate tensor; `inputs.get(name or column)` gives what it is made from."""
+        """Computes the column's intermediate tensor. `inputs.get(key)` returns the feature or column it is derived from."""
         raise NotImplementedError(f"{type(self).__name__}._transform_feature")
 
     @property
@@ -145,7 +145,7 @@ class _FeatureColumn:
         raise NotImplementedError(f"{type(self).__name__}._parse_example_spec")
 
     def _reset_config(self) -> None:
-        """Forgets what an earlier graph left."""
+        """Discards state that belongs to an earlier graph."""
 
 
 class _DenseColumn(_FeatureColumn):
@@ -202,7 +202,7 @@ class WithConfig:
 
 
 class Both(WithConfig):
-    """The 1.x names of a column that implements the 2.x protocol: variables are made in the current variable scope."""
+    """Implements the 1.x protocol in terms of the 2.x one. Variables are created in the current variable scope."""
 
     name: Any
     transform_feature: Any
@@ -248,7 +248,7 @@ class Both(WithConfig):
 
 @export(v2="__internal__.feature_column.StateManager")
 class StateManager:
-    """Keeps the variables and other resources of columns, by column and name."""
+    """Holds the variables and other resources of columns, keyed by column and name."""
 
     def create_variable(
         self,
@@ -260,32 +260,32 @@ class StateManager:
         use_resource: bool = True,
         initializer: Any = None,
     ) -> Any:
-        """A new variable of a column."""
+        """Creates a variable for a column."""
         raise NotImplementedError("StateManager.create_variable")
 
     def add_variable(self, feature_column: Any, var: Any) -> None:
-        """Keeps a variable that exists."""
+        """Adds an existing variable."""
         raise NotImplementedError("StateManager.add_variable")
 
     def get_variable(self, feature_column: Any, name: str) -> Any:
-        """A variable that was made before."""
+        """Returns a variable that was created before."""
         raise NotImplementedError("StateManager.get_variable")
 
     def add_resource(self, feature_column: Any, name: str, resource: Any) -> None:
-        """Keeps a resource (a table, say) under a name."""
+        """Adds a resource, such as a lookup table."""
         raise NotImplementedError("StateManager.add_resource")
 
     def has_resource(self, feature_column: Any, name: str) -> bool:
-        """Whether there is a resource of this name."""
+        """Returns whether a resource of this name exists."""
         raise NotImplementedError("StateManager.has_resource")
 
     def get_resource(self, feature_column: Any, name: str) -> Any:
-        """A resource that was kept before."""
+        """Returns a resource that was added before."""
         raise NotImplementedError("StateManager.get_resource")
 
 
 class InScope:
-    """Where columns of `input_layer` have their variables: `get_variable` in the current scope finds or makes them."""
+    """The state of `input_layer` and `linear_model`: variables are created or reused by `get_variable` in the current scope."""
 
     def __init__(self, weight_collections: Any = None, trainable: bool | None = True) -> None:
         self.trainable = True if trainable is None else trainable
@@ -305,12 +305,12 @@ _NOT_IN_SCOPES = re.compile(r"[^A-Za-z0-9_.\-/]")
 
 
 def scope_name(name: str) -> str:
-    """A column's name as a scope may be called."""
+    """Returns a column's name with the characters that scopes do not allow replaced."""
     return _NOT_IN_SCOPES.sub("_", name)
 
 
 def sorted_columns(columns: Any) -> list[Any]:
-    """Columns in the order of their names, in which layers put them side by side.
+    """Returns columns sorted by name, the order in which layers concatenate them.
 
     Raises:
         ValueError: none, something that is no column, or two of one name.

@@ -27,7 +27,7 @@ from stoker._src.ops.strings import numbers, string_ops
 
 
 class OfKey(Both, CategoricalColumn, _CategoricalColumn):
-    """What categorical columns of one feature share.
+    """The base class of categorical columns that are derived from a single feature.
 
     `_ids` gives the SparseTensor of ids. `_in_range` says that all ids are below `num_buckets` and none is negative, so that nobody must look.
     """
@@ -65,14 +65,14 @@ class OfKey(Both, CategoricalColumn, _CategoricalColumn):
 
 
 def with_values(sparse: SparseTensor, values: Any) -> SparseTensor:
-    """The same places with other values."""
+    """Returns a SparseTensor with the same indices and other values."""
     made = SparseTensor(sparse.indices, values, sparse.dense_shape)
     made._spelled = sparse.static_shape
     return made
 
 
 def check_kind(name: str, column_dtype: Any, found: Any, label: str = "column and SparseTensors") -> None:
-    """Raises ValueError where integers meet strings."""
+    """Raises ValueError if only one of the two dtypes is an integer."""
     if column_dtype.is_integer != found.is_integer:
         raise ValueError(
             f"{label.capitalize()} dtypes must be compatible. key: {name}, column dtype: {column_dtype!r}, tensor dtype: {found!r}"
@@ -88,7 +88,7 @@ def _check_string_or_int(dtype: Any, prefix: str) -> None:
 
 
 class HashedCategoricalColumn(OfKey, namedtuple("HashedCategoricalColumn", "key hash_bucket_size dtype")):
-    """Categories by the hash of their text: FarmHash's fingerprint modulo the number of buckets."""
+    """Categories identified by a hash: the FarmHash fingerprint of the string modulo the number of buckets."""
 
     __slots__ = ()
     _in_range = True
@@ -114,7 +114,7 @@ class HashedCategoricalColumn(OfKey, namedtuple("HashedCategoricalColumn", "key 
 def categorical_column_with_hash_bucket(
     key: str, hash_bucket_size: int, dtype: Any = dtypes.string
 ) -> HashedCategoricalColumn:
-    """A column whose ids are hashes of strings, or of the decimal text of integers.
+    """Creates a column whose ids are hashes of strings, or of integers in decimal notation.
 
     Raises:
         ValueError: no size, fewer than one bucket, a key that is no string, a dtype that is neither string nor integer.
@@ -133,7 +133,7 @@ def categorical_column_with_hash_bucket(
 
 
 class IdentityCategoricalColumn(OfKey, namedtuple("IdentityCategoricalColumn", "key number_buckets default_value")):
-    """Categories that are numbered already."""
+    """Categories that are given as ids."""
 
     __slots__ = ()
     _in_range = True  # or an error, which lookups raise by themselves
@@ -152,7 +152,7 @@ class IdentityCategoricalColumn(OfKey, namedtuple("IdentityCategoricalColumn", "
         return with_values(sparse, casting.cast(sparse.values, dtypes.int64))
 
     def _unchecked(self, transformation_cache: Any, state_manager: Any) -> SparseTensor:
-        """The ids for a lookup, which refuses ids that are out of range by itself."""
+        """The ids without a range check, for lookups that perform the check themselves."""
         if self.default_value is not None:
             return transformation_cache.get(self, state_manager)
         return self._raw(as_ids(transformation_cache.get(self.key, state_manager)))
@@ -183,12 +183,12 @@ class IdentityCategoricalColumn(OfKey, namedtuple("IdentityCategoricalColumn", "
 def categorical_column_with_identity(
     key: str, num_buckets: int, default_value: int | None = None
 ) -> IdentityCategoricalColumn:
-    """A column of integers that are ids already.
+    """Creates a column of integers that are used as ids.
 
     Args:
         key: the name of the feature.
-        num_buckets: ids are below it.
-        default_value: what ids out of range become; without it they are an error when they are met.
+        num_buckets: ids must be less than this number.
+        default_value: replaces ids that are out of range. Without it, such ids cause an error when the column is evaluated.
 
     Raises:
         ValueError: fewer than one bucket, or a default that is out of range.
@@ -255,7 +255,7 @@ class VocabularyFileCategoricalColumn(
         defaults=(None,),
     ),
 ):
-    """Categories by the lines of a file."""
+    """Categories that are listed in a file."""
 
     __slots__ = ()
 
@@ -290,7 +290,7 @@ class VocabularyListCategoricalColumn(
     _OfVocabulary,
     namedtuple("VocabularyListCategoricalColumn", "key vocabulary_list dtype default_value num_oov_buckets"),
 ):
-    """Categories by their places in a list."""
+    """Categories that are given as a list."""
 
     __slots__ = ()
 
@@ -369,14 +369,14 @@ def categorical_column_with_vocabulary_file(
     default_value: int | None = None,
     dtype: Any = dtypes.string,
 ) -> VocabularyFileCategoricalColumn:
-    """A column whose ids are the numbers of lines of a file.
+    """Creates a column whose ids are the line numbers of categories in a file.
 
     Args:
         key: the name of the feature.
-        vocabulary_file: a text file, a category in each line.
-        vocabulary_size: how many of its lines count; all by default.
-        num_oov_buckets: further ids for other categories, chosen by hash.
-        default_value: the id of all other categories; -1, which is passed over, by default.
+        vocabulary_file: a text file with one category per line.
+        vocabulary_size: the number of lines to use. All by default.
+        num_oov_buckets: the number of additional ids for other categories, which are assigned by hash.
+        default_value: the id of all other categories. By default it is -1, which is ignored.
         dtype: string or an integer.
 
     Raises:
@@ -396,7 +396,7 @@ def categorical_column_with_vocabulary_file_v2(
     num_oov_buckets: int = 0,
     file_format: str | None = None,
 ) -> VocabularyFileCategoricalColumn:
-    """A column whose ids are the numbers of lines of a file; see the 1.x form, whose last arguments are in another order.
+    """Creates a column whose ids are the line numbers of categories in a file. See the 1.x function, which orders its arguments differently.
 
     With the file format "tfrecord_gzip", which is the default for names that end in "tfrecord.gz", the categories are the records of a
     compressed TFRecord file.
@@ -408,14 +408,14 @@ def categorical_column_with_vocabulary_file_v2(
 def categorical_column_with_vocabulary_list(
     key: str, vocabulary_list: Any, dtype: Any = None, default_value: int = -1, num_oov_buckets: int = 0
 ) -> VocabularyListCategoricalColumn:
-    """A column whose ids are the places of categories in a list.
+    """Creates a column whose ids are the positions of categories in a list.
 
     Args:
         key: the name of the feature.
         vocabulary_list: strings or integers.
-        dtype: string or integer; by default that of the list.
-        default_value: the id of all other categories; -1 is passed over.
-        num_oov_buckets: further ids for other categories, chosen by hash.
+        dtype: string or integer. By default the dtype of the list.
+        default_value: the id of all other categories. -1 is ignored.
+        num_oov_buckets: the number of additional ids for other categories, which are assigned by hash.
 
     Raises:
         ValueError: an empty list, a category twice, both a default and buckets, a negative number of buckets, another dtype.

@@ -1,4 +1,4 @@
-"""Columns made of categorical ones: `weighted_categorical_column` and `crossed_column`."""
+"""Columns derived from categorical columns: `weighted_categorical_column` and `crossed_column`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class WeightedCategoricalColumn(
     _CategoricalColumn,
     namedtuple("WeightedCategoricalColumn", "categorical_column weight_feature_key dtype"),
 ):
-    """Ids of another column with weights of a second feature."""
+    """The ids of another column, with weights from a second feature."""
 
     __slots__ = ()
 
@@ -62,7 +62,7 @@ class WeightedCategoricalColumn(
         if self.dtype is not sparse.dtype.base_dtype:
             raise ValueError(f"Bad dtype, expected {self.dtype!r}, but got {sparse.dtype!r}.")
         if not isinstance(sparse, SparseTensor):
-            # Zeros of dense weights count as missing, as other missing values do.
+            # As in other dense features, zeros stand for missing values.
             sparse = as_ids(sparse)
         if not sparse.dtype.base_dtype.is_floating:
             sparse = SparseTensor(sparse.indices, casting.cast(sparse.values, dtypes.float32), sparse.dense_shape)
@@ -80,7 +80,7 @@ class WeightedCategoricalColumn(
 def weighted_categorical_column(
     categorical_column: Any, weight_feature_key: str, dtype: Any = dtypes.float32
 ) -> WeightedCategoricalColumn:
-    """A categorical column whose ids have weights: a feature with values at the same places.
+    """Creates a categorical column with weights, which come from a feature with the same indices.
 
     Raises:
         ValueError: a dtype that is neither integer nor floating point.
@@ -141,7 +141,7 @@ class CrossedColumn(
 
 
 def _leaves(crossed: CrossedColumn) -> list[Any]:
-    """What is crossed in the end: crosses of crosses are crosses of all."""
+    """Returns the keys to cross. The keys of nested crosses are included one by one."""
     leaves: list[Any] = []
     for key in crossed.keys:
         leaves.extend(_leaves(key) if isinstance(key, CrossedColumn) else [key])
@@ -150,12 +150,12 @@ def _leaves(crossed: CrossedColumn) -> list[Any]:
 
 @export("feature_column.crossed_column")
 def crossed_column(keys: Any, hash_bucket_size: int, hash_key: int | None = None) -> CrossedColumn:
-    """A column of combinations: one value from each key, by hash.
+    """Creates a column of hashed combinations that take one value from each key.
 
     Args:
         keys: names of features of strings or integers, or categorical columns other than hashed ones.
         hash_bucket_size: the number of buckets.
-        hash_key: where the chain of hashes starts.
+        hash_key: the start value of the combined hash.
 
     Raises:
         ValueError: fewer than two keys, keys of another kind, fewer than one bucket.

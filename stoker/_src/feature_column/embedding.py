@@ -1,4 +1,4 @@
-"""Dense columns made of categorical ones: `embedding_column` and `indicator_column`."""
+"""Dense columns derived from categorical columns: `embedding_column` and `indicator_column`."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ WEIGHTS = "embedding_weights"
 def checked_embedding(
     dimension: Any, initializer: Any, ckpt_to_load_from: Any, tensor_name_in_ckpt: Any, what: str
 ) -> Any:
-    """The initializer of an embedding.
+    """Checks the arguments of an embedding and returns its initializer.
 
     Raises:
         ValueError: a dimension below one, half of a place in a checkpoint, an initializer that cannot be called.
@@ -55,7 +55,7 @@ def checked_embedding(
 
 
 def loaded(variable: Any, ckpt_to_load_from: Any, tensor_name_in_ckpt: Any) -> Any:
-    """The variable, which starts with the values of a checkpoint where one is named."""
+    """Returns the variable, initialized from a checkpoint if one is given."""
     if ckpt_to_load_from is not None:
         whole = list(variable) if isinstance(variable, PartitionedVariable) else variable
         init_from_checkpoint(ckpt_to_load_from, {tensor_name_in_ckpt: whole})
@@ -101,7 +101,7 @@ class EmbeddingColumn(
         defaults=(True,),
     ),
 ):
-    """A trained vector for each category; those of an example are combined."""
+    """A trained vector for each category. The vectors of an example are combined."""
 
     __slots__ = ()
 
@@ -147,18 +147,18 @@ def embedding_column(
     trainable: bool = True,
     use_safe_embedding_lookup: bool = True,
 ) -> EmbeddingColumn:
-    """A dense column: a trained vector for each category.
+    """Creates a dense column with a trained vector for each category.
 
     Args:
-        categorical_column: the categories.
-        dimension: how long the vectors are.
-        combiner: how the vectors of one example become one: "mean", "sum" or "sqrtn" (the sum divided by the root of the count).
-        initializer: of the vectors; by default a truncated normal of standard deviation 1 / sqrt(dimension).
-        ckpt_to_load_from: a checkpoint whose values the vectors start with.
-        tensor_name_in_ckpt: under which name they are there.
-        max_norm: vectors longer than this are scaled down to it before they are combined.
-        trainable: whether optimizers change them.
-        use_safe_embedding_lookup: lets TensorFlow skip the care for examples without categories; the result is the same here.
+        categorical_column: the column of the categories.
+        dimension: the length of the vectors.
+        combiner: how to combine the vectors of an example: "mean", "sum" or "sqrtn" (the sum divided by the root of the count).
+        initializer: initializes the vectors. By default a truncated normal with standard deviation 1 / sqrt(dimension).
+        ckpt_to_load_from: a checkpoint to initialize the vectors from.
+        tensor_name_in_ckpt: the name of the vectors in that checkpoint.
+        max_norm: vectors with a larger norm are scaled down to it before they are combined.
+        trainable: whether optimizers update the vectors.
+        use_safe_embedding_lookup: lets TensorFlow skip its handling of examples without categories. It has no effect here.
 
     Raises:
         ValueError: a dimension below one, half of a place in a checkpoint, an initializer that cannot be called.
@@ -182,7 +182,7 @@ class IndicatorColumn(
     _SequenceDenseColumn,
     namedtuple("IndicatorColumn", "categorical_column"),
 ):
-    """How often each category is in an example, or the sum of its weights."""
+    """The number of occurrences of each category in an example, or the sum of their weights."""
 
     __slots__ = ()
 
@@ -209,7 +209,7 @@ class IndicatorColumn(
 
 
 def counted(ids: SparseTensor, weights: SparseTensor | None, depth: int, in_range: bool) -> Any:
-    """[..., depth]: the sum of the weights (or the count) of each id along the last dimension of a SparseTensor."""
+    """Sums the weights of each id (or counts it) along the last dimension of a SparseTensor. The result is [..., depth]."""
     if not in_range or weights is not None:
         keep = comparison.logical_and(comparison.greater_equal(ids.values, 0), comparison.less(ids.values, depth))
         if weights is not None:  # as many as ids, or an error
@@ -233,7 +233,7 @@ def counted(ids: SparseTensor, weights: SparseTensor | None, depth: int, in_rang
 
 @export("feature_column.indicator_column")
 def indicator_column(categorical_column: Any) -> IndicatorColumn:
-    """A dense column: how often each category is there (or the sum of its weights).
+    """Creates a dense column that counts each category, or sums its weights.
 
     Raises:
         ValueError: something that is no categorical column.

@@ -1,4 +1,4 @@
-"""`tf.feature_column.input_layer`: dense columns side by side."""
+"""`tf.feature_column.input_layer`, which concatenates dense columns."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from stoker._src.ops.variables.partitioned import PartitionedVariable
 
 
 def check_features(features: Any) -> None:
-    """Raises ValueError for features that are not in a dictionary."""
+    """Raises ValueError if the features are not a dictionary."""
     if not isinstance(features, dict):
         raise ValueError(f"We expected a dictionary here. Instead we got: {features}")
 
 
 def as_matrix(tensor: Any, column: Any) -> Any:
-    """[batch, all numbers of one example]."""
+    """Flattens the values of each example. The result is [batch, width]."""
     width = int(np.prod([int(size) for size in shape_of(column)], dtype=np.int64))
     known = tensor.static_shape
     if known.rank == 2 and known[1] == width:
@@ -33,7 +33,7 @@ def as_matrix(tensor: Any, column: Any) -> Any:
 
 
 def check_batches(tensors: list[Any], columns: list[Any]) -> None:
-    """Raises ValueError where the known numbers of examples of two columns differ."""
+    """Raises ValueError if two columns are known to have different batch sizes."""
     first: int | None = None
     for position, tensor in enumerate(tensors):
         size = tensor.static_shape[0] if tensor.static_shape.rank else None
@@ -57,15 +57,15 @@ def input_layer(
     cols_to_vars: Any = None,
     cols_to_output_tensors: Any = None,
 ) -> Any:
-    """The numbers of dense columns side by side, in the order of their names: float32 [batch, all numbers].
+    """Concatenates dense columns in the order of their names. The result is float32 [batch, total width].
 
     Args:
-        features: tensors by name; SparseTensors for categories.
-        feature_columns: dense columns. Categories are wrapped in an embedding or indicator column.
-        weight_collections: collections that variables join, beside GLOBAL_VARIABLES and MODEL_VARIABLES.
-        trainable: whether they join TRAINABLE_VARIABLES.
-        cols_to_vars: a dictionary that gets the list of variables of each column.
-        cols_to_output_tensors: a dictionary that gets the matrix of each column.
+        features: tensors by name. Categories are usually SparseTensors.
+        feature_columns: dense columns. Categorical columns must be wrapped in an embedding or indicator column.
+        weight_collections: collections to add variables to, in addition to GLOBAL_VARIABLES and MODEL_VARIABLES.
+        trainable: whether to add variables to TRAINABLE_VARIABLES.
+        cols_to_vars: a dictionary that receives the list of variables of each column.
+        cols_to_output_tensors: a dictionary that receives the matrix of each column.
 
     Raises:
         ValueError: columns that are not dense, or two of one name; a feature that is missing.
@@ -110,7 +110,7 @@ def _made_since(before: list[Any]) -> list[Any]:
 
 
 def _shared(column: Any) -> list[Any]:
-    """The table of a shared embedding that an earlier column made."""
+    """Returns the table of a shared embedding if another column has created it."""
     name = getattr(column, "shared_embedding_collection_name", None)
     if name is None:
         return []

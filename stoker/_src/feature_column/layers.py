@@ -1,4 +1,4 @@
-"""Columns as layers: `tf.keras.layers.DenseFeatures` and `tf.keras.experimental.SequenceFeatures`."""
+"""Layers of feature columns: `tf.keras.layers.DenseFeatures` and `tf.keras.experimental.SequenceFeatures`."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class LayerState(StateManager, Trackable):
         use_resource: bool = True,
         initializer: Any = None,
     ) -> Any:
-        """A new variable of the layer.
+        """Creates a variable of the layer.
 
         Raises:
             ValueError: the column has one of this name.
@@ -64,7 +64,7 @@ class LayerState(StateManager, Trackable):
         self._variables_of.setdefault(feature_column, {})[var.name] = var
 
     def get_variable(self, feature_column: Any, name: str) -> Any:
-        """A variable that was made before.
+        """Returns a variable that was created before.
 
         Raises:
             ValueError: there is none.
@@ -81,7 +81,7 @@ class LayerState(StateManager, Trackable):
         return name in self._resources_of.get(feature_column, {})
 
     def get_resource(self, feature_column: Any, name: str) -> Any:
-        """A resource that was kept before.
+        """Returns a resource that was added before.
 
         Raises:
             ValueError: there is none.
@@ -92,13 +92,13 @@ class LayerState(StateManager, Trackable):
 
 
 def _without_first_number(name: str) -> str:
-    """Keras counts `dense_features`, `dense_features_1`, where `tf.layers` begins with 1."""
+    """Converts the number in a layer's name: Keras starts with `dense_features`, `tf.layers` with `dense_features_1`."""
     base, number = name.rsplit("_", 1)
     return base if number == "1" else f"{base}_{int(number) - 1}"
 
 
 class _FeaturesLayer(Layer):
-    """What the layers of columns share."""
+    """The base class of layers of feature columns."""
 
     _kind: type[Any] = DenseColumn
     _refusal = ""
@@ -128,7 +128,7 @@ class _FeaturesLayer(Layer):
         super().build(input_shape)
 
     def get_config(self) -> dict[str, Any]:
-        """The arguments of the layer as plain values, for `from_config`."""
+        """Returns the serializable arguments of the layer for `from_config`."""
         return {
             "name": self.name,
             "trainable": self.trainable,
@@ -139,7 +139,7 @@ class _FeaturesLayer(Layer):
 
     @classmethod
     def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> Any:
-        """A new layer with the arguments that `get_config` gave."""
+        """Creates a layer from the result of `get_config`."""
         given = dict(config)
         given["feature_columns"] = configs.deserialize_feature_columns(given["feature_columns"], custom_objects)
         if given.get("partitioner") is not None:
@@ -149,13 +149,13 @@ class _FeaturesLayer(Layer):
 
 @export("keras.layers.DenseFeatures")
 class DenseFeatures(_FeaturesLayer):
-    """A layer that puts the numbers of dense columns side by side, in the order of their names.
+    """A layer that concatenates dense columns in the order of their names.
 
     Args:
         feature_columns: dense columns.
-        trainable: whether its variables are trained.
-        name: of its scope.
-        partitioner: divides its variables.
+        trainable: whether the layer's variables are trainable.
+        name: the name of the layer and its scope.
+        partitioner: the partitioner of the layer's variables.
 
     Raises:
         ValueError: columns that are not dense, or two of one name.
@@ -167,7 +167,7 @@ class DenseFeatures(_FeaturesLayer):
     )
 
     def call(self, inputs: Any, cols_to_output_tensors: Any = None, training: Any = None) -> Any:
-        """float32 [batch, all numbers], from features by name; `cols_to_output_tensors` gets each column's matrix."""
+        """Returns float32 [batch, total width] for features by name. `cols_to_output_tensors` receives each column's matrix."""
         check_features(inputs)
         cache = FeatureTransformationCache(inputs)
         matrices = []
@@ -181,19 +181,19 @@ class DenseFeatures(_FeaturesLayer):
         return joining.concat(matrices, 1)
 
     def compute_output_shape(self, input_shape: Any) -> Any:
-        """[None, all numbers]."""
+        """Returns (None, total width)."""
         total = sum(int(np.prod([int(size) for size in shape_of(column)])) for column in self._feature_columns)
         return (None, total)
 
 
 @export("keras.experimental.SequenceFeatures")
 class SequenceFeatures(_FeaturesLayer):
-    """A layer that puts the numbers of sequence columns side by side at each step of time.
+    """A layer that concatenates sequence columns at each time step.
 
     Args:
         feature_columns: sequence columns.
-        trainable: whether its variables are trained.
-        name: of its scope.
+        trainable: whether the layer's variables are trainable.
+        name: the name of the layer and its scope.
 
     Raises:
         ValueError: columns of another kind, or two of one name.
@@ -203,7 +203,7 @@ class SequenceFeatures(_FeaturesLayer):
     _refusal = "Items of feature_columns must be a SequenceDenseColumn."
 
     def call(self, inputs: Any, training: Any = None) -> tuple[Any, Any]:
-        """float32 [batch, time, all numbers of a step], from features by name, and the lengths [batch].
+        """Returns float32 [batch, time, total width] for features by name, and the lengths [batch].
 
         Raises:
             ValueError: features that are not in a dictionary.
@@ -222,7 +222,7 @@ class SequenceFeatures(_FeaturesLayer):
 
 
 def _as_steps(dense: Any, column: Any) -> Any:
-    """[batch, time, all numbers of one step]."""
+    """Flattens the values of each step. The result is [batch, time, width]."""
     width = int(np.prod([int(size) for size in shape_of(column)], dtype=np.int64))
     known = dense.static_shape
     if known.rank == 3 and known[2] == width:
@@ -235,7 +235,7 @@ def _as_steps(dense: Any, column: Any) -> Any:
 
 
 def _agreed(lengths: list[Any]) -> Any:
-    """The lengths of the first column, which those of all others must equal."""
+    """Returns the sequence lengths, after a check that they are equal for all columns."""
     first = lengths[0]
     for other in lengths[1:]:
         check = assert_equal(first, other, message="All sequence columns must have the same lengths.")

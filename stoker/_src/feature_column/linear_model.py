@@ -1,4 +1,4 @@
-"""`tf.feature_column.linear_model`: a weight for each category and number, and a bias."""
+"""`tf.feature_column.linear_model`, a linear model with a weight for each category and number."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ def linear_model(
     trainable: bool = True,
     cols_to_vars: Any = None,
 ) -> Any:
-    """A linear prediction, [batch, units]: the sum of what each column gives, and a bias.
+    """Returns a linear prediction [batch, units]: the sum of the contributions of all columns and a bias.
 
-    A categorical column gives the weights of its ids, combined; a dense one its numbers times a matrix.
+    A categorical column contributes the combined weights of its ids, a dense column the product of its values and a matrix.
 
     Args:
-        features: tensors by name; SparseTensors for categories.
+        features: tensors by name. Categories are usually SparseTensors.
         feature_columns: dense and categorical columns.
-        units: how many predictions.
-        sparse_combiner: how the weights of one example's ids become one: "sum", "mean" or "sqrtn".
-        weight_collections: collections that variables join, beside GLOBAL_VARIABLES and MODEL_VARIABLES.
-        trainable: whether they join TRAINABLE_VARIABLES.
-        cols_to_vars: a dictionary that gets the list of variables of each column, and of "bias".
+        units: the number of predictions per example.
+        sparse_combiner: how to combine the weights of an example's ids: "sum", "mean" or "sqrtn".
+        weight_collections: collections to add variables to, in addition to GLOBAL_VARIABLES and MODEL_VARIABLES.
+        trainable: whether to add variables to TRAINABLE_VARIABLES.
+        cols_to_vars: a dictionary that receives the list of variables of each column, and of "bias".
 
     Raises:
         ValueError: columns that are neither dense nor categorical, or two of one name; a feature that is missing.
@@ -82,7 +82,7 @@ def linear_model(
 
 
 def _free_name(name: str) -> str:
-    """A name that no variable scope beside the model's has taken: models made one after the other count up."""
+    """Returns a variable scope name that is unused next to the model's scope. Later models get numbered names."""
     above = variable_scope.get_variable_scope().name
     with variable_scope.variable_scope(None, default_name=name) as scope:
         return scope.name.removeprefix(f"{above}/") if above else scope.name

@@ -1,4 +1,4 @@
-"""Rows of a table for the ids of a categorical column, combined for each example."""
+"""Looks up the rows of a table for the ids of a categorical column and combines them for each example."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ _COMBINED = {
 def combined_rows(
     table: Any, column: Any, cache: Any, state_manager: Any, combiner: str, max_norm: Any, name: str | None
 ) -> Any:
-    """[batch, dimension]: for each example the rows of `table` of a column's ids, combined.
+    """Returns [batch, dimension]: the rows of `table` for the ids of each example, combined.
 
-    Negative ids, and but for sums ids whose weight is not positive, are passed over; an example without ids gets zeros.
+    Negative ids are ignored. Except for sums, so are ids with weights that are not positive. An example without ids gets zeros.
     """
     plain = not isinstance(table, (PartitionedVariable, list, tuple)) and combiner in _COMBINED
     if plain and isinstance(column, IdentityCategoricalColumn):
@@ -52,7 +52,7 @@ def combined_rows(
     elif not getattr(column, "_in_range", False):
         ids = sparse_functions.retain(ids, comparison.greater_equal(ids.values, 0))
     if weights is None and max_norm is None:
-        # One op that knows how many examples there are needs no filling of empty ones; its gradient has the touched rows alone.
+        # This op takes the number of examples, so examples without ids need no filling, and its gradient has only the rows in use.
         result = _COMBINED[combiner](
             table, ids.values, ids.indices[:, 0], num_segments=ids.dense_shape[0], sparse_gradient=True, name=name
         )
@@ -65,7 +65,7 @@ def combined_rows(
 
 
 def _counting(weights: SparseTensor, combiner: str) -> Any:
-    """Which weights take part; as many as ids, or what combines the two refuses them."""
+    """Returns a mask of the weights to use. If there are not as many weights as ids, combining the masks fails."""
     if combiner == "sum":
         return shaping.ones_like(weights.values, dtype=dtypes.bool_)
     return comparison.greater(weights.values, 0)
@@ -92,7 +92,7 @@ def _weighted(table: Any, ids: SparseTensor, weights: Any, combiner: str, max_no
 
 
 def _of_rank_two(sparse: SparseTensor) -> SparseTensor:
-    """[batch, all other dimensions]."""
+    """Flattens all dimensions but the first."""
     if sparse.static_shape.rank == 2:
         return sparse
     return sparse_functions.reshape(sparse, [sparse.dense_shape[0], -1])

@@ -29,7 +29,7 @@ from stoker._src.ops.ragged.ragged_tensor import RaggedTensor
 
 
 def check_key(key: Any) -> None:
-    """Raises ValueError for a key that is no string."""
+    """Raises ValueError if the key is not a string."""
     if not isinstance(key, str):
         raise ValueError(f"key must be a string. Got: type {type(key)} of key {key}.")
 
@@ -58,7 +58,7 @@ def check_normalizer(normalizer_fn: Any) -> None:
 class NumericColumn(
     Both, DenseColumn, _DenseColumn, namedtuple("NumericColumn", "key shape default_value dtype normalizer_fn")
 ):
-    """Numbers as they are, or as `normalizer_fn` makes them."""
+    """Numbers, optionally transformed by `normalizer_fn`."""
 
     __slots__ = ()
 
@@ -96,7 +96,7 @@ class NumericColumn(
 
 
 def checked_shape(shape: Any, key: str) -> tuple[int, ...]:
-    """A shape as a tuple of positive integers.
+    """Returns a shape as a tuple of positive integers.
 
     Raises:
         TypeError: a dimension that is no integer.
@@ -112,7 +112,7 @@ def checked_shape(shape: Any, key: str) -> tuple[int, ...]:
 
 
 def _checked_default(default: Any, shape: tuple[int, ...], dtype: Any, key: str) -> Any:
-    """A default value as nested tuples of `shape`; one number serves all places.
+    """Returns a default value as nested tuples of `shape`. A single number is repeated.
 
     Raises:
         TypeError: another shape or kind of number.
@@ -149,14 +149,14 @@ def numeric_column(
     dtype: Any = dtypes.float32,
     normalizer_fn: Any = None,
 ) -> NumericColumn:
-    """A column of numbers.
+    """Creates a column of numbers.
 
     Args:
         key: the name of the feature, and of the column.
-        shape: of one example's numbers; an integer for one dimension.
-        default_value: stands for a missing feature when Examples are parsed: a number, or numbers of that shape.
-        dtype: of the parsed numbers.
-        normalizer_fn: applied to the tensor, after defaults.
+        shape: the shape of the values of one example. An integer stands for one dimension.
+        default_value: replaces a missing feature when Examples are parsed: a number, or numbers of that shape.
+        dtype: the dtype of the parsed numbers.
+        normalizer_fn: a function that is applied to the tensor after parsing.
 
     Raises:
         TypeError: a dimension that is no integer; a default that does not fit.
@@ -179,7 +179,7 @@ class BucketizedColumn(
     _CategoricalColumn,
     namedtuple("BucketizedColumn", "source_column boundaries"),
 ):
-    """Which of the intervals between boundaries a number is in."""
+    """The intervals between boundaries that numbers fall into."""
 
     __slots__ = ()
     _in_range = True
@@ -211,7 +211,7 @@ class BucketizedColumn(
         return (len(self.boundaries) + 1) * self.source_column.shape[0]
 
     def get_sparse_tensors(self, transformation_cache: Any, state_manager: Any) -> IdWeightPair:
-        """Bucket b of element i of the source has the id i * buckets + b: elements do not share weights."""
+        """Bucket b of element i of the source has the id i * buckets + b, so elements do not share weights."""
         buckets = transformation_cache.get(self, state_manager)
         width = self.source_column.shape[0]
         rows = shaping.shape(buckets)[0]
@@ -240,7 +240,7 @@ class BucketizedColumn(
 
 @export("feature_column.bucketized_column")
 def bucketized_column(source_column: Any, boundaries: Any) -> BucketizedColumn:
-    """A column of the intervals that numbers are in: n boundaries make n + 1, each with its lower boundary.
+    """Creates a column of the intervals that numbers fall into. n boundaries make n + 1 intervals; each includes its lower boundary.
 
     Raises:
         ValueError: a source that is no numeric column of one dimension; boundaries that are not a sorted list.

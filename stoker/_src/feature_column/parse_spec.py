@@ -1,4 +1,4 @@
-"""What `tf.io.parse_example` must read for columns, labels and weights."""
+"""The features that `tf.io.parse_example` must parse for columns, labels and weights."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _merged(columns: Any, kinds: tuple[type, ...], called: str) -> dict[str, Any
 
 @export(v1="feature_column.make_parse_example_spec")
 def make_parse_example_spec(feature_columns: Any) -> dict[str, Any]:
-    """The features that columns need, for `tf.io.parse_example`.
+    """Returns the features of columns for `tf.io.parse_example`.
 
     Raises:
         ValueError: something that is no column; two columns that need one feature in different forms.
@@ -38,7 +38,7 @@ def make_parse_example_spec(feature_columns: Any) -> dict[str, Any]:
 
 @export(v2="feature_column.make_parse_example_spec")
 def make_parse_example_spec_v2(feature_columns: Any) -> dict[str, Any]:
-    """The features that columns need, for `tf.io.parse_example`; see the 1.x form, which also takes 1.x columns."""
+    """Returns the features of columns for `tf.io.parse_example`. The 1.x function also accepts 1.x columns."""
     return _merged(feature_columns, (FeatureColumn,), "FeatureColumn")
 
 
@@ -71,7 +71,7 @@ def classifier_parse_example_spec(
     label_default: Any = None,
     weight_column: Any = None,
 ) -> dict[str, Any]:
-    """The features that a classifier needs: those of its columns, a label of one value, and weights.
+    """Returns the features of a classifier: those of its columns, a label with one value, and weights.
 
     Raises:
         ValueError: a label or weight that is a feature too; weights that are no numeric column.
@@ -88,7 +88,7 @@ def regressor_parse_example_spec(
     label_dimension: int = 1,
     weight_column: Any = None,
 ) -> dict[str, Any]:
-    """The features that a regressor needs: those of its columns, a label of `label_dimension` values, and weights.
+    """Returns the features of a regressor: those of its columns, a label with `label_dimension` values, and weights.
 
     Raises:
         ValueError: a label or weight that is a feature too; weights that are no numeric column.

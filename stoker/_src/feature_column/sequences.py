@@ -1,4 +1,4 @@
-"""Sequences: columns whose values come one after the other, and their lengths."""
+"""Columns of sequences, and the lengths of the sequences."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from stoker._src.ops.sparse import sparse_functions
 
 
 def lengths(sparse: SparseTensor, num_elements: int = 1) -> Any:
-    """The length of each sequence of a SparseTensor [batch, time, ...]; `num_elements` values make one step."""
+    """Returns the length of each sequence of a SparseTensor [batch, time, ...]. `num_elements` values make one step."""
     with name_scope(None, "sequence_length"):
         rows, steps = sparse.indices[:, 0], arithmetic.add(sparse.indices[:, 1], 1)
         longest = segment_reductions.unsorted_segment_max(steps, rows, sparse.dense_shape[0])
@@ -42,7 +42,7 @@ def lengths(sparse: SparseTensor, num_elements: int = 1) -> Any:
 
 
 def refuse_sequence(column: Any, kind: str) -> None:
-    """Raises ValueError when a sequence is asked for one dense tensor for each example."""
+    """Raises ValueError if a column of sequences is used where each example has one vector."""
     if isinstance(column.categorical_column, SequenceCategoricalColumn):
         raise ValueError(
             f"In {kind}: {column.name}. categorical_column must not be of type SequenceCategoricalColumn. Suggested fix A: If you "
@@ -53,7 +53,7 @@ def refuse_sequence(column: Any, kind: str) -> None:
 
 
 def require_sequence(column: Any, kind: str) -> None:
-    """Raises ValueError when something else than a sequence is asked for one."""
+    """Raises ValueError if a column without sequences is used where sequences are needed."""
     if not isinstance(column.categorical_column, SequenceCategoricalColumn):
         raise ValueError(
             f"In {kind}: {column.name}. categorical_column must be of type SequenceCategoricalColumn to use SequenceFeatures. "
@@ -65,7 +65,7 @@ def require_sequence(column: Any, kind: str) -> None:
 class SequenceCategoricalColumn(
     OfOneColumn, CategoricalColumn, _CategoricalColumn, namedtuple("SequenceCategoricalColumn", "categorical_column")
 ):
-    """Categories one after the other; each step of time has those of one id tensor."""
+    """Sequences of categories."""
 
     __slots__ = ()
 
@@ -78,7 +78,7 @@ class SequenceCategoricalColumn(
         return getattr(self.categorical_column, "_in_range", False)
 
     def get_sparse_tensors(self, transformation_cache: Any, state_manager: Any) -> IdWeightPair:
-        """Ids [batch, time, ids of one step]: of two dimensions the second is the time."""
+        """Returns ids [batch, time, ids of one step]. In ids of rank two, the second dimension is the time."""
         ids, weights = sparse_tensors(self.categorical_column, transformation_cache, state_manager)
         return IdWeightPair(_with_steps(ids), None if weights is None else _with_steps(weights))
 
@@ -88,7 +88,7 @@ def _with_steps(sparse: SparseTensor) -> SparseTensor:
         return sparse
     shape = joining.concat([sparse.dense_shape, shaping.ones_like(sparse.dense_shape[:1])], 0)
     if sparse.static_shape.rank is None:
-        # [batch, time, ...] keeps its meaning, and [batch, time] gets a step of one.
+        # [batch, time, ...] keeps its steps, and [batch, time] gets steps with one id.
         return sparse_functions.reshape(sparse, joining.concat([sparse.dense_shape[:2], [-1]], 0))
     made = sparse_functions.reshape(sparse, shape)
     made._spelled = made.static_shape.merge(sparse.static_shape.concat(Shape((1,))))
@@ -99,7 +99,7 @@ def _with_steps(sparse: SparseTensor) -> SparseTensor:
 def sequence_categorical_column_with_identity(
     key: str, num_buckets: int, default_value: int | None = None
 ) -> SequenceCategoricalColumn:
-    """Sequences of integers that are ids; see `categorical_column_with_identity`."""
+    """Creates a column of sequences of ids. See `categorical_column_with_identity`."""
     return SequenceCategoricalColumn(categorical.categorical_column_with_identity(key, num_buckets, default_value))
 
 
@@ -107,7 +107,7 @@ def sequence_categorical_column_with_identity(
 def sequence_categorical_column_with_hash_bucket(
     key: str, hash_bucket_size: int, dtype: Any = dtypes.string
 ) -> SequenceCategoricalColumn:
-    """Sequences of categories by hash; see `categorical_column_with_hash_bucket`."""
+    """Creates a column of sequences of hashed categories. See `categorical_column_with_hash_bucket`."""
     return SequenceCategoricalColumn(categorical.categorical_column_with_hash_bucket(key, hash_bucket_size, dtype))
 
 
@@ -120,7 +120,7 @@ def sequence_categorical_column_with_vocabulary_file(
     default_value: int | None = None,
     dtype: Any = dtypes.string,
 ) -> SequenceCategoricalColumn:
-    """Sequences of categories by the lines of a file; see `categorical_column_with_vocabulary_file`."""
+    """Creates a column of sequences of categories that are listed in a file. See `categorical_column_with_vocabulary_file`."""
     return SequenceCategoricalColumn(
         categorical.categorical_column_with_vocabulary_file(
             key, vocabulary_file, vocabulary_size, num_oov_buckets, default_value, dtype
@@ -132,7 +132,7 @@ def sequence_categorical_column_with_vocabulary_file(
 def sequence_categorical_column_with_vocabulary_list(
     key: str, vocabulary_list: Any, dtype: Any = None, default_value: int = -1, num_oov_buckets: int = 0
 ) -> SequenceCategoricalColumn:
-    """Sequences of categories by a list; see `categorical_column_with_vocabulary_list`."""
+    """Creates a column of sequences of categories that are given as a list. See `categorical_column_with_vocabulary_list`."""
     return SequenceCategoricalColumn(
         categorical.categorical_column_with_vocabulary_list(key, vocabulary_list, dtype, default_value, num_oov_buckets)
     )
@@ -146,7 +146,7 @@ class SequenceNumericColumn(
     SequenceDenseColumn,
     namedtuple("SequenceNumericColumn", "key shape default_value dtype normalizer_fn"),
 ):
-    """Numbers one step after the other, a tensor of `shape` at each."""
+    """Sequences of numbers, with a tensor of `shape` at each step."""
 
     __slots__ = ()
 
@@ -179,7 +179,7 @@ class SequenceNumericColumn(
         return tensor if self.normalizer_fn is None else self.normalizer_fn(tensor)
 
     def get_sequence_dense_tensor(self, transformation_cache: Any, state_manager: Any) -> TensorSequenceLengthPair:
-        """Steps after the end of a sequence hold the default value."""
+        """Returns the sequences, padded with the default value, and their lengths."""
         sparse = transformation_cache.get(self, state_manager)
         dense = sparse_functions.to_dense(sparse, default_value=self.default_value)
         size = int(np.prod(self.shape))
@@ -201,14 +201,14 @@ def sequence_numeric_column(
     dtype: Any = dtypes.float32,
     normalizer_fn: Any = None,
 ) -> SequenceNumericColumn:
-    """Sequences of numbers.
+    """Creates a column of sequences of numbers.
 
     Args:
         key: the name of the feature.
-        shape: of the numbers of one step.
-        default_value: pads shorter sequences.
-        dtype: of the parsed numbers.
-        normalizer_fn: applied to the SparseTensor.
+        shape: the shape of the values of one step.
+        default_value: the padding of shorter sequences.
+        dtype: the dtype of the parsed numbers.
+        normalizer_fn: a function that is applied to the SparseTensor.
 
     Raises:
         TypeError: a dimension that is no integer; a normalizer that cannot be called.

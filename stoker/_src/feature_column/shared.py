@@ -1,4 +1,4 @@
-"""One table of vectors for several columns: `shared_embedding_columns` (1.x) and `shared_embeddings` (2.x)."""
+"""Embeddings that share a table: `shared_embedding_columns` (1.x) and `shared_embeddings` (2.x)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from stoker._src.ops.variables.variables import Variable
 
 
 class _Shared(OfTable):
-    """A column whose table other columns use, too."""
+    """A column that shares its table with other columns."""
 
     _suffix = "_shared_embedding"
     _kind = "shared_embedding_column"
@@ -58,7 +58,7 @@ class _SharedEmbeddingColumn(
         defaults=(True,),
     ),
 ):
-    """A column of `shared_embedding_columns`: the table is found by the collection it is in."""
+    """A column of `shared_embedding_columns`. The table is found in a graph collection."""
 
     __slots__ = ()
 
@@ -150,11 +150,11 @@ def shared_embedding_columns(
     trainable: bool = True,
     use_safe_embedding_lookup: bool = True,
 ) -> list[_SharedEmbeddingColumn]:
-    """Dense columns, one for each categorical one, whose vectors are in one table.
+    """Creates a dense column for each categorical column. All of them share one table of vectors.
 
     Args:
-        categorical_columns: of the same kind and number of categories (weighted ones and sequences of those may be among them).
-        shared_embedding_collection_name: of the collection that holds the table, and of the scope of its variable.
+        categorical_columns: columns of the same type and number of categories. They may be wrapped in weighted or sequence columns.
+        shared_embedding_collection_name: the name of the collection that holds the table, and of its variable scope.
         dimension, combiner, initializer, ckpt_to_load_from, tensor_name_in_ckpt, max_norm, trainable, use_safe_embedding_lookup:
             see `embedding_column`.
 
@@ -186,7 +186,7 @@ def shared_embedding_columns(
 
 
 class SharedEmbeddingColumnCreator(Trackable):
-    """Makes the table of `shared_embeddings`, once for each graph."""
+    """Creates the table of `shared_embeddings`, once per graph."""
 
     def __init__(
         self,
@@ -209,7 +209,7 @@ class SharedEmbeddingColumnCreator(Trackable):
 
     @property
     def embedding_weights(self) -> Any:
-        """The table, which the first use makes."""
+        """The table. It is created on first use."""
         with init_scope():
             graph = context.get_default_graph()
             table = self._tables.get(graph)
@@ -277,7 +277,7 @@ def shared_embeddings(
     trainable: bool = True,
     use_safe_embedding_lookup: bool = True,
 ) -> list[SharedEmbeddingColumn]:
-    """Dense columns, one for each categorical one, whose vectors are in one table; for `DenseFeatures`.
+    """Creates a dense column for each categorical column, for `DenseFeatures`. All of them share one table of vectors.
 
     Args: those of `embedding_column`, and `shared_embedding_collection_name`, the name of the table's variable.
 

@@ -1,4 +1,4 @@
-"""Raw features by name, and what columns made of them: each is made once for one layer."""
+"""A cache of features and of the tensors that columns compute from them. A layer computes each tensor once."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from stoker._src.ops.sparse import sparse_functions
 
 @export(v2="__internal__.feature_column.FeatureTransformationCache")
 class FeatureTransformationCache:
-    """Features by name, and tensors that columns made of them.
+    """Holds features by name and the tensors that columns compute from them.
 
     Args:
-        features: tensors by name, of rank 1 or more; those of rank 1 get a second dimension.
+        features: tensors by name, of rank 1 or more. Tensors of rank 1 get a second dimension.
     """
 
     def __init__(self, features: Any) -> None:
@@ -29,7 +29,7 @@ class FeatureTransformationCache:
         self._made: dict[Any, Any] = {}
 
     def get(self, key: Any, state_manager: Any = None, training: Any = None) -> Any:
-        """The feature of a name, or what a column makes of its features.
+        """Returns the feature of a name, or the tensor that a column computes.
 
         Raises:
             ValueError: a name that is not among the features, or a column that makes nothing.
@@ -73,7 +73,7 @@ class FeatureTransformationCache:
 
 
 def as_ids(tensor: Any) -> SparseTensor:
-    """A feature of categories as a SparseTensor: in a dense one, -1 and the empty string say that there is nothing."""
+    """Returns a feature of categories as a SparseTensor. In a dense feature, -1 and the empty string stand for missing values."""
     if is_sparse(tensor):
         return sparse_functions.as_sparse(tensor)
     if isinstance(tensor, RaggedTensor):

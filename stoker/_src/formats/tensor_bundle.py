@@ -37,7 +37,15 @@ from stoker._src.formats.filesystems import mapped, replacing, resolve, sweep_be
 from stoker._src.formats.framing import crc32c, mask
 from stoker._src.formats.ordered_code import Extent, encode_slice_key
 from stoker._src.formats.sstable import Table, decode_varint, encode_varint, write_table
-from stoker._src.formats.tensor_slices import TensorInfo, assemble, box, check_slice, slice_from_proto, slice_to_proto
+from stoker._src.formats.tensor_slices import (
+    TensorInfo,
+    assemble,
+    box,
+    check_disjoint,
+    check_slice,
+    slice_from_proto,
+    slice_to_proto,
+)
 
 HEADER_KEY = b""
 _PRODUCER = 1
@@ -563,12 +571,13 @@ class BundleReader:
             self._raise_damaged(entry.crc32c, name, mask(crc))
         return pages.view(entry.info.dtype.as_numpy_dtype).reshape(entry.info.shape)
 
-    def read_slice(self, name: str, extents: Sequence[Extent]) -> np.ndarray:
+    def read_slice(self, name: str, extents: Sequence[Extent], mappable: bool = False) -> np.ndarray:
         """Returns a box of a tensor, regardless of its partitioning. Only slices that overlap the box are read.
 
         Args:
             name: the tensor.
             extents: (start, length) along each dimension; length -1 means the whole dimension.
+            mappable: whether the result may be a memory map, which a large slice that is stored by itself then is.
         """
         info = self.info(name)
         if not info.slices:
@@ -588,6 +597,15 @@ class BundleReader:
                 )
             self._check_size(entry, name)
 
+        if mappable and not self._swapped and info.dtype is not dtypes.string:
+            wanted, boxes = box(extents, info.shape, name), [box(part, info.shape, name) for part in info.slices]
+            if wanted in boxes:
+                check_disjoint(boxes, name)
+                part = info.slices[boxes.index(wanted)]
+                verify(part, tuple(each.stop - each.start for each in wanted))
+                entry = entry_of(part)
+                if entry.size >= _MAPPED:
+                    return self._map(entry, name)
         return assemble(name, info, extents, verify, lambda part: self._value(entry_of(part), name))
 
     def _check_size(self, entry: _Entry, name: str) -> None:

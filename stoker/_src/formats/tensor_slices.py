@@ -134,7 +134,7 @@ def assemble(
             there = tuple(slice(c.start - h.start, c.stop - h.start) for c, h in zip(common, held))
             here = tuple(slice(c.start - w.start, c.stop - w.start) for c, w in zip(common, wanted))
             overlaps.append((part, there, here))
-    _check_disjoint([here for _, _, here in overlaps], name)
+    check_disjoint([here for _, _, here in overlaps], name)
     # Slices that do not overlap cover the box if they have as many elements as it has.
     if sum(math.prod(each.stop - each.start for each in here) for _, _, here in overlaps) < math.prod(shape):
         raise InvalidArgumentError(
@@ -149,7 +149,7 @@ def assemble(
     return out
 
 
-def _check_disjoint(boxes: list[tuple[slice, ...]], name: str) -> None:
+def check_disjoint(boxes: list[tuple[slice, ...]], name: str) -> None:
     """Raises DataLossError if two boxes overlap."""
     # Among boxes in the order of their first rows, each can overlap only those that begin before it ends.
     ordered = sorted(boxes, key=lambda each: [side.start for side in each])

@@ -291,6 +291,15 @@ class OpDefinition(Signature):
 
         return register
 
+    def sums_over_steps(self, rule: Callable[[Any], Kernel | None]) -> Callable[[Any], Kernel | None]:
+        """Registers how the sum of this op's results over the iterations of a loop is computed at once, after the loop.
+
+        `rule(op)` returns a kernel, or None if there is none for this node. The kernel takes one list for each input, with the
+        input's value of every iteration.
+        """
+        self.planning.sums_over_steps = rule
+        return rule
+
     def equals(self, rule: Callable[..., Any]) -> Callable[..., Any]:
         """Registers which outputs of a node equal other tensors, so that the node need not run for them.
 

@@ -1,1 +1,1 @@
-"""SavedModels: graphs with their variables, assets and signatures in a directory of their own."""
+"""SavedModels: graphs or objects with their variables, assets and signatures, in one directory."""

@@ -41,10 +41,10 @@ class SavedModelBuilder:
         builder.save()
 
     Args:
-        export_dir: the directory; made if need be.
+        export_dir: the directory. It is created if it does not exist.
 
     Raises:
-        AssertionError: it is there and not empty.
+        AssertionError: the directory is not empty.
     """
 
     def __init__(self, export_dir: Any) -> None:
@@ -75,23 +75,23 @@ class SavedModelBuilder:
         strip_default_attrs: bool = False,
         saver: Any = None,
     ) -> None:
-        """Adds the session's graph, and writes the values of its variables and its assets. Comes first, and once.
+        """Adds the session's graph, and writes the values of its variables and its assets. It must be called first, and only once.
 
         Args:
             sess: the session.
-            tags: what the meta graph is found by.
+            tags: the tags by which `load` finds the meta graph.
             signature_def_map: its SignatureDefs by name.
             assets_collection: constants that name files; the files are copied.
             legacy_init_op: the older name of `main_op`.
-            clear_devices: leave out where nodes run.
-            main_op: an operation that is run when the model is loaded.
-            strip_default_attrs: leave out attributes that have their defaults.
-            saver: what saves the variables; by default one for all.
+            clear_devices: whether to omit the devices of nodes.
+            main_op: an operation to run when the model is loaded.
+            strip_default_attrs: whether to omit attributes that have their default values.
+            saver: the Saver for the variables; by default one that saves all of them.
 
         Raises:
             AssertionError: a meta graph with variables was added before.
-            TypeError: `main_op` is no operation; an asset is no constant string; a signature lacks the dtype of a tensor.
-            ValueError: the graph has a main op already; an asset has no name.
+            TypeError: `main_op` is not an operation, or an asset is not a constant string.
+            ValueError: the graph already has a main op, or an asset has an empty name.
         """
         if self._has_variables:
             raise AssertionError(
@@ -117,7 +117,7 @@ class SavedModelBuilder:
         strip_default_attrs: bool = False,
         saver: Any = None,
     ) -> None:
-        """Adds the current graph, which shares the variables of the first one.
+        """Adds the current graph. It shares the variables of the first meta graph.
 
         Args:
             As for `add_meta_graph_and_variables`.
@@ -145,7 +145,7 @@ class SavedModelBuilder:
         self._model.meta_graphs.add().CopyFrom(meta)
 
     def _collect(self, assets: Any, main_op: Any) -> None:
-        """Notes the main op and the assets in collections of the graph, and copies the assets."""
+        """Adds the main op and the assets to collections of the graph, and copies the assets."""
         graph = context.get_default_graph()
         if main_op is not None:
             if not isinstance(main_op, Operation):
@@ -194,7 +194,7 @@ class SavedModelBuilder:
 
 
 def copy_assets(names: dict[str, str], export_dir: str) -> None:
-    """Copies files to the assets of a model: from each path to the name it has there."""
+    """Copies files to the assets directory of a model. `names` maps each path to the name of the copy."""
     folder = files.assets_directory(export_dir)
     if names:
         gfile.makedirs(folder)
@@ -207,7 +207,7 @@ def copy_assets(names: dict[str, str], export_dir: str) -> None:
 
 
 def free_name(name: str, taken: set[str]) -> str:
-    """A name that no other file has: the name itself, or with a number behind it."""
+    """Returns a name that is not taken: `name`, with a number appended if necessary."""
     free, number = name, 0
     while free in taken:
         number += 1
@@ -251,7 +251,7 @@ def _saver_or_default(saver: Any) -> Any:
 @export(v1="saved_model.main_op.main_op")
 @deprecated(None, _DONE)
 def main_op() -> Any:
-    """An op that initializes variables and tables, to be run when a model is loaded."""
+    """Returns an op that initializes variables and tables when a model is loaded."""
     return _initialize()
 
 
@@ -266,7 +266,7 @@ def _initialize() -> Any:
 @export(v1=("saved_model.main_op_with_restore", "saved_model.main_op.main_op_with_restore"))
 @deprecated(None, _DONE)
 def main_op_with_restore(restore_op_name: Any) -> Any:
-    """An op that initializes variables and tables, then restores by another."""
+    """Returns an op that initializes variables and tables, and then runs a restore op."""
     with control_dependencies([_initialize()]):
         return grouping.group(restore_op_name)
 
@@ -274,13 +274,13 @@ def main_op_with_restore(restore_op_name: Any) -> Any:
 @export(v1="saved_model.simple_save")
 @deprecated(None, "Use tf.saved_model.Builder, or tf.saved_model.save for objects.")
 def simple_save(session: Any, export_dir: Any, inputs: Any, outputs: Any, legacy_init_op: Any = None) -> None:
-    """Writes a SavedModel for serving: tagged `serve`, with one signature, `serving_default`.
+    """Writes a SavedModel for serving. It has the tag `serve` and one signature, `serving_default`.
 
     Args:
         session: the session whose graph and variables are saved.
         export_dir: the directory.
         inputs, outputs: tensors by name.
-        legacy_init_op: an operation that is run when the model is loaded.
+        legacy_init_op: an operation to run when the model is loaded.
     """
     builder = SavedModelBuilder(export_dir)
     signature = predict_signature_def(inputs, outputs)

@@ -33,7 +33,7 @@ REGRESS_INPUTS = "inputs"
 REGRESS_METHOD_NAME = "tensorflow/serving/regress"
 REGRESS_OUTPUTS = "outputs"
 
-# What TensorFlow 2 calls signatures that are ops to run when a model is loaded.
+# Signatures of TensorFlow 2 that name ops to run, such as the initializer.
 INIT_OP_SIGNATURE_KEY = "__saved_model_init_op"
 TRAIN_OP_SIGNATURE_KEY = "__saved_model_train_op"
 

@@ -17,7 +17,7 @@ from stoker._src.saved_model import constants
 
 
 def variables_path(export_dir: str) -> str:
-    """The path of the checkpoint inside of a SavedModel."""
+    """Returns the path of the checkpoint inside a SavedModel."""
     return os.path.join(export_dir, constants.VARIABLES_DIRECTORY, constants.VARIABLES_FILENAME)
 
 
@@ -27,7 +27,7 @@ def assets_directory(export_dir: str) -> str:
 
 @export("saved_model.contains_saved_model")
 def contains_saved_model(export_dir: Any) -> bool:
-    """Whether a directory holds a SavedModel."""
+    """Returns whether a directory contains a SavedModel."""
     path = path_text(export_dir)
     return any(
         gfile.exists(os.path.join(path, name))
@@ -56,10 +56,10 @@ def writing(export_dir: str) -> Iterator[str]:
 
 
 def read_saved_model(export_dir: Any) -> Any:
-    """The SavedModel message of a directory.
+    """Reads the SavedModel message of a directory.
 
     Raises:
-        OSError: there is none, or it cannot be parsed.
+        OSError: the file does not exist or cannot be parsed.
     """
     directory = path_text(export_dir)
     for name in (constants.SAVED_MODEL_FILENAME_PB, constants.SAVED_MODEL_FILENAME_PBTXT):
@@ -84,10 +84,10 @@ def read_saved_model(export_dir: Any) -> Any:
 
 
 def meta_graph_of(model: Any, tags: Any) -> Any:
-    """The MetaGraphDef with exactly these tags.
+    """Returns the MetaGraphDef with exactly these tags.
 
     Raises:
-        RuntimeError: there is none.
+        RuntimeError: the model has no such meta graph.
     """
     wanted = {tags} if isinstance(tags, str) else set(tags)
     for meta in model.meta_graphs:

@@ -20,17 +20,17 @@ from stoker._src.train.checkpoints.saver import import_meta_graph_with_return_el
 @export(v1=("saved_model.load", "saved_model.loader.load"))
 @deprecated(None, "Use `tf.saved_model.load` of TensorFlow 2 (tf.saved_model.load_v2).")
 def load(sess: Any, tags: Any, export_dir: Any, import_scope: str | None = None, **saver_kwargs: Any) -> Any:
-    """Loads a model: its nodes, the values of its variables; runs its main op.
+    """Loads a model into a session: adds its nodes, restores its variables and runs its main op.
 
     Args:
-        sess: the session; its graph gets the nodes.
-        tags: those of the meta graph, exactly.
+        sess: the session. The nodes are added to its graph.
+        tags: the exact tags of the meta graph.
         export_dir: the directory of the model.
-        import_scope: the name scope that all names get.
+        import_scope: a name scope to put before all names.
         **saver_kwargs: further arguments of `tf.train.import_meta_graph`.
 
     Returns:
-        The MetaGraphDef: its signatures name the tensors to feed and to fetch.
+        The MetaGraphDef. Its signatures name the tensors to feed and fetch.
 
     Raises:
         RuntimeError: there is no meta graph with these tags.
@@ -40,7 +40,7 @@ def load(sess: Any, tags: Any, export_dir: Any, import_scope: str | None = None,
 
 
 def load_into(sess: Any, tags: Any, export_dir: Any, import_scope: str | None = None, **saver_kwargs: Any) -> Any:
-    """As `load`."""
+    """Like `load`, without the deprecation warning."""
     directory = path_text(export_dir)
     meta = files.meta_graph_of(files.read_saved_model(directory), tags)
     graph = sess.graph
@@ -59,12 +59,12 @@ def load_into(sess: Any, tags: Any, export_dir: Any, import_scope: str | None = 
 
 
 def _absolute_scope(graph: Any, import_scope: str | None) -> str | None:
-    """The scope that nodes will be imported into, where it is taken already with a number behind it."""
+    """Returns the scope that nodes will be imported into. It has a number appended if the scope already exists."""
     return None if not import_scope else graph.unique_name(import_scope, mark_as_used=False)
 
 
 def asset_paths(meta: Any, export_dir: str) -> dict[str, str]:
-    """The files of a meta graph's assets, by the names of the tensors that name them."""
+    """Returns the paths of a meta graph's assets, by the names of the tensors that hold these paths."""
     described = list(meta.asset_file_def)
     if constants.ASSETS_KEY in meta.collection_def:
         for packed in meta.collection_def[constants.ASSETS_KEY].any_list.value:
@@ -73,7 +73,7 @@ def asset_paths(meta: Any, export_dir: str) -> dict[str, str]:
 
 
 def asset_path(name: str, export_dir: str) -> str:
-    """The path of an asset.
+    """Returns the path of an asset.
 
     Raises:
         ValueError: the name comes from the model, and leads out of its directory.
@@ -85,10 +85,10 @@ def asset_path(name: str, export_dir: str) -> str:
 
 
 def main_op_name(meta: Any) -> str | None:
-    """The op that a meta graph wants to be run when it is loaded, or None.
+    """Returns the name of the op to run when a meta graph is loaded, or None.
 
     Raises:
-        RuntimeError: it names more than one.
+        RuntimeError: the meta graph names more than one.
     """
     if constants.INIT_OP_SIGNATURE_KEY in meta.signature_def:
         outputs = meta.signature_def[constants.INIT_OP_SIGNATURE_KEY].outputs
@@ -103,7 +103,7 @@ def main_op_name(meta: Any) -> str | None:
 
 
 def run_main_op(sess: Any, meta: Any, export_dir: str, scope: str | None) -> None:
-    """Runs the op that the meta graph wants to be run, with the paths of its assets."""
+    """Runs the main op of a meta graph. It is fed the paths of the assets."""
     name = main_op_name(meta)
     if name is None:
         return

@@ -23,11 +23,11 @@ def _names(function: str) -> tuple[str, str]:
 
 @export(v1=("saved_model.build_tensor_info", "saved_model.utils.build_tensor_info"))
 def build_tensor_info(tensor: Any) -> Any:
-    """A TensorInfo message: the name, dtype and shape of a tensor, or the names of a sparse one's parts.
+    """Returns the TensorInfo of a tensor: its name, dtype and shape. A sparse tensor has the names of its components.
 
     Raises:
-        RuntimeError: eager mode.
-        TypeError: a ragged tensor.
+        RuntimeError: eager mode is on.
+        TypeError: the tensor is ragged.
     """
     if context.executing_eagerly():
         raise RuntimeError("`build_tensor_info` is not supported in eager execution.")
@@ -46,17 +46,17 @@ def build_tensor_info(tensor: Any) -> Any:
 
 
 def build_op_info(op: Operation) -> Any:
-    """A TensorInfo that names an operation, as the initializer of TensorFlow 2's models."""
+    """Returns a TensorInfo that names an operation. TensorFlow 2 describes the initializer of a model in this way."""
     return TensorInfo(name=op.name)
 
 
 @export(v1=("saved_model.get_tensor_from_tensor_info", "saved_model.utils.get_tensor_from_tensor_info"))
 def get_tensor_from_tensor_info(tensor_info: Any, graph: Any = None, import_scope: str | None = None) -> Any:
-    """The tensor of a graph that a TensorInfo names.
+    """Returns the tensor of a graph that a TensorInfo names.
 
     Raises:
         KeyError: the graph has no such tensor.
-        ValueError: it is of a kind that is not known.
+        ValueError: the TensorInfo has an unknown encoding.
     """
     graph = graph or context.get_default_graph()
 
@@ -78,15 +78,15 @@ def get_tensor_from_tensor_info(tensor_info: Any, graph: Any = None, import_scop
 def build_signature_def(
     inputs: Any = None, outputs: Any = None, method_name: str | None = None, defaults: Any = None
 ) -> Any:
-    """A SignatureDef message.
+    """Creates a SignatureDef message.
 
     Args:
         inputs, outputs: TensorInfos by name.
-        method_name: what a server is to do with it.
-        defaults: TensorProtos by the name of the input they stand for.
+        method_name: the method by which a server runs the signature.
+        defaults: must be empty: the available message type has no field for default values of inputs.
 
     Raises:
-        NotImplementedError: defaults, which the messages at hand have no field for.
+        NotImplementedError: `defaults` is not empty.
     """
     if defaults:
         raise NotImplementedError("Defaults of inputs are not supported in signatures.")
@@ -110,10 +110,10 @@ def _require(info: Any, dtype: Any, what: str, expected: str) -> None:
 
 @export(v1=_names("regression_signature_def"))
 def regression_signature_def(examples: Any, predictions: Any) -> Any:
-    """A signature from serialized examples to numbers.
+    """Creates a signature from serialized examples to numbers.
 
     Raises:
-        ValueError: one of them is None or of the wrong dtype.
+        ValueError: an argument is None or has the wrong dtype.
     """
     if examples is None:
         raise ValueError("Regression `examples` cannot be None.")
@@ -129,10 +129,10 @@ def regression_signature_def(examples: Any, predictions: Any) -> Any:
 
 @export(v1=_names("classification_signature_def"))
 def classification_signature_def(examples: Any, classes: Any, scores: Any) -> Any:
-    """A signature from serialized examples to classes, scores or both.
+    """Creates a signature from serialized examples to classes, scores or both.
 
     Raises:
-        ValueError: one of them is None that may not be, or of the wrong dtype.
+        ValueError: a required argument is None, or an argument has the wrong dtype.
     """
     if examples is None:
         raise ValueError("Classification `examples` cannot be None.")
@@ -154,10 +154,10 @@ def classification_signature_def(examples: Any, classes: Any, scores: Any) -> An
 
 @export(v1=_names("predict_signature_def"))
 def predict_signature_def(inputs: Any, outputs: Any) -> Any:
-    """A signature from any tensors to any tensors, by name.
+    """Creates a signature from named tensors to named tensors.
 
     Raises:
-        ValueError: there are none.
+        ValueError: there are no inputs or no outputs.
     """
     if not inputs:
         raise ValueError("Prediction `inputs` cannot be None or empty.")
@@ -168,7 +168,7 @@ def predict_signature_def(inputs: Any, outputs: Any) -> Any:
 
 @export(v1=_names("is_valid_signature"))
 def is_valid_signature(signature_def: Any) -> bool:
-    """Whether a signature is one that TensorFlow Serving knows what to do with."""
+    """Returns whether TensorFlow Serving can run a signature."""
     if signature_def is None:
         return False
     inputs, outputs = signature_def.inputs, signature_def.outputs

@@ -36,12 +36,13 @@ class TensorList:
         limit: the maximum number of items; -1 for any number.
     """
 
-    __slots__ = ("_change", "_items", "_newer", "dtype", "limit", "shape")
+    __slots__ = ("_accepted", "_change", "_items", "_newer", "dtype", "limit", "shape")
 
     def __init__(self, items: list[Any], dtype: DType, shape: Shape, limit: int = -1) -> None:
         self._items: list[Any] | None = items
         self._newer: TensorList | None = None
         self._change: tuple[Any, ...] = ()
+        self._accepted: Any = None  # the shape of the last item that was checked
         self.dtype = dtype
         self.shape = shape
         self.limit = limit
@@ -73,6 +74,7 @@ class TensorList:
 
     def _succeeded(self, items: list[Any], undo: tuple[Any, ...]) -> TensorList:
         following = TensorList(items, self.dtype, self.shape, self.limit)
+        following._accepted = self._accepted
         self._items, self._newer, self._change = None, following, undo
         return following
 
@@ -109,9 +111,15 @@ class TensorList:
         return TensorList(items, self.dtype, self.shape, self.limit)
 
     def _check(self, item: Any) -> None:
-        dims = self.shape.dims
         # A list inside a list, or an array, is a single handle, whatever the shape of its own items.
         found = item.shape if isinstance(item, (torch.Tensor, np.ndarray)) else ()
+        if found == self._accepted:
+            return
+        self._check_shape(found)
+        self._accepted = found
+
+    def _check_shape(self, found: Any) -> None:
+        dims = self.shape.dims
         if dims is None or dims == found:
             return
         if len(dims) != len(found) or any(size is not None and size != other for size, other in zip(dims, found)):

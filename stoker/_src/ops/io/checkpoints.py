@@ -180,7 +180,7 @@ def _check_dtype(stored: DType, name: str, dtype: DType) -> None:
         )
 
 
-def _read(reader: Reader, name: str, spelled: str, dtype: DType) -> torch.Tensor | np.ndarray:
+def _read(reader: Reader, name: str, spelled: str, dtype: DType, mappable: bool = False) -> torch.Tensor | np.ndarray:
     info = reader.info(name)
     _check_dtype(info.dtype, name, dtype)
     if not spelled:
@@ -193,6 +193,8 @@ def _read(reader: Reader, name: str, spelled: str, dtype: DType) -> torch.Tensor
             f"tensor_name = {name}; shape in shape_and_slice spec {list(shape)} does not match the shape stored in "
             f"checkpoint: {list(info.shape)}",
         )
+    if isinstance(reader, BundleReader):
+        return _restored(reader.read_slice(name, extents, mappable=mappable))
     return from_numpy(reader.read_slice(name, extents))
 
 
@@ -233,7 +235,7 @@ def restore_v2_kernel(
         if whole and isinstance(reader, BundleReader):
             return list(map(_restored, reader.read_all(tensor_names.tolist(), dtypes, mappable=True)))
         specified = _specified(tensor_names, shape_and_slices, len(dtypes), "expected dtypes")
-        return [_read(reader, name, spelled, dtypes[number]) for number, name, spelled in specified]
+        return [_read(reader, name, spelled, dtypes[number], mappable=True) for number, name, spelled in specified]
 
 
 def _restored(array: np.ndarray) -> Any:

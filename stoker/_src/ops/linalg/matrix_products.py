@@ -72,6 +72,20 @@ def matmul_lower(build: Any, op: Operation, a: Any, b: Any) -> Any:
 MATMUL.planning.lowers_large_inputs = True
 
 
+@MATMUL.sums_over_steps
+def matmul_sums_over_steps(op: Operation) -> Any:
+    """The gradient of a weight: the sum of `a^T b` over all iterations is one product of the stacked rows."""
+    transposed = op.attr("transpose_a") and not op.attr("transpose_b") and op.attr("T") in _SUMMED
+    return stacked_product if transposed else None
+
+
+_SUMMED = (dtypes.float32, dtypes.float64)
+
+
+def stacked_product(a: list[torch.Tensor], b: list[torch.Tensor]) -> torch.Tensor:
+    return mm_ta(torch.cat(a), torch.cat(b))
+
+
 @MATMUL.specialize
 def plain_matmul(op: Operation) -> Any:
     """Floating point matrices go directly to torch. If torch fails, the shape rule explains why."""

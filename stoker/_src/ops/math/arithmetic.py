@@ -491,6 +491,8 @@ def pow_kernel(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
 @POW.lower
 def pow_lower(build: Any, op: Operation, x: Any, y: Any) -> Any:
     exponent = build.number(y)
+    if exponent == 1:
+        return build.reshape(x, x.shape)
     if exponent == 2:
         return build.unary("square", x)
     return build.binary("mul", build.unary("square", x), x) if exponent == 3 else None
@@ -642,6 +644,9 @@ def _check_alike(inputs: list[torch.Tensor]) -> None:
                 None,
                 f"Inputs to operation of type AddN must have the same size and shape. Input 0: {Shape(inputs[0].shape)} != input {i}: {Shape(each.shape)}",
             )
+
+
+ADD_N.planning.is_sum = True
 
 
 @ADD_N.lower

@@ -63,6 +63,16 @@ def bias_add_grad_lower(build: Any, op: Operation, out_backprop: Any) -> Any:
     return build.sum(out_backprop, [axis for axis in range(rank) if axis != kept], keep_dims=False)
 
 
+@BIAS_ADD_GRAD.sums_over_steps
+def bias_add_grad_sums_over_steps(op: Operation) -> Any:
+    fits = op.inputs[0].static_shape.rank == 2 and op.attr("T") in (dtypes.float32, dtypes.float64)
+    return stacked_sum if fits else None
+
+
+def stacked_sum(out_backprop: list[torch.Tensor]) -> torch.Tensor:
+    return torch.cat(out_backprop).sum(0)
+
+
 @BIAS_ADD_V1.kernel
 def bias_add_v1_kernel(value: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
     return _add(value, bias)

@@ -28,6 +28,7 @@ from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.support.waiting import RunState, current_run, running
 from stoker._src.runtime.devices import Placement
 from stoker._src.runtime.failures import explain_failure
+from stoker._src.runtime.functions.loop_sums import SummingBody, loop_sums
 from stoker._src.runtime.locks import Holding, VariablesLock
 from stoker._src.runtime.plan.emit import Step, emit
 from stoker._src.runtime.plan.instructions import Instruction, Value, values_of
@@ -108,6 +109,11 @@ class FunctionCompiler:
         known = {i: constant for i, constant in known.items() if i in loop.invariant}
         # A loop variable that is not needed keeps its initial value.
         outputs = [tensor if i in loop.needed else loop.body.inputs[i] for i, tensor in enumerate(loop.body.outputs)]
+        count = len(outputs)
+        sums = [] if self.placement.gpu is not None else loop_sums(loop.body, loop.condition, loop.needed)
+        for each in sums:
+            outputs[each.position] = loop.body.inputs[each.position]
+            outputs += [tensor for _, inputs in each.terms for tensor in inputs]
         if given is None:
             body = self._body(loop.body, outputs, known, None)
         else:
@@ -119,7 +125,8 @@ class FunctionCompiler:
             given, body = settled(given, returned)
         condition = self._body(loop.condition, list(loop.condition.outputs), known, given)
         keywords = {**{name: op.attrs[name] for name in op.definition.kernel_attrs}, "cond": condition.function}
-        return Compiled({**keywords, "body": body.function}, [condition, body], given or [])
+        function = SummingBody(body.function, count, sums) if sums else body.function
+        return Compiled({**keywords, "body": function}, [condition, body], given or [])
 
     def used_inputs(self, op: Operation, wanted: list[bool]) -> set[int]:
         """Returns the positions of the functions' inputs that affect the wanted outputs."""

@@ -61,9 +61,11 @@ INLINE float log_of(float x) {
 INLINE float log1p_of(float x) {
     float sum = 1.0f + x;
     float lost = sum - 1.0f - x; /* what rounding added to 1 + x */
-    float result = log_of(sum) - lost / sum;
-    result = sum == 1.0f ? x : result;
-    return sum > 0.0f && sum < 3.40282347e+38f ? result : (sum > 0.0f ? sum : log_of(sum));
+    float correction = lost / sum;
+    correction = sum > 0.0f ? correction : 0.0f; /* at the ends, log_of(sum) is right as it is */
+    correction = sum < 3.40282347e+38f ? correction : 0.0f;
+    float result = log_of(sum) - correction;
+    return sum == 1.0f ? x : result;
 }
 
 INLINE float sigmoid_of(float x) { return 1.0f / (1.0f + exp_of(-x)); }

@@ -7,6 +7,8 @@ import os
 import sys
 from typing import Any
 
+import torch
+
 from stoker._src.base import dtypes
 from stoker._src.base.shapes import Shape
 from stoker._src.formats.protos import RunOptions
@@ -17,7 +19,7 @@ from stoker._src.runtime.feeds import placed_converter
 from stoker._src.runtime.fetches import FetchPlan
 from stoker._src.runtime.functions.bodies import step_failure
 from stoker._src.runtime.locks import Holding
-from stoker._src.runtime.plan import threads
+from stoker._src.runtime.plan import fused_loops, threads
 from stoker._src.runtime.plan.by_shape import ByShape
 from stoker._src.runtime.plan.cuda_graphs import repeated
 from stoker._src.runtime.plan.emit import Step, emit
@@ -180,7 +182,10 @@ class Plan:
         return [step for step in made if step is not None]
 
     def explain(self) -> str:
-        """Returns the step's source. Each line shows the node it runs and, after a traced run, its time."""
+        """Returns the step's source. Each line shows the node it runs and, after a traced run, its time.
+
+        Comments at the end say which ops were fused, why others were not, and how many threads the step runs with.
+        """
         step = self._steps()[0]
         lines = step.source.splitlines()
         width = max(len(line) for line in lines)
@@ -188,4 +193,16 @@ class Plan:
             if instruction.op is not None:
                 spent = f"  {self.times[index] * 1e6:9.1f} us" if index in self.times else ""
                 lines[number - 1] = f"{lines[number - 1]:<{width}}  # {instruction.op.name}{spent}"
-        return "\n".join(lines)
+        return "\n".join([*lines, *[f"# {line}" for line in self._remarks(step)]])
+
+    def _remarks(self, step: Step) -> list[str]:
+        if self._worker.placement.gpu is not None:
+            return []
+        remarks = (
+            [] if step is self.traced_step else fused_loops.summary(step.planner.instructions, step.planner.shape_of)
+        )
+        tuner = None if self._tuners is None else self._tuners.get(step.function)
+        chosen = getattr(tuner, "threads", None)
+        if chosen is not None:
+            remarks.append(f"threads: {chosen} of {torch.get_num_threads()}, measured while the step runs")
+        return remarks

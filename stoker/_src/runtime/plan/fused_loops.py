@@ -127,6 +127,8 @@ class Builder:
 
     def sum(self, x: Buffer, axes: list[int], *, keep_dims: bool, mean: bool = False) -> Buffer | None:
         """A sum over adjacent axes; None if the axes are not adjacent."""
+        if not axes:
+            return self.reshape(x, x.shape)
         rank = len(x.shape)
         reduced = sorted({axis % rank for axis in axes if -rank <= axis < rank}) if rank else []
         first, last = (reduced[0], reduced[-1] + 1) if reduced else (0, 0)
@@ -341,7 +343,9 @@ class Builder:
                 [self.buffers[value].size if value in self.booleans else 0 for value in inputs], np.int64
             ).tobytes(),
         )
-        return [Instruction(self.instructions[0].op, "fused_loops", kernel, inputs, results=list(results)), *apart]
+        members = [each.op for each in self.instructions if each.op is not None]
+        fused = Instruction(members[0], "fused_loops", kernel, inputs, results=list(results), members=members)
+        return [fused, *apart]
 
     def _run_apart(self, wanted: set[Value]) -> tuple[list[Instruction], set[Value]]:
         """Returns instructions that run separately after the loops, and the values that are wanted including their inputs.
@@ -534,6 +538,37 @@ def form(instructions: list[Instruction], results: list[Value | None], shape_of:
         runs.add(instruction)
     runs.end(runs.small, runs.large)
     return _joined(runs.ended, {value for value in results if value is not None})
+
+
+def summary(instructions: list[Instruction], shape_of: ShapeOf) -> list[str]:
+    """Says in a few lines which ops of a plan run as fused loops, and why others that could do not."""
+    fused = [each for each in instructions if each.kind == "fused_loops"]
+    if native is None:
+        return ["fused loops: none, since the C extension is missing"]
+    reasons: dict[str, dict[str, int]] = {}
+    for each in instructions:
+        if each.kind == "kernel" and each.op is not None and each.op.definition.planning.lower is not None:
+            types = reasons.setdefault(_obstacle(each, shape_of), {})
+            types[each.op.type] = types.get(each.op.type, 0) + 1
+    lines = [f"fused loops: {len(fused)} calls run {sum(len(each.members) for each in fused)} ops"]
+    for reason, types in reasons.items():
+        named = ", ".join(f"{count} {name}" if count > 1 else name for name, count in sorted(types.items()))
+        lines.append(f"not fused, {reason}: {named}")
+    return lines
+
+
+def _obstacle(instruction: Instruction, shape_of: ShapeOf) -> str:
+    op = instruction.op
+    assert op is not None
+    tensors = [*op.outputs, *op._inputs]
+    numeric = [tensor for tensor in tensors if not tensor.dtype.is_integer]
+    if not numeric or any(tensor.dtype.base_dtype not in (dtypes.float32, dtypes.bool_) for tensor in numeric):
+        return "the dtype is not float32"
+    if any(shape_of(tensor).size is None for tensor in numeric):
+        return "the shape depends on data"
+    if _is_large(instruction, shape_of) is None:
+        return "an argument is not a constant"
+    return "too few neighbours"
 
 
 class _Runs:

@@ -50,7 +50,7 @@ class Instruction:
     traits: Trait = Trait.NONE
     written: frozenset[Any] = frozenset()  # variables that the called functions write
     steps: list[Any] = field(default_factory=list)  # the compiled steps of the called functions
-    members: list[Operation] = field(default_factory=list)  # for a batch: the ops it runs together
+    members: list[Operation] = field(default_factory=list)  # for a batch or fused loops: the ops it runs together
 
 
 @dataclass(frozen=True)

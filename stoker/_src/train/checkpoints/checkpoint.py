@@ -1,4 +1,4 @@
-"""`tf.train.Checkpoint`: objects to checkpoints and back; `PythonState`: objects of Python's own in them."""
+"""`tf.train.Checkpoint`, which saves and restores objects, and `PythonState`, which puts other Python state into checkpoints."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ from stoker._src.train.checkpoints.statuses import LoadStatus, NameBasedSaverSta
 
 @export("train.experimental.PythonState")
 class PythonState(Trackable, abc.ABC):
-    """Something of Python's own that checkpoints hold. Subclasses turn it to bytes and back."""
+    """Python state that checkpoints hold. Subclasses convert it to bytes and back."""
 
     @abc.abstractmethod
     def serialize(self) -> bytes | str:
-        """What to save."""
+        """Returns the state to save."""
 
     @abc.abstractmethod
     def deserialize(self, string_value: bytes) -> None:
-        """Takes back what was saved."""
+        """Restores the state from what `serialize` returned."""
 
     def _gather_saveables_for_checkpoint(self) -> dict[str, Callable[..., Any]]:
         def saveable(name: str = "py_state") -> PythonSaveable:
-            # The value is what the object holds when the checkpoint is written.
+            # The value is computed when the checkpoint is written.
             def value() -> Any:
                 saved = self.serialize()
                 return constant(saved, dtypes.string) if context.executing_eagerly() else saved
@@ -57,14 +57,14 @@ def _expected(what: str, value: Any) -> ValueError:
 
 
 class _Saves(AutoTrackable):
-    """What both forms of `Checkpoint` share."""
+    """Base class of both forms of `Checkpoint`."""
 
     _saver: ObjectSaver
     _save_counter: Any
 
     @property
     def save_counter(self) -> Any:
-        """How many checkpoints were saved: an int64 variable, which checkpoints hold too."""
+        """The number of saved checkpoints: an int64 variable, which is itself part of the checkpoint."""
         self._make_save_counter()
         return self._save_counter
 
@@ -79,7 +79,7 @@ class _Saves(AutoTrackable):
         self._track_trackable(counter, "save_counter")
 
     def _numbered(self, file_prefix: Any, session: Any, options: CheckpointOptions | None) -> str:
-        """Counts, and writes `<prefix>-<count>` and the state file of its directory."""
+        """Increments the counter, and writes `<prefix>-<count>` and the state file of its directory."""
         prefix = path_text(file_prefix)
         if context.executing_eagerly():
             self.save_counter.assign_add(1)
@@ -98,13 +98,13 @@ class _Saves(AutoTrackable):
         )
 
     def _counting(self) -> Any:
-        """The op that counts, one in a graph."""
+        """Returns the op that increments the counter. It is created once."""
         if "_counting_op" not in self.__dict__:
             self.__dict__["_counting_op"] = self.save_counter.assign_add(1, read_value=True).value()
         return self.__dict__["_counting_op"]
 
     def _restored(self, status: LoadStatus) -> LoadStatus:
-        # The counter is there from now on, so that it counts on where the checkpoint was.
+        # The counter must exist, so that it continues from the value in the checkpoint.
         self._make_save_counter()
         if isinstance(status, NameBasedSaverStatus):
             status.add_to_optionally_restored(self._save_counter)
@@ -113,7 +113,7 @@ class _Saves(AutoTrackable):
 
 @export(v1="train.Checkpoint")
 class CheckpointV1(_Saves):
-    """Saves objects and all that they consist of; restores them, those too that are not there yet.
+    """Saves objects and everything reachable from them, and restores them. Objects that do not exist yet are restored when they are created.
 
         checkpoint = tf.train.Checkpoint(optimizer=optimizer, model=model)
         path = checkpoint.save("logs/model", session=session)     # logs/model-1
@@ -121,10 +121,10 @@ class CheckpointV1(_Saves):
         status.assert_consumed().run_restore_ops(session)         # in a graph; in eager mode values are there at once
 
     Args:
-        **kwargs: what to save, by name: it becomes attributes. Other attributes may be assigned.
+        **kwargs: the objects to save, by name. They become attributes. More attributes may be assigned later.
 
     Raises:
-        ValueError: something that cannot be tracked.
+        ValueError: an object is not trackable.
     """
 
     def __init__(self, **kwargs: Any) -> None:
@@ -137,11 +137,11 @@ class CheckpointV1(_Saves):
         self.__dict__["_saver"] = ObjectSaver(self)
 
     def write(self, file_prefix: Any, session: Any = None, options: CheckpointOptions | None = None) -> str:
-        """Writes a checkpoint to exactly this path; counts nothing and writes no state file.
+        """Writes a checkpoint to exactly this path, without incrementing the counter or writing a state file.
 
         Args:
             file_prefix: the path.
-            session: the session that holds the variables, in a graph; the default one if there is none.
+            session: in a graph, the session that holds the variables; by default the default session.
             options: how to write it.
         """
         return self._saver.save(path_text(file_prefix), session, options or DEFAULT)
@@ -151,7 +151,7 @@ class CheckpointV1(_Saves):
 
         Args:
             file_prefix: the start of the path.
-            session: the session that holds the variables, in a graph; the default one if there is none.
+            session: in a graph, the session that holds the variables; by default the default session.
             options: how to write it.
 
         Returns:
@@ -160,31 +160,31 @@ class CheckpointV1(_Saves):
         return self._numbered(file_prefix, session, options)
 
     def restore(self, save_path: Any) -> LoadStatus:
-        """Restores a checkpoint: at once what is there, later what is not; in a graph, ops of the status do so.
+        """Restores a checkpoint. Objects that do not exist yet are restored when they are created. In a graph, the ops of the status restore.
 
         Args:
             save_path: what `save` or `write` returned, or a checkpoint of `tf.train.Saver`; None restores nothing.
 
         Raises:
-            NotFoundError: there is no such checkpoint.
+            NotFoundError: the checkpoint does not exist.
         """
         return self._restored(self._saver.restore(save_path, DEFAULT))
 
 
 @export(v2="train.Checkpoint")
 class Checkpoint(_Saves):
-    """Saves objects and all that they consist of; restores them, those too that are not there yet.
+    """Saves objects and everything reachable from them, and restores them. Objects that do not exist yet are restored when they are created.
 
         checkpoint = tf.train.Checkpoint(model)                   # or Checkpoint(model=model, optimizer=optimizer)
         path = checkpoint.save("logs/model")                      # logs/model-1
         checkpoint.restore(path).assert_consumed()
 
     Args:
-        root: an object whose parts are the checkpoint's.
-        **kwargs: what to save, by name: it becomes attributes.
+        root: an object whose children are saved as the children of the checkpoint.
+        **kwargs: the objects to save, by name. They become attributes.
 
     Raises:
-        ValueError: something that cannot be tracked; a part of the root with one of the names.
+        ValueError: an object is not trackable, or the root already has a child of that name.
     """
 
     _attached: dict[str, Any]
@@ -223,7 +223,7 @@ class Checkpoint(_Saves):
             self._attached["root"]._handle_deferred_dependencies("save_counter", counter)
 
     def write(self, file_prefix: Any, options: CheckpointOptions | None = None) -> str:
-        """Writes a checkpoint to exactly this path; counts nothing and writes no state file."""
+        """Writes a checkpoint to exactly this path, without incrementing the counter or writing a state file."""
         return self._saver.save(path_text(file_prefix), None, options or DEFAULT)
 
     def save(self, file_prefix: Any, options: CheckpointOptions | None = None) -> str:
@@ -231,22 +231,22 @@ class Checkpoint(_Saves):
         return self._numbered(file_prefix, None, options)
 
     def read(self, save_path: Any, options: CheckpointOptions | None = None) -> LoadStatus:
-        """Restores what `write` wrote: as `restore`, but the save counter need not be there.
+        """Restores what `write` wrote. Unlike `restore`, it does not need the save counter.
 
         Raises:
-            NotFoundError: there is no such checkpoint.
+            NotFoundError: the checkpoint does not exist.
         """
         return self._saver.restore(save_path, options or DEFAULT)
 
     def restore(self, save_path: Any, options: CheckpointOptions | None = None) -> LoadStatus:
-        """Restores a checkpoint: at once what is there, later what is not.
+        """Restores a checkpoint. Objects that do not exist yet are restored when they are created.
 
         Args:
             save_path: what `save` returned, or a checkpoint of `tf.train.Saver`; None restores nothing.
             options: how to read it.
 
         Raises:
-            NotFoundError: there is no such checkpoint.
+            NotFoundError: the checkpoint does not exist.
         """
         try:
             return self._restored(self.read(save_path, options))
@@ -259,5 +259,5 @@ class Checkpoint(_Saves):
             ) from error
 
     def sync(self) -> None:
-        """Waits for a checkpoint that is being written in the background; raises what went wrong with it."""
+        """Waits for a checkpoint that is being written in the background, and raises its error if it failed."""
         self._saver.background.wait()

@@ -1,4 +1,4 @@
-"""What a program that was killed while it saved a checkpoint leaves behind: temporary files that nothing reads."""
+"""Removes temporary files that a killed program left behind while it saved a checkpoint. Nothing reads them."""
 
 from __future__ import annotations
 

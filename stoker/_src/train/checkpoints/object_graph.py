@@ -1,11 +1,11 @@
-"""The graph of objects that a checkpoint holds, as TensorFlow writes it: nodes, their parts by name, keys of values, slots.
+"""The object graph of a checkpoint, as TensorFlow writes it: nodes with their children by name, keys of values, and slots.
 
-Keys name a value by the shortest way to its object from the root:
+The key of a value is the shortest path from the root to its object:
 
     optimizer/beta1_power/.ATTRIBUTES/VARIABLE_VALUE
     layer/kernel/.OPTIMIZER_SLOT/optimizer/m/.ATTRIBUTES/VARIABLE_VALUE
 
-A slash inside of a name is written `.S`, a dot `..`.
+A slash inside a name is written as `.S`, a dot as `..`.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ _SLOTS = ".OPTIMIZER_SLOT"
 
 
 def escaped(name: str) -> str:
-    """A name as a part of a key."""
+    """Returns a name in the form in which keys contain it."""
     return name.replace(".", "..").replace("/", ".S")
 
 
 class Saved:
-    """One value of an object: what it is called in the checkpoint, and how it is saved."""
+    """One value of an object, with its key in the checkpoint and the function that creates its saveable."""
 
     def __init__(self, owner: Any, attribute: str, key: str, make: Any) -> None:
         self.owner, self.attribute, self.key, self._make = owner, attribute, key, make
@@ -40,7 +40,7 @@ class Saved:
 
 
 def saveable_of(make: Any, key: str) -> SaveableObject:
-    """The saveable behind one entry of `_gather_saveables_for_checkpoint`, under the key of a checkpoint."""
+    """Returns the saveable of one entry of `_gather_saveables_for_checkpoint`, with a checkpoint key as its name."""
     if isinstance(make, Variable):
         return make._saveable(key)
     if isinstance(make, SaveableObject):
@@ -50,11 +50,11 @@ def saveable_of(make: Any, key: str) -> SaveableObject:
 
 
 class ObjectGraph:
-    """Everything that can be reached from a root, in the order in which it is found, nearest first.
+    """Everything that can be reached from a root, in breadth-first order.
 
     Args:
-        root: where to start.
-        attached: parts of the root that it does not know itself, by name.
+        root: the object to start from.
+        attached: further children of the root, by name.
         children: returns the children of an object by name; by default those that checkpoints hold.
     """
 
@@ -117,7 +117,7 @@ class ObjectGraph:
         return "/".join(map(escaped, self.paths[number]))
 
     def values(self) -> list[Saved]:
-        """All that is saved, object by object."""
+        """Returns all values to save, object by object."""
         found = []
         for number, trackable in enumerate(self.objects):
             parts = trackable._gather_saveables_for_checkpoint()
@@ -129,7 +129,7 @@ class ObjectGraph:
         return found
 
     def message(self, values: Iterable[Saved]) -> Any:
-        """The graph as a TrackableObjectGraph."""
+        """Returns the graph as a TrackableObjectGraph."""
         graph = TrackableObjectGraph()
         by_owner: dict[int, list[Saved]] = collections.defaultdict(list)
         for value in values:
@@ -151,7 +151,7 @@ class ObjectGraph:
         return graph
 
     def _holding(self, with_values: set[int]) -> set[int]:
-        """The objects with values, and those with parts or slots that hold some."""
+        """Returns the objects that have values, and those from which such objects can be reached."""
         owners: dict[int, list[int]] = collections.defaultdict(list)
         for number, named in enumerate(self.children):
             for child in named.values():
@@ -169,6 +169,6 @@ class ObjectGraph:
 
 
 def children_of(trackable: Any, attached: dict[str, Any]) -> dict[str, Any]:
-    """The parts of an object that can be tracked, those attached from outside included."""
+    """Returns the trackable children of an object, including attached ones."""
     found = {**trackable._trackable_children(), **attached}
     return {name: child for name, child in found.items() if isinstance(child, Trackable)}

@@ -1,4 +1,4 @@
-"""Writing a graph of objects to a checkpoint and reading it back, in eager mode and by ops of a graph."""
+"""Writes an object graph to a checkpoint and reads it back, in eager mode or by ops of a graph."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class _GraphOps:
 
 
 class Background:
-    """One checkpoint at a time, written while the program goes on."""
+    """Writes one checkpoint at a time while the program continues."""
 
     def __init__(self) -> None:
         self._thread: threading.Thread | None = None
@@ -63,12 +63,12 @@ class Background:
             except BaseException as error:
                 self._error = error
 
-        # Not a daemon: a program that ends waits for its checkpoint.
+        # Not a daemon thread: the program must not end before its checkpoint is written.
         self._thread = threading.Thread(target=guarded, name="checkpoint")
         self._thread.start()
 
     def wait(self) -> None:
-        """Waits for the checkpoint being written; raises what went wrong with it."""
+        """Waits for the checkpoint that is being written, and raises its error if it failed."""
         thread, self._thread = self._thread, None
         if thread is not None:
             thread.join()
@@ -78,11 +78,11 @@ class Background:
 
 
 class ObjectSaver:
-    """Saves what can be reached from a root.
+    """Saves and restores everything that can be reached from a root.
 
     Args:
         root: the root.
-        attached: a function that gives parts of the root that it does not know itself.
+        attached: returns further children of the root, by name.
         children: returns the children of an object, as `ObjectGraph` takes it.
     """
 
@@ -117,11 +117,11 @@ class ObjectSaver:
         slices.append("")
         tensors.append(constants.constant(description, dtypes.string))
         if options.enable_async:
-            # What is saved is the values of now, whatever the program assigns meanwhile.
+            # The program may assign to variables while the checkpoint is written.
             tensors = [inplace.DEEP_COPY(each) for each in tensors]
 
         def write() -> None:
-            # A thread of its own does not know the mode of the program.
+            # A new thread does not inherit the program's execution mode.
             with context.enter_eager(), device(options.experimental_io_device or "/device:CPU:0"):
                 checkpoints.SAVE_V2(path, texts(names), texts(slices), tensors)
             finish()
@@ -164,11 +164,11 @@ class ObjectSaver:
     # -- restoring -----------------------------------------------------------------------------------------------
 
     def restore(self, save_path: Any, options: CheckpointOptions) -> LoadStatus:
-        """Gives objects what a checkpoint holds for them; ops that do so, in a graph.
+        """Restores objects from a checkpoint. In a graph, it creates the ops that do so.
 
         Raises:
-            NotFoundError: there is no such checkpoint.
-            DataLossError: it is damaged.
+            NotFoundError: the checkpoint does not exist.
+            DataLossError: the checkpoint is damaged.
         """
         if save_path is None:
             return InitializationOnlyStatus(self._root, self._attached())
@@ -201,7 +201,7 @@ class ObjectSaver:
 
 
 def _check(graph: Any, path: str) -> None:
-    """Raises DataLossError for numbers of nodes that are not there."""
+    """Raises DataLossError if the graph refers to nodes that do not exist."""
     count = len(graph.nodes)
     for node in graph.nodes:
         numbers = [child.node_id for child in node.children]
@@ -219,11 +219,11 @@ def _tensors(saveables: list[SaveableObject]) -> tuple[list[str], list[str], lis
 
 
 class NamesRestoration:
-    """One `restore` of a checkpoint of names (`tf.train.Saver`) into objects: variables are found by the names that they have.
+    """One `restore` of a name-based checkpoint (`tf.train.Saver`) into objects. Variables are matched by name.
 
     Args:
-        path: where the checkpoint is.
-        reader: a reader of it.
+        path: the path of the checkpoint.
+        reader: its reader.
     """
 
     def __init__(self, path: str, reader: CheckpointReader) -> None:
@@ -233,7 +233,7 @@ class NamesRestoration:
         self._path, self._reader = path, reader
 
     def restore(self, trackable: Any) -> None:
-        """Restores an object and its parts, and those that come later."""
+        """Restores an object and its children, including children that are created later."""
         saveables = []
         for each in ObjectGraph(trackable).objects:
             waiting = each._tracking_state().by_name
@@ -252,12 +252,12 @@ class NamesRestoration:
         return all(self._reader.has_tensor(spec.name) for spec in saveable.specs)
 
     def missing(self, trackable: Any) -> list[str]:
-        """The names of an object's own values that the checkpoint does not have."""
+        """Returns the names of an object's values that the checkpoint does not contain."""
         return [each.name for each in _own_saveables(trackable) if not self._has(each)]
 
 
 def _own_saveables(trackable: Any) -> list[SaveableObject]:
-    """What is saved of an object under the names that it has by itself."""
+    """Returns the saveables of an object, under the object's own names."""
     made = []
     for make in trackable._gather_saveables_for_checkpoint().values():
         if isinstance(make, SaveableObject):

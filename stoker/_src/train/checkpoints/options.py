@@ -11,19 +11,19 @@ from stoker._src.base.export import export
 
 @export("train.CheckpointOptions")
 class CheckpointOptions:
-    """How a checkpoint of objects is written and read.
+    """Options for writing and reading object-based checkpoints.
 
     Args:
         experimental_io_device: the device whose file system holds the checkpoint.
         experimental_enable_async_checkpoint: the older name of `enable_async`.
-        experimental_write_callbacks: functions that are called when a checkpoint is complete: with its path if they take an argument.
-        enable_async: copy the values and write them in the background (eager mode); `Checkpoint.sync` waits.
-        experimental_skip_slot_variables: leave slots out when restoring.
-        experimental_sharding_callback: must be None: a checkpoint of one process is one file.
+        experimental_write_callbacks: functions to call when a checkpoint is complete. A function with one parameter receives the path.
+        enable_async: whether to copy the values and write them in the background (eager mode). `Checkpoint.sync` waits.
+        experimental_skip_slot_variables: whether to ignore slots when restoring.
+        experimental_sharding_callback: must be None, since the checkpoint of one process is one file.
 
     Raises:
-        ValueError: a callback that takes more than one argument.
-        NotImplementedError: a sharding callback.
+        ValueError: a callback takes more than one argument.
+        NotImplementedError: a sharding callback is given.
     """
 
     def __init__(

@@ -1,8 +1,8 @@
-"""Giving objects what a checkpoint holds for them: at once where they are there, later where they are not.
+"""Restores objects from a checkpoint: existing ones immediately, others when they are created.
 
-A restoration walks the graph of the checkpoint and the graph of the program's objects side by side, from the root. Where the program has no
-part of a name yet, it leaves a `_Position` with the owner, and the walk goes on from there when the part comes. Slots wait until their
-variable and their optimizer are both known.
+A restoration walks the object graphs of the checkpoint and of the program in parallel, from the root. If the program has no child of some
+name yet, the restoration leaves a `_Position` with the owner, and the walk continues from there when the child is created. A slot is
+restored when both its variable and its optimizer are known.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _UIDS = itertools.count()
 
 
 class _Position:
-    """A node of a checkpoint that waits for its object."""
+    """A node of the checkpoint whose object does not exist yet."""
 
     def __init__(self, restoration: Restoration, node: int) -> None:
         self._restoration, self._node = restoration, node
@@ -42,10 +42,10 @@ class _Position:
 
 
 class PythonSaveable(SaveableObject):
-    """Something of Python's own that is saved as a string and takes it back in Python, also where a graph is built.
+    """Python state that is saved as a string. It is restored in Python, even while a graph is being built.
 
     Args:
-        op, specs, name: as of SaveableObject.
+        op, specs, name: as in SaveableObject.
         take: called with the bytes.
     """
 
@@ -55,14 +55,14 @@ class PythonSaveable(SaveableObject):
 
 
 class RestoreOps:
-    """The ops of one graph that read from a checkpoint and assign, kept so that the next restoration finds them."""
+    """The restore ops of one graph. They are kept so that the next restoration reuses them."""
 
     def __init__(self) -> None:
         self.path: Any = None  # fed with the checkpoint's path
         self._made: dict[tuple[str, int], Any] = {}
 
     def ops_for(self, saveables: list[SaveableObject], path: Any, place: str | None) -> list[Any]:
-        """The op that restores each, all that are not there yet reading by one op."""
+        """Returns the op that restores each saveable. Those that have none yet share one read op."""
         if self.path is None:
             self.path = path
         missing = [each for each in saveables if (each.name, id(each.op)) not in self._made]
@@ -72,7 +72,7 @@ class RestoreOps:
 
 
 def restore_ops(path: Any, saveables: list[SaveableObject], place: str | None = None) -> list[Any]:
-    """Reads the tensors of saveables by one op, and gives them to each; the ops that do, or None in eager mode."""
+    """Reads the tensors of all saveables by one op, and restores each. Returns the restore ops, which are None in eager mode."""
     specs = [spec for saveable in saveables for spec in saveable.specs]
     if not specs:
         return []
@@ -92,15 +92,15 @@ def restore_ops(path: Any, saveables: list[SaveableObject], place: str | None = 
 
 
 class Restoration:
-    """One `restore` of a checkpoint of objects.
+    """One `restore` of an object-based checkpoint.
 
     Args:
         graph: the TrackableObjectGraph of the checkpoint.
-        path: where the checkpoint is.
-        reader: a reader of it.
-        attached: parts of the root that it does not know itself.
-        cache: the ops made so far, of a graph; None in eager mode.
-        new_path: makes the tensor that ops read the path from.
+        path: the path of the checkpoint.
+        reader: its reader.
+        attached: further children of the root.
+        cache: the existing restore ops of the graph; None in eager mode.
+        new_path: creates the tensor from which ops read the path.
         options: a `CheckpointOptions`.
     """
 
@@ -135,12 +135,12 @@ class Restoration:
                 self._slots_of_optimizer[optimizer].append((variable, slot_name, slot))
 
     def object_of(self, node: int) -> Any:
-        """The object that a node of the checkpoint was given to, or None."""
+        """Returns the object that a node of the checkpoint was matched with, or None."""
         found = self._objects.get(node)
         return None if found is None else found()
 
     def restored(self) -> list[Any]:
-        """All objects that are in the checkpoint and in the program."""
+        """Returns all objects that were matched."""
         return [each for each in map(self.object_of, range(len(self.graph.nodes))) if each is not None]
 
     @property
@@ -148,7 +148,7 @@ class Restoration:
         return self._options.experimental_skip_slot_variables
 
     def skipped(self) -> set[int]:
-        """The nodes of slots that are not wanted."""
+        """Returns the nodes of slots if slots are not restored."""
         if not self.skips_slots:
             return set()
         return {slot.slot_variable_node_id for node in self.graph.nodes for slot in node.slot_variables}
@@ -156,7 +156,7 @@ class Restoration:
     # -- the walk ------------------------------------------------------------------------------------------------
 
     def restore(self, trackable: Any, node: int) -> None:
-        """Gives an object, and all its parts that are there, what the checkpoint holds for them."""
+        """Restores an object and all of its existing children."""
         todo, found = collections.deque([(trackable, node)]), []
         slots: list[tuple[Any, Any, str, int]] = []
         while todo:
@@ -181,7 +181,7 @@ class Restoration:
             self._restore_slot(optimizer, variable, slot_name, slot)
 
     def _bind(self, trackable: Any, node: int) -> bool:
-        """Notes which object a node belongs to; whether the object is to be given what the node holds."""
+        """Records which object a node belongs to. Returns whether the object must be restored from the node."""
         present = self.object_of(node)
         if present is None:
             try:
@@ -252,7 +252,7 @@ class Restoration:
     # -- what was not restored -----------------------------------------------------------------------------------
 
     def names(self) -> dict[int, str]:
-        """How to call the nodes of the checkpoint: by the shortest way from the root, slots by what they are for."""
+        """Returns names for the nodes of the checkpoint: the shortest path from the root or, for slots, a description."""
         named, todo = {0: "(root)"}, collections.deque([0])
         while todo:
             number = todo.popleft()

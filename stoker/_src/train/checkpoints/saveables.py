@@ -1,4 +1,4 @@
-"""What was given to a saver, by name: variables, slices of partitioned ones, tables, saveable objects."""
+"""The arguments of a Saver, by name: variables, slices of partitioned variables, tables and saveable objects."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ def _is_handle(value: Any) -> bool:
 
 
 def saveables_of(value: Any, name: str) -> list[SaveableObject]:
-    """The saveable objects behind what was given to a saver under a name.
+    """Returns the saveable objects of one argument of a saver.
 
     Raises:
-        TypeError: it cannot be saved.
-        ValueError: a list of variables that are no slices of one.
+        TypeError: the value cannot be saved.
+        ValueError: the value is a list of variables that are not slices of one variable.
     """
     if isinstance(value, SaveableObject):
         value.name = name
@@ -54,11 +54,11 @@ def saveables_of(value: Any, name: str) -> list[SaveableObject]:
 
 
 def named_saveables(var_list: Any) -> dict[str, Any]:
-    """What to save by its name in the checkpoint; slices of one variable are a list.
+    """Returns the values to save by their names in the checkpoint. Slices of one variable form a list.
 
     Raises:
-        TypeError: not a dictionary or list of variables and saveable objects.
-        ValueError: two have one name.
+        TypeError: the argument is not a dictionary or list of variables and saveable objects.
+        ValueError: two values have the same name.
     """
     if isinstance(var_list, dict):
         return dict(var_list)
@@ -88,10 +88,10 @@ def named_saveables(var_list: Any) -> dict[str, Any]:
 
 
 def validated_saveables(var_list: Any) -> list[SaveableObject]:
-    """The saveable objects of what was given to a saver, sorted by name.
+    """Returns the saveable objects of a saver, sorted by name.
 
     Raises:
-        TypeError, ValueError: as in `named_saveables`; one object under two names.
+        TypeError, ValueError: as in `named_saveables`, or an object has two names.
     """
     named = named_saveables(var_list)
     for name in named:
@@ -112,7 +112,7 @@ def validated_saveables(var_list: Any) -> list[SaveableObject]:
 
 
 def all_saveable_objects(scope: str | None = None) -> list[Any]:
-    """The variables and other saveable objects of the current graph."""
+    """Returns the variables and other saveable objects of the current graph."""
     graph = context.get_default_graph()
     return graph.get_collection(GraphKeys.GLOBAL_VARIABLES, scope) + graph.get_collection(
         GraphKeys.SAVEABLE_OBJECTS, scope

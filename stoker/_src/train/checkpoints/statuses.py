@@ -1,4 +1,4 @@
-"""What restoring a checkpoint into objects returns: questions about what was matched, and ops to run in a graph."""
+"""The status objects that `restore` returns: assertions about what was matched, and restore ops for graphs."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _SHOWN = 10
 
 
 def session_or_default(session: Any) -> Any:
-    """A session, or the default one.
+    """Returns `session`, or the default session.
 
     Raises:
-        ValueError: there is neither.
+        ValueError: there is no session.
     """
     if session is None:
         session = context.get_default_graph().default_session()
@@ -26,7 +26,7 @@ def session_or_default(session: Any) -> Any:
 
 
 class LoadStatus:
-    """The base of the statuses. Assertions return the status, so that they can be chained."""
+    """Base class of the statuses. Assertions return the status, so that they can be chained."""
 
     def assert_consumed(self) -> Any:
         """Raises AssertionError unless everything in the checkpoint was matched, and every object of the program."""
@@ -41,7 +41,7 @@ class LoadStatus:
         raise NotImplementedError
 
     def expect_partial(self) -> Any:
-        """Silences warnings about what was not matched."""
+        """Suppresses warnings about values that were not matched."""
         return self
 
     def run_restore_ops(self, session: Any = None) -> None:
@@ -59,7 +59,7 @@ def _initializers(objects: list[Any]) -> list[Any]:
 
 
 class CheckpointLoadStatus(LoadStatus):
-    """Of a checkpoint of objects."""
+    """The status of an object-based checkpoint."""
 
     def __init__(self, restoration: Restoration, root: Any, attached: dict[str, Any]) -> None:
         self._restoration, self._root, self._attached = restoration, root, attached
@@ -138,7 +138,7 @@ def _empty(trackable: Any) -> bool:
 
 
 class InitializationOnlyStatus(LoadStatus):
-    """Of no checkpoint at all: objects are initialized."""
+    """The status if there is no checkpoint. Objects can only be initialized."""
 
     def __init__(self, root: Any, attached: dict[str, Any]) -> None:
         self._root, self._attached = root, attached
@@ -160,7 +160,7 @@ class InitializationOnlyStatus(LoadStatus):
 
 
 class NameBasedSaverStatus(LoadStatus):
-    """Of a checkpoint of names, matched by the names that variables have.
+    """The status of a name-based checkpoint, whose values are matched by variable names.
 
     Args:
         restoration: a `NamesRestoration`.
@@ -172,7 +172,7 @@ class NameBasedSaverStatus(LoadStatus):
         self._optional: list[Any] = []
 
     def add_to_optionally_restored(self, variable: Any) -> None:
-        """Names a variable that the checkpoint need not hold."""
+        """Declares that the checkpoint need not contain a variable."""
         self._optional.append(variable)
 
     def assert_consumed(self) -> NameBasedSaverStatus:
