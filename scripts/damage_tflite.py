@@ -111,6 +111,8 @@ def main() -> int:
     parser.add_argument("--patterns", default="ff")
     parser.add_argument("--truncations", action="store_true")
     args = parser.parse_args()
+    # Loaded before children are made: each would load it again.
+    assert attempt(b"") == "refused"
     patterns = [int(text, 16) for text in args.patterns.split(",")]
     good = [sweep(path, patterns, args.truncations) for path in args.models]
     return 0 if all(good) else 1

@@ -38,6 +38,17 @@ def strided_slice(scope: Scope, op: Operation) -> Any:
                 "use tf.expand_dims, and name every dimension",
             )
         return _written_out(scope, op, x, masks, bounds)
+    if x.shape is not None and all(each.is_constant for each in given):
+        # The interpreter of 1.15 reads bounds of every dimension, also of those that are not named.
+        named = int(given[0].data.size)  # type: ignore[union-attr]
+        added = range(named, len(x.shape))
+        given = [
+            scope.constant(np.append(bound.data, [value] * len(added)), dtype=np.int32)  # type: ignore[arg-type]
+            for bound, value in zip(given, (0, 0, 1), strict=True)
+        ]
+        for position in added:
+            masks["begin"] |= 1 << position
+            masks["end"] |= 1 << position
     options = schema.StridedSliceOptionsT(
         beginMask=masks["begin"], endMask=masks["end"], shrinkAxisMask=masks["shrink_axis"]
     )
