@@ -287,7 +287,6 @@ NETWORKS = {
             "LOGISTIC",
             "STRIDED_SLICE",
             "MUL",
-            "DIV",
             "ADD",
             "EXP",
             "SUB",

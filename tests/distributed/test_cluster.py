@@ -214,7 +214,7 @@ def test_a_waiting_step_on_another_task_is_cancelled(target):
     thread.start()
     session.close()
     thread.join()
-    assert isinstance(found[0], (tf.errors.CancelledError, RuntimeError))
+    assert isinstance(found[0], (tf.errors.CancelledError, RuntimeError)), found
 
 
 def test_lost_tasks():

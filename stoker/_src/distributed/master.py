@@ -240,7 +240,12 @@ class MasterSession:
             self._check_open()
             found = self._divided.get(key)
             if found is None:
-                found = DividedRun(self, feeds, fetches, targets)
+                try:
+                    found = DividedRun(self, feeds, fetches, targets)
+                except OpError as error:
+                    if self.closed:
+                        raise CancelledError(None, None, "Session has been closed.") from error
+                    raise
                 while len(self._divided) >= _MOST_SIGNATURES:
                     self._divided.popitem(last=False)[1].forget()
                 self._divided[key] = found
@@ -368,6 +373,11 @@ class DividedRun:
         self.session.begin(run)
         try:
             fetched = run.go(values, state)
+        except OpError as error:
+            # A step that meets the end of its session may fail in many ways; what counts is that it was closed.
+            if self.session.closed and not isinstance(error, CancelledError):
+                raise CancelledError(None, None, "Session has been closed.") from error
+            raise
         finally:
             self.session.end(run)
         return [

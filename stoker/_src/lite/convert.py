@@ -130,6 +130,7 @@ STEPS: list[tuple[str, Callable[[Subgraph], Any]]] = [
     ("cleaned", cleanup.clean),
     ("patterns", lambda subgraph: apply_rules(subgraph, patterns.PATTERNS)),
     ("folded", lambda subgraph: apply_rules(subgraph, fusion.FOLDING)),
+    ("tidied", cleanup.clean),
     ("fused", lambda subgraph: apply_rules(subgraph, fusion.FUSING)),
     ("cells", lambda subgraph: apply_rules(subgraph, {"MUL": [patterns.lstm_cell]})),
     ("merged", cleanup.merge_duplicates),

@@ -24,7 +24,8 @@ class Editor:
         self.producers: dict[Tensor, Operator] = subgraph.producers()
         self.consumers: dict[Tensor, list[Operator]] = subgraph.consumers()
         self.outputs = set(subgraph.outputs)
-        self._names = {tensor.name for tensor in subgraph.tensors}
+        self.touched: dict[Operator, None] = {}
+        """Operators that rules may apply to after the last changes."""
 
     def producer(self, tensor: Tensor | None) -> Operator | None:
         return None if tensor is None else self.producers.get(tensor)
@@ -38,14 +39,41 @@ class Editor:
         """Whether nobody but one input of `to` reads the tensor."""
         return tensor not in self.outputs and self.consumers.get(tensor) == [to]
 
+    def _unread(self, operator: Operator, inputs: Sequence[Tensor | None]) -> list[Operator]:
+        """Takes an operator out of the consumers of tensors. Returns the makers whose results nothing reads any more.
+
+        What else reads the tensors may be alone now, so rules look at it again.
+        """
+        dead = []
+        for tensor in inputs:
+            if tensor is None:
+                continue
+            left = self.consumers[tensor]
+            left.remove(operator)
+            if tensor.data is None:
+                self.touched.update(dict.fromkeys(left))
+            maker = self.producers.get(tensor)
+            if maker is not None and not left and self._is_dead(maker):
+                dead.append(maker)
+        return dead
+
+    def _is_dead(self, operator: Operator) -> bool:
+        return not has_effect(operator) and not any(
+            tensor in self.outputs or self.consumers.get(tensor) for tensor in operator.outputs
+        )
+
     def remove(self, operator: Operator) -> None:
-        self.removed.add(operator)
-        for tensor in operator.inputs:
-            if tensor is not None:
-                self.consumers[tensor].remove(operator)
-        for tensor in operator.outputs:
-            if self.producers.get(tensor) is operator:
-                del self.producers[tensor]
+        """Removes an operator, and what was computed for it alone."""
+        waiting = [operator]
+        while waiting:
+            operator = waiting.pop()
+            if operator in self.removed:
+                continue
+            self.removed.add(operator)
+            for tensor in operator.outputs:
+                if self.producers.get(tensor) is operator:
+                    del self.producers[tensor]
+            waiting.extend(self._unread(operator, operator.inputs))
 
     def change(
         self,
@@ -56,28 +84,27 @@ class Editor:
         options: Any = None,
     ) -> None:
         """Makes an operator another one, in its place."""
+        self.touched[operator] = None
         if code is not None:
             operator.code, operator.options, operator.custom_code = code, options, ""
-        if inputs is not None:
-            for tensor in operator.inputs:
-                if tensor is not None:
-                    self.consumers[tensor].remove(operator)
-            operator.inputs = list(inputs)
-            for tensor in inputs:
-                if tensor is not None:
-                    self.consumers.setdefault(tensor, []).append(operator)
         if outputs is not None:
             for tensor in operator.outputs:
                 if self.producers.get(tensor) is operator:
                     del self.producers[tensor]
             operator.outputs = outputs
             self.producers.update(dict.fromkeys(outputs, operator))
+        if inputs is not None:
+            before, operator.inputs = operator.inputs, list(inputs)
+            for tensor in inputs:
+                if tensor is not None:
+                    self.consumers.setdefault(tensor, []).append(operator)
+            for maker in self._unread(operator, before):
+                self.remove(maker)
 
     def absorb(self, operator: Operator, following: Operator) -> None:
         """Removes `following`; `operator` makes its result. What it made before was private to `following`."""
-        outputs = following.outputs
+        self.change(operator, outputs=following.outputs)
         self.remove(following)
-        self.change(operator, outputs=outputs)
 
     def bypass(self, operator: Operator, source: Tensor) -> bool:
         """Removes an operator whose only result equals `source`. False if its result must stay, as an output of the subgraph."""
@@ -90,10 +117,11 @@ class Editor:
             source.name = result.name
             self.subgraph.outputs = [source if each is result else each for each in self.subgraph.outputs]
             self.outputs = set(self.subgraph.outputs)
-        self.remove(operator)
         for consumer in self.consumers.pop(result, []):
+            self.touched[consumer] = None
             consumer.inputs = [source if each is result else each for each in consumer.inputs]
             self.consumers.setdefault(source, []).append(consumer)
+        self.remove(operator)
         return True
 
     def constant(self, array: np.ndarray, like: Tensor | None, name: str) -> Tensor:
@@ -129,18 +157,20 @@ def apply_rules(subgraph: Subgraph, rules: dict[str, list[Rule]]) -> bool:
     changed_at_all = False
     waiting = list(subgraph.operators)
     while waiting:
-        again: list[Operator] = []
+        editor.touched = {}
         for operator in waiting:
             if operator in editor.removed:
                 continue
             for rule in rules.get(operator.code, ()):
                 if rule(editor, operator):
                     changed_at_all = True
-                    if operator not in editor.removed:
-                        again.append(operator)
-                        again.extend(each for tensor in operator.outputs for each in editor.consumers.get(tensor, ()))
+                    editor.touched[operator] = None
                     break
-        waiting = list(dict.fromkeys(again))
+        again = dict(editor.touched)
+        for operator in editor.touched:
+            for tensor in operator.outputs:
+                again.update(dict.fromkeys(editor.consumers.get(tensor, ())))
+        waiting = list(again)
     editor.finish()
     return changed_at_all
 

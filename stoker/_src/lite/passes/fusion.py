@@ -222,24 +222,69 @@ def _bound_of(operator: Operator) -> tuple[float | None, Tensor | None]:
     return None, None
 
 
-def scaled_softmax(editor: Editor, operator: Operator) -> bool:
-    """softmax(x * c) has c as its beta."""
-    before = editor.made_by(operator.inputs[0], "MUL", "DIV")
+def multiplied(editor: Editor, operator: Operator) -> bool:
+    """x / c is x * (1 / c), which is faster."""
+    divisor = operator.inputs[1]
+    if divisor is None or divisor.data is None or not is_float(divisor, operator.outputs[0]):
+        return False
+    with np.errstate(divide="ignore"):
+        factor = (1 / divisor.data.astype(np.float64)).astype(np.float32)
+    if not np.isfinite(factor).all() or not factor.all():
+        return False
+    options = schema.MulOptionsT(fusedActivationFunction=operator.options.fusedActivationFunction)
+    editor.change(
+        operator, "MUL", [operator.inputs[0], editor.constant(factor, divisor, divisor.name)], options=options
+    )
+    return True
+
+
+def folded_input(editor: Editor, operator: Operator) -> bool:
+    """product(x * c + d): c goes into the weights and d into the bias, if all that read the sum are products."""
+    x, weights = operator.inputs[0], operator.inputs[1]
+    before = editor.made_by(x, "MUL", "ADD", "SUB")
     if (
         before is None
+        or x is None
+        or weights is None
+        or weights.data is None
+        or x in editor.outputs
         or not plain(before)
-        or not editor.is_private(before.outputs[0], operator)
-        or operator.options.beta != 1
     ):
         return False
-    pairs = [before.inputs] if before.code == "DIV" else [before.inputs, before.inputs[::-1]]
-    for value, other in pairs:
-        factor = scalar(other)
-        if factor is not None and factor > 0 and value is not None and value.shape == operator.outputs[0].shape:
-            operator.options.beta = float(np.float32(factor if before.code == "MUL" else 1 / factor))
-            editor.change(operator, inputs=[value])
-            return True
+    if not is_float(x, weights) or not all(_reads_as_values(each, x) for each in editor.consumers[x]):
+        return False
+    pairs = [before.inputs] if before.code == "SUB" else [before.inputs, before.inputs[::-1]]
+    for source, other in pairs:
+        channels = weights.data.shape[1]
+        values = _per_channel(other, channels, None if x.shape is None else len(x.shape))
+        if (
+            values is None
+            or source is None
+            or source.data is not None
+            or source.shape != x.shape
+            or not np.isfinite(values).all()
+        ):
+            continue
+        inputs = [source, weights, operator.inputs[2] if len(operator.inputs) > 2 else None]
+        if before.code == "MUL":
+            inputs[1] = editor.constant(weights.data * values, weights, weights.name)
+        else:
+            bias = inputs[2]
+            added = weights.data.astype(np.float64) @ (values if before.code == "ADD" else -values)
+            if bias is not None:
+                assert bias.data is not None
+                added = added + bias.data
+            inputs[2] = editor.constant(added.astype(np.float32), bias, f"{operator.outputs[0].name}/bias")
+        editor.change(operator, inputs=inputs)
+        return True
     return False
+
+
+def _reads_as_values(operator: Operator, tensor: Tensor) -> bool:
+    """Whether a tensor is what a product with constant weights and bias multiplies, and nothing else of it."""
+    if operator.code != "FULLY_CONNECTED" or operator.inputs.count(tensor) != 1 or operator.inputs[0] is not tensor:
+        return False
+    return all(each is None or each.data is not None for each in operator.inputs[1:])
 
 
 def same_padding(editor: Editor, operator: Operator) -> bool:
@@ -319,24 +364,35 @@ def flattened_product(editor: Editor, operator: Operator) -> bool:
     source, result, weights = before.inputs[0], operator.outputs[0], product.inputs[1]
     if source is None or source.shape is None or result.shape is None or weights is None or weights.shape is None:
         return False
-    if len(source.shape) < 2 or source.shape[:-1] != result.shape[:-1] or sum(size < 0 for size in source.shape) > 1:
+    if len(result.shape) < 2 or result.shape[-1] != weights.shape[0]:
         return False
-    if source.shape[-1] != weights.shape[1] or result.shape[-1] != weights.shape[0]:
+    wanted = (*result.shape[:-1], weights.shape[1])
+    if sum(size < 0 for size in wanted) > 1 or not plain(product):
+        return False
+    inside = before.outputs[0]
+    if source.shape == wanted:
+        editor.change(product, inputs=[source, *product.inputs[1:]])
+    elif editor.is_private(inside, product) and -1 not in wanted:
+        # The reshape has another reason besides the product: it keeps the leading dimensions.
+        sizes = np.array(wanted, np.int32)
+        inside.shape = wanted
+        editor.change(before, inputs=[source, editor.constant(sizes, before.inputs[1], "shape")])
+        before.options = schema.ReshapeOptionsT(newShape=sizes)
+    else:
         return False
     product.options.keepNumDims = True
-    editor.change(product, inputs=[source, *product.inputs[1:]])
     editor.absorb(product, operator)
     return True
 
 
 FOLDING: dict[str, list[Rule]] = {
     "MUL": [folded_factor, merged_constants],
-    "DIV": [folded_factor],
+    "DIV": [folded_factor, multiplied],
     "ADD": [folded_addend, merged_constants],
     "SUB": [folded_addend],
     "MINIMUM": [clipped],
     "MAXIMUM": [clipped],
-    "SOFTMAX": [scaled_softmax],
+    "FULLY_CONNECTED": [folded_input],
     "CONV_2D": [same_padding],
     "DEPTHWISE_CONV_2D": [same_padding],
     "BATCH_TO_SPACE_ND": [dilated],

@@ -333,11 +333,11 @@ def _fused_cell(
     if any(_sized_late(each) for each in editor.subgraph.operators if each not in editor.removed):
         return False
     inputs = [x, state, weights, editor.constant(biases, bias, f"{hidden.name}/bias"), before]
-    editor.remove(total)
     options = schema.LSTMOptionsT(
         fusedActivationFunction=schema.ActivationFunctionType.TANH, kernelType=schema.LSTMKernelType.BASIC
     )
     editor.change(operator, "LSTM", inputs, [hidden, cell, *scratch], options)
+    editor.remove(total)
     return True
 
 
