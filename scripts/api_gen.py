@@ -24,8 +24,10 @@ HEADERS = {
 PACKAGES = ("stoker", "stoker.compat", "stoker.compat.v1", "stoker.compat.v2")
 # What a public module does beside re-exporting: choosing the behaviour of the process.
 _LAZY_NAMESPACES = "from stoker._src.graph.behavior import lazy_namespace as __getattr__\n"
-# Packages whose names come with their first use.
-ON_FIRST_USE = ("stoker", "stoker.compat.v1", "stoker.compat.v2")
+# Packages whose names come with their first use. Those of `lite` load LiteRT.
+ON_FIRST_USE = tuple(
+    package + part for package in ("stoker", "stoker.compat.v1", "stoker.compat.v2") for part in ("", ".lite")
+)
 FOOTERS = {
     "stoker.compat": _LAZY_NAMESPACES,
     "stoker.compat.v1.compat": _LAZY_NAMESPACES,

@@ -2,7 +2,7 @@
 
     python scripts/check_lite.py [--tf1 PYTHON] [--tf2 PYTHON] [--width N] [--keep FOLDER] [--versions]
 
-The graphs of tests/lite_cases.py and the networks of tests/lite_models.py are converted here. Each TensorFlow's own interpreter then reads and runs
+The graphs of tests/lite/cases.py and the networks of tests/lite/models.py are converted here. Each TensorFlow's own interpreter then reads and runs
 the files, and its results are compared with the session's. TensorFlow 2 also converts the networks itself, from the SavedModels that stoker writes: size and
 latency of both conversions, on its interpreter, are printed with their ratio. With --versions it converts the small graphs as well, and the versions
 of builtins and the runtimes that it writes are compared with ours. PYTHON is an interpreter that has that TensorFlow; one that is not there is skipped.
@@ -31,8 +31,8 @@ def export(folder: Path, width: int) -> None:
     """Writes for each graph: the model, the inputs, the session's results, and the graph for TensorFlow."""
     sys.path.insert(0, str(ROOT))
     import stoker.compat.v1 as tf
-    from tests.lite_cases import CASES, COMPOSED, VARIANTS
-    from tests.lite_models import NETWORKS
+    from tests.lite.cases import CASES, COMPOSED, VARIANTS
+    from tests.lite.models import NETWORKS
 
     todo = [(case.label, case.build, case.inputs, case.random, False) for case in (*CASES, *COMPOSED, *VARIANTS)]
     todo += [

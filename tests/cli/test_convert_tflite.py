@@ -8,7 +8,7 @@ import pytest
 import stoker.compat.v1 as tf
 from stoker._src.cli.main import main
 from stoker._src.lite.flatbuffer import read_model
-from tests.lite_running import run_model
+from tests.lite.running import run_model
 
 
 @pytest.fixture

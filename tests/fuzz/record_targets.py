@@ -12,7 +12,7 @@ import zlib
 import numpy as np
 
 from stoker._src.base.errors import FailedPreconditionError, NotFoundError, UnimplementedError
-from stoker._src.cli import inspect
+from stoker._src.cli.record_report import record_lines
 from stoker._src.formats import framing, protos, sstable, tensor_bundle, tfrecord
 from stoker._src.formats.checkpoint_v1 import SliceReader
 from stoker._src.ops.resources import readers
@@ -71,7 +71,7 @@ def inspect_file(data: bytes) -> None:
     with tempfile.NamedTemporaryFile() as file:
         file.write(data)
         file.flush()
-        list(inspect.report(file.name))
+        list(record_lines(file.name, 3, 1000))
 
 
 @target(_EXAMPLE, protos.Event(step=1, file_version="brain.Event:2").SerializeToString())

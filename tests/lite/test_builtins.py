@@ -7,8 +7,8 @@ import pytest
 
 import stoker.compat.v1 as tf
 from stoker._src.lite.flatbuffer import read_model
-from tests.lite_cases import CASES, COMPOSED, VARIANTS, Case
-from tests.lite_running import run_model
+from tests.lite.cases import CASES, COMPOSED, VARIANTS, Case
+from tests.lite.running import run_model
 
 
 def converted(case: Case) -> tuple[bytes, list[np.ndarray]]:

@@ -10,7 +10,7 @@ from flatbuffers import flexbuffers
 
 import stoker.compat.v1 as tf
 from stoker._src.lite.flatbuffer import read_model
-from tests.lite_running import run_model
+from tests.lite.running import run_model
 
 Converter = tf.lite.TFLiteConverter
 X = np.random.RandomState(0).randn(2, 3).astype(np.float32)

@@ -7,7 +7,7 @@ import pytest
 
 import stoker.compat.v1 as tf
 from stoker._src.lite.flatbuffer import read_model
-from tests.lite_models import NETWORKS
+from tests.lite.models import NETWORKS
 
 
 @pytest.mark.parametrize("name", NETWORKS)

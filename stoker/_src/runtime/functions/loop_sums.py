@@ -38,7 +38,7 @@ def loop_sums(body: Function, condition: Function, needed: set[int]) -> list[Loo
 
 def _terms(body: Function, position: int) -> list[tuple[Any, list[Tensor]]] | None:
     start, total = body.inputs[position], body.outputs[position]
-    if len(start._consumers) != 1 or start in body.outputs:
+    if len(start._consumers) != 1 or any(start is output for output in body.outputs):
         return None
     while total is not start and total.op is not start._consumers[0]:  # down to the sum that the variable is part of
         if not _is_only_for(total, body) or passed_through(total) is total:
@@ -53,7 +53,7 @@ def _terms(body: Function, position: int) -> list[tuple[Any, list[Tensor]]] | No
     while pending:
         tensor = pending.pop()
         op = tensor.op
-        if not _is_only_for(tensor, body) or tensor in body.inputs:
+        if not _is_only_for(tensor, body) or any(tensor is input for input in body.inputs):
             return None
         if op.definition.planning.is_sum:
             pending += op._inputs

@@ -2,10 +2,11 @@
 
 # Written by scripts/api_gen.py.
 # fmt: off
-from stoker.compat.v2.lite import experimental as experimental
-from stoker._src.lite.converter import TFLiteConverterV2 as TFLiteConverter
-from stoker._src.lite.interpreter import Interpreter as Interpreter
-from stoker._src.lite.options import OpsSet as OpsSet
-from stoker._src.lite.options import Optimize as Optimize
-from stoker._src.lite.options import RepresentativeDataset as RepresentativeDataset
-from stoker._src.lite.options import TargetSpec as TargetSpec
+from typing import TYPE_CHECKING
+
+from stoker._src.base.first_use import names_on_first_use
+
+if TYPE_CHECKING:
+    from stoker.compat.v2.lite._names import *
+
+__getattr__, __dir__ = names_on_first_use(__name__)
