@@ -12,6 +12,7 @@ import torch
 
 from stoker._src.base.errors import InvalidArgumentError, ResourceExhaustedError
 from stoker._src.formats import wire_tensors as wire
+from stoker._src.formats.message_fields import varint_bytes
 from stoker._src.formats.protos import ExecutorOpts
 from stoker._src.ops.support.values import from_numpy, to_numpy
 from stoker._src.runtime.plan.emit import copied
@@ -42,7 +43,7 @@ class _Writer:
         self.add(*wire.tensor_field_chunks(number, _array(value), self._size))
 
     def message(self, number: int, data: bytes) -> None:
-        self.add(wire.tag(number), wire.varint(len(data)), data)
+        self.add(wire.tag(number), varint_bytes(len(data)), data)
 
     def bytes(self) -> bytes:
         return b"".join(self._chunks)

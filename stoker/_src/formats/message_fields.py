@@ -191,8 +191,14 @@ def _skipped(data: bytes, at: int, number: int, wire: int, depth: int = 0) -> in
 # ---- writing ----
 
 
-def _varint_bytes(value: int) -> bytes:
+_SHORT = [bytes((value,)) for value in range(0x80)]
+
+
+def varint_bytes(value: int) -> bytes:
+    """Encodes a number of 64 bits. Negative numbers take ten bytes."""
     value &= 0xFFFF_FFFF_FFFF_FFFF
+    if value < 0x80:
+        return _SHORT[value]
     found = bytearray()
     while value > 0x7F:
         found.append(value & 0x7F | 0x80)
@@ -215,8 +221,8 @@ def _number_bytes(field: Any, value: Any) -> bytes:
     if field.type in (FieldDescriptor.TYPE_SINT32, FieldDescriptor.TYPE_SINT64):
         bits = 32 if field.type == FieldDescriptor.TYPE_SINT32 else 64
         narrow = _signed(bits)(int(value))
-        return _varint_bytes((narrow << 1 ^ narrow >> (bits - 1)) & ((1 << bits) - 1))
-    return _varint_bytes(codec.convert(int(value)))
+        return varint_bytes((narrow << 1 ^ narrow >> (bits - 1)) & ((1 << bits) - 1))
+    return varint_bytes(codec.convert(int(value)))
 
 
 def write_field(field: Any, values: Sequence[Any]) -> bytes:
@@ -226,14 +232,14 @@ def write_field(field: Any, values: Sequence[Any]) -> bytes:
         return b""
     tag = field.number << 3
     if wire == CHUNK:
-        head = _varint_bytes(tag | CHUNK)
-        return b"".join(head + _varint_bytes(len(value)) + value for value in values)
+        head = varint_bytes(tag | CHUNK)
+        return b"".join(head + varint_bytes(len(value)) + value for value in values)
     if wire == START_GROUP:
-        head, tail = _varint_bytes(tag | START_GROUP), _varint_bytes(tag | END_GROUP)
+        head, tail = varint_bytes(tag | START_GROUP), varint_bytes(tag | END_GROUP)
         return b"".join(head + value + tail for value in values)
     numbers = [_number_bytes(field, value) for value in values]
     if field.is_packed:
         joined = b"".join(numbers)
-        return _varint_bytes(tag | CHUNK) + _varint_bytes(len(joined)) + joined
-    head = _varint_bytes(tag | wire)
+        return varint_bytes(tag | CHUNK) + varint_bytes(len(joined)) + joined
+    head = varint_bytes(tag | wire)
     return b"".join(head + number for number in numbers)

@@ -22,6 +22,7 @@ from google.protobuf.message import DecodeError
 from stoker._src.base import dtypes
 from stoker._src.base.dtypes import DType, as_dtype
 from stoker._src.base.errors import InvalidArgumentError
+from stoker._src.formats.message_fields import varint_bytes
 from stoker._src.formats.protos import TensorProto
 from stoker._src.formats.tensor_proto import from_tensor_proto
 
@@ -33,21 +34,6 @@ _MAX_RANK = 64
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 
 
-_SHORT = [bytes((value,)) for value in range(0x80)]
-
-
-def varint(value: int) -> bytes:
-    """Encodes a number that is not negative."""
-    if value < 0x80:
-        return _SHORT[value]
-    out = bytearray()
-    while value >= 0x80:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
-
-
 def _wide_varint(value: int) -> bytes:
     """Encodes a length in five bytes, whatever it is, so that offsets do not depend on it."""
     return bytes((value >> shift & 0x7F | (0x80 if shift < 28 else 0)) for shift in range(0, 35, 7))
@@ -55,18 +41,18 @@ def _wide_varint(value: int) -> bytes:
 
 @functools.lru_cache(maxsize=256)
 def tag(number: int, wire: int = _BYTES) -> bytes:
-    return varint(number << 3 | wire)
+    return varint_bytes(number << 3 | wire)
 
 
 @functools.lru_cache(maxsize=4096)
 def text_field(number: int, text: str) -> bytes:
     data = text.encode()
-    return tag(number) + varint(len(data)) + data
+    return tag(number) + varint_bytes(len(data)) + data
 
 
 def int_field(number: int, value: int) -> bytes:
     """Encodes an integer field; nothing for zero."""
-    return tag(number, _VARINT) + varint(value & 0xFFFF_FFFF_FFFF_FFFF) if value else b""
+    return tag(number, _VARINT) + varint_bytes(value & 0xFFFF_FFFF_FFFF_FFFF) if value else b""
 
 
 def size_of(chunks: list[Chunk]) -> int:
@@ -80,8 +66,10 @@ def dtype_of(array: np.ndarray) -> DType:
 
 @functools.lru_cache(maxsize=4096)
 def _shape_header(kind: int, shape: tuple[int, ...]) -> bytes:
-    dims = b"".join(tag(2) + varint(len(size)) + size for size in (int_field(1, each) or b"\x08\x00" for each in shape))
-    return int_field(1, kind) + tag(2) + varint(len(dims)) + dims
+    dims = b"".join(
+        tag(2) + varint_bytes(len(size)) + size for size in (int_field(1, each) or b"\x08\x00" for each in shape)
+    )
+    return int_field(1, kind) + tag(2) + varint_bytes(len(dims)) + dims
 
 
 def tensor_chunks(array: np.ndarray, before: int | None = None) -> list[Chunk]:
@@ -92,18 +80,18 @@ def tensor_chunks(array: np.ndarray, before: int | None = None) -> list[Chunk]:
         chunks: list[Chunk] = [header]
         for item in array.ravel():
             data = item.encode() if isinstance(item, str) else bytes(item)
-            chunks += (tag(8) + varint(len(data)), data)
+            chunks += (tag(8) + varint_bytes(len(data)), data)
         return chunks
     if not array.size:
         return [header]
     if not array.flags.c_contiguous:
         array = np.ascontiguousarray(array)
     content = array.reshape(-1).view(np.uint8).data
-    lead = tag(4) + varint(len(content))
+    lead = tag(4) + varint_bytes(len(content))
     if before is not None and len(content) >= _LARGE:
         opening = tag(_PADDING)
         taken = before + len(header) + len(opening) + 1 + len(lead)
-        header += opening + varint(-taken % _ALIGNMENT) + bytes(-taken % _ALIGNMENT)
+        header += opening + varint_bytes(-taken % _ALIGNMENT) + bytes(-taken % _ALIGNMENT)
     return [header, lead, content]
 
 
@@ -128,7 +116,7 @@ def tensor_field_chunks(number: int, array: np.ndarray, before: int) -> list[Chu
 def header(array: np.ndarray) -> bytes:
     """Returns dtype and shape of an array as field 2 of a message, a TensorProto without elements."""
     data = _shape_header(dtype_of(array).as_datatype_enum, array.shape)
-    return tag(2) + varint(len(data)) + data
+    return tag(2) + varint_bytes(len(data)) + data
 
 
 # -- reading -----------------------------------------------------------------------------------------------------
