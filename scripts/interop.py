@@ -48,9 +48,11 @@ def travel(side: tuple[str, str], action: str, folder: Path, *options: str, prog
 # TensorFlow 2 has the 1.x names in a module of their own; a program written for 1.x gets that one.
 AS_1X = """
 import runpy, sys
-import tensorflow.compat.v1 as tf
-tf.disable_v2_behavior()
-sys.modules["tensorflow"] = tf
+import tensorflow as tf
+if not tf.__version__.startswith("1."):
+    tf = tf.compat.v1
+    tf.disable_v2_behavior()
+    sys.modules["tensorflow"] = tf
 sys.argv = sys.argv[1:]
 runpy.run_path(sys.argv[0], run_name="__main__")
 """

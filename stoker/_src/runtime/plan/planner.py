@@ -6,7 +6,6 @@ definition (its traits, kernel and batch kernel).
 
 from __future__ import annotations
 
-import heapq
 import weakref
 from typing import Any
 
@@ -37,6 +36,7 @@ from stoker._src.runtime.plan.instructions import (
     values_of,
 )
 from stoker._src.runtime.plan.known_shapes import Known
+from stoker._src.runtime.plan.ordering import in_order, is_handle, updates_last
 from stoker._src.runtime.plan.reordering import reorder
 from stoker._src.runtime.plan.sharing import share
 
@@ -115,47 +115,6 @@ def _state_of(function: Function) -> tuple[int, int]:
     return function.graph.version, function.graph.changes
 
 
-def in_order(ops: set[Operation], feeds: set[Tensor]) -> list[Operation]:
-    """Sorts by creation order, except where an edge that was added later (a control input added by hand) requires otherwise.
-
-    Raises:
-        InvalidArgumentError: there is a cycle.
-    """
-    ordered = sorted(ops, key=lambda op: op._id)
-    backwards = any(
-        source._id >= op._id
-        for op in ordered
-        for source in (*(t.op for t in op._inputs if t not in feeds), *op._control_inputs)
-    )
-    if not backwards:
-        return ordered
-    waiting: dict[Operation, int] = {}
-    followers: dict[Operation, list[Operation]] = {}
-    for op in ordered:
-        sources = {t.op for t in op._inputs if t not in feeds} | set(op._control_inputs)
-        waiting[op] = len(sources)
-        for source in sources:
-            followers.setdefault(source, []).append(op)
-    ready = [(op._id, op) for op in ordered if waiting[op] == 0]
-    heapq.heapify(ready)
-    result = []
-    while ready:
-        _, op = heapq.heappop(ready)
-        result.append(op)
-        for follower in followers.get(op, ()):
-            waiting[follower] -= 1
-            if waiting[follower] == 0:
-                heapq.heappush(ready, (follower._id, follower))
-    if len(result) < len(ordered):
-        stuck = next(op for op in ordered if waiting[op] > 0)
-        raise InvalidArgumentError(
-            None,
-            stuck,
-            f"The graph has a cycle through '{stuck.name}' ({len(ordered) - len(result)} nodes wait for each other).",
-        )
-    return result
-
-
 class Planner:
     """Builds the instructions of one plan. `node_context(op)` creates the `ctx` for kernels that take one.
 
@@ -228,6 +187,8 @@ class Planner:
         self.needed, passed = prune([tensor for tensor in self.fetches if tensor is not None], self.targets, fed)
         # An op that is only waited for does not run, but its edges order the ops that do.
         self._ordered = in_order(self.needed | passed, fed)
+        if not self.is_function:
+            self._ordered = updates_last(self._ordered, fed)
         self.ops = [op for op in self._ordered if op in self.needed]
         for op in self._grouped(self._rewritten(fed)):
             if isinstance(op, list):
@@ -726,13 +687,13 @@ class Planner:
 
     def _value(self, label: str, position: int, tensor: Tensor | None = None) -> Value:
         self._labels[label] = count = self._labels.get(label, 0) + 1
-        return Value(f"{label}_{count}", position, handle=tensor is not None and _is_handle(tensor))
+        return Value(f"{label}_{count}", position, handle=tensor is not None and is_handle(tensor))
 
 
 def _movable(ops: list[Operation], positions: list[int]) -> bool:
     """Whether all of these ops can be moved to the last one: no op in between depends on them."""
     members = {ops[position] for position in positions}
-    variables = {tensor for op in members for tensor in op._inputs if _is_handle(tensor)}
+    variables = {tensor for op in members for tensor in op._inputs if is_handle(tensor)}
     for op in ops[positions[0] : positions[-1] + 1]:
         if any(t.op in members for t in op._inputs) or not members.isdisjoint(op._control_inputs):
             return False
@@ -778,10 +739,6 @@ def _is_snapshot(op: Operation) -> bool:
         and op._inputs[0].dtype._is_ref_dtype
         and op.name == op._inputs[0].op.name + "/read"
     )
-
-
-def _is_handle(tensor: Tensor) -> bool:
-    return tensor.dtype._is_ref_dtype or tensor.dtype is dtypes.resource
 
 
 def _is_constant(argument: Any) -> bool:
