@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import itertools
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,9 +27,17 @@ def described(folder: Path) -> str:
         # The name holds the time, the machine and, from TensorFlow 2 on, the process.
         suffix = re.sub(r"^events\.out\.tfevents\.\d+\.[^.]+(\.\d+\.\d+)?", "", path.name)
         lines.append(f"file in {path.parent.relative_to(folder)} suffix {suffix!r}")
-        for event in tf.train.summary_iterator(str(path)):
-            lines += _event(event)
+        # The order of records that different ops write in one run is not defined.
+        for _, events in itertools.groupby(tf.train.summary_iterator(str(path)), _moment):
+            described_events = [list(_event(event)) for event in events]
+            lines += itertools.chain.from_iterable(sorted(described_events))
     return "\n".join(lines) + "\n"
+
+
+def _moment(event: Any) -> Any:
+    """The same for summaries of one value each that belong to the same step, one of its own for other records."""
+    is_single = event.WhichOneof("what") == "summary" and len(event.summary.value) == 1
+    return event.step if is_single else event.SerializeToString()
 
 
 def _event(event: Any) -> Iterator[str]:
