@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import torch
 
 from stoker._src.base.errors import CancelledError, InternalError, InvalidArgumentError, OpError
 from stoker._src.base.faults import own_fault
+from stoker._src.distributed.links import Link
 from stoker._src.distributed.rendezvous import StepTable, task_of
 from stoker._src.distributed.stages import Stage, Stages, plan_stages
 from stoker._src.distributed.wire_graph import Edge, WireGraph
@@ -57,6 +58,7 @@ class Part:
         timeout_in_ms: int = 0,
         trace: Any = None,
         watch: Callable[[Callable[[OpError], None]], None] | None = None,
+        routes: Mapping[str, Link] | None = None,
     ) -> list[Any]:
         """Runs the part in a step and returns the values of `fetches`.
 
@@ -67,6 +69,7 @@ class Part:
             timeout_in_ms: the time it may take; 0 for any.
             trace: a StepStats to fill with the time of each node, or None.
             watch: is called with a function that cancels the run with an error.
+            routes: links over which values go to tasks that take part in the same step. Their end ends the step.
 
         Raises:
             OpError: an op failed, a value did not arrive, or the step was cancelled.
@@ -79,7 +82,7 @@ class Part:
         table = self.task.rendezvous.table(step_id)
         state = RunState(timeout_in_ms)
         table.running += 1
-        run = _Run(self, planned, step_id, table, state, trace)
+        run = _Run(self, planned, step_id, table, state, trace, routes or {})
         table.on_abort(lambda error: state.cancel())
         if watch is not None:
             watch(table.abort)
@@ -139,10 +142,17 @@ class _Run:
     """One run of a part: the stages that have run, and the values that are there."""
 
     def __init__(
-        self, part: Part, planned: Stages, step_id: int, table: StepTable, state: RunState, trace: Any
+        self,
+        part: Part,
+        planned: Stages,
+        step_id: int,
+        table: StepTable,
+        state: RunState,
+        trace: Any,
+        routes: Mapping[str, Link],
     ) -> None:
         self.part, self.stages, self.step_id = part, planned.stages, step_id
-        self.table, self.state, self.trace = table, state, trace
+        self.table, self.state, self.trace, self.routes = table, state, trace, routes
         self.numbers = planned.arrivals
         self.values: dict[Tensor, Any] = {}
         self.expected = set(part.remote)
@@ -272,4 +282,8 @@ class _Run:
         if kept:
             self.table.put(kept)
         for destination, values in pushed.items():
+            link = self.routes.get(destination)
+            if link is not None:
+                link.send_values(self.step_id, values)
+                continue
             self.pushed.append(self.part.task.peers.push(destination, self.step_id, values, self.table))
