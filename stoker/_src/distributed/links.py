@@ -216,6 +216,62 @@ class _Input:
             size -= part
 
 
+class FrameReader:
+    """Reads frames from a socket."""
+
+    def __init__(self, connection: socket.socket, most_bytes: int) -> None:
+        self._input = _Input(connection)
+        self._heads = frames.Heads()
+        self._most_bytes = most_bytes
+
+    def next(self) -> tuple[int, int, Head, dict[str, Any], OpError | None]:
+        """Returns kind, step, head and values of the next frame, or the error with which its values are refused.
+
+        Raises:
+            ConnectionError: the connection ended.
+            InvalidArgumentError: the frame is malformed.
+            ResourceExhaustedError: there is no memory for it.
+        """
+        kind, step, head_size, body_size = PREFIX.unpack(self._input.take(PREFIX.size))
+        if head_size > MOST_HEAD_BYTES:
+            raise InvalidArgumentError(None, None, f"Malformed frame: a head of {head_size} bytes.")
+        head = self._heads.read(self._input.take(head_size)) if head_size else _NO_HEAD
+        if head.size != body_size:
+            raise InvalidArgumentError(
+                None, None, f"Malformed frame: a body of {body_size} bytes for values of {head.size} bytes."
+            )
+        if 0 < self._most_bytes < body_size:
+            self._input.skip(body_size)
+            refused = ResourceExhaustedError(
+                None,
+                None,
+                f"Received message larger than max ({body_size} vs. {self._most_bytes}): the values of a step.",
+            )
+            return kind, step, head, {}, refused
+        return kind, step, head, self._values(head) if head.places else {}, None
+
+    def _values(self, head: Head) -> dict[str, Any]:
+        small = self._block(head.small)
+        large = (self._block(place.size) for place in head.places if place.is_large)
+        return {key: from_numpy(array) for key, array in frames.arrays(head, small, large).items()}
+
+    def _block(self, size: int) -> memoryview:
+        try:
+            # torch's allocator uses large pages. Pages are claimed as they are filled, not when they are asked for.
+            block = (
+                torch.empty(size, dtype=torch.uint8).numpy().data
+                if size >= frames.LARGE
+                else memoryview(bytearray(size))
+            )
+        except RuntimeError:
+            raise ResourceExhaustedError(None, None, f"There is no memory for a value of {size} bytes.") from None
+        self._input.fill(block)
+        return block
+
+
+_NO_HEAD = Head()
+
+
 class Link:
     """One end of a link. Any thread may send; one thread at a time reads, and passes that on before it runs a request."""
 
@@ -238,10 +294,9 @@ class Link:
         on_run: runs a request; None if the other side may not request anything.
         """
         _tune(connection)
-        self._connection, self.where, self._most_bytes = connection, where, most_bytes
+        self._connection, self.where = connection, where
         self._on_values, self._on_refused, self._on_run = on_values, on_refused, on_run
-        self._input = _Input(connection)
-        self._heads = frames.Heads()
+        self._reader = FrameReader(connection, most_bytes)
         self._sending = threading.Lock()
         self._guard = threading.Lock()
         self._calls: dict[int, LinkCall] = {}
@@ -338,24 +393,7 @@ class Link:
 
     def _read_frame(self) -> bool:
         """Handles the next frame. Returns whether this thread has passed on the reading."""
-        kind, step, head_size, body_size = PREFIX.unpack(self._input.take(PREFIX.size))
-        if head_size > MOST_HEAD_BYTES:
-            raise InvalidArgumentError(None, None, f"Malformed frame: a head of {head_size} bytes.")
-        head = self._heads.read(self._input.take(head_size))
-        if head.size != body_size:
-            raise InvalidArgumentError(
-                None, None, f"Malformed frame: a body of {body_size} bytes for values of {head.size} bytes."
-            )
-        refused, values = None, {}
-        if 0 < self._most_bytes < body_size:
-            refused = ResourceExhaustedError(
-                None,
-                None,
-                f"Received message larger than max ({body_size} vs. {self._most_bytes}): the values of a step.",
-            )
-            self._input.skip(body_size)
-        elif head.places:
-            values = self._values(head)
+        kind, step, head, values, refused = self._reader.next()
         if kind == VALUES:
             if refused is None:
                 self._on_values(step, values)
@@ -378,21 +416,6 @@ class Link:
         else:
             raise InvalidArgumentError(None, None, f"Malformed frame: kind {kind}.")
         return False
-
-    def _values(self, head: Head) -> dict[str, Any]:
-        small = np.empty(head.small, np.uint8).data
-        self._input.fill(small)
-        large = (self._block(place.size) for place in head.places if place.is_large)
-        return {key: from_numpy(array) for key, array in frames.arrays(head, small, large).items()}
-
-    def _block(self, size: int) -> memoryview:
-        try:
-            # torch's allocator uses large pages. Pages are claimed as they are filled, not when they are asked for.
-            block = torch.empty(size, dtype=torch.uint8).numpy().data
-        except RuntimeError:
-            raise ResourceExhaustedError(None, None, f"There is no memory for a value of {size} bytes.") from None
-        self._input.fill(block)
-        return block
 
     def _run(
         self,
