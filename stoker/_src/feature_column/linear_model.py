@@ -66,7 +66,9 @@ def linear_model(
             with variable_scope.variable_scope(name, auxiliary_name_scope=False), name_scope(name):
                 if isinstance(column, _CategoricalColumn):
                     weights = state.variable("weights", (buckets_of(column), units), dtypes.float32, zeros)
-                    sums.append(combined_rows(weights, column, cache, state, sparse_combiner, None, "weighted_sum"))
+                    sums.append(
+                        combined_rows(weights, column, cache, state, sparse_combiner, None, "weighted_sum", flat=True)
+                    )
                 else:
                     matrix = as_matrix(dense_tensor(column, cache, state), column)
                     weights = state.variable("weights", (matrix.static_shape[1], units), dtypes.float32, zeros)
