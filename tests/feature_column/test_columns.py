@@ -293,8 +293,10 @@ def test_shared_embeddings_share_one_table():
     features = {"a": sparse([[0]]), "b": sparse([[1]])}
     old = fc.shared_embedding_columns(columns, 2)
     assert [column.name for column in old] == ["b_shared_embedding", "a_shared_embedding"]
-    fc.input_layer(features, old[:1])
-    fc.input_layer(features, old[1:])
+    first, second = {}, {}
+    fc.input_layer(features, old[:1], cols_to_vars=first)
+    fc.input_layer(features, old[1:], cols_to_vars=second)
+    assert (first, second) == ({old[0]: tf.global_variables()}, {old[1]: []})
     assert [v.name for v in tf.global_variables()] == ["input_layer/a_b_shared_embedding/embedding_weights:0"]
     new = stoker.feature_column.shared_embeddings(columns, 2)
     tf.keras.layers.DenseFeatures(new)(features)
