@@ -143,19 +143,23 @@ class CheckpointManager:
         if self._directory:
             gfile.makedirs(self._directory)
 
+        deleted: list[str] = []
+
         def record() -> None:
             now = self._clock()
             self._kept.pop(path, None)
             self._kept[path], self._latest = now, path
-            deleted = self._one_too_many()
-            # Checkpoints are deleted once the state does not name them, so that it never names one that is gone.
+            deleted.extend(self._one_too_many())
             write_checkpoint_state(
                 self._directory, path, list(self._kept), None, list(self._kept.values()), self._preserved, relative=True
             )
+
+        def clean_up() -> None:
+            # Checkpoints are deleted once the state does not name them, so that it never names one that is gone.
             for old in deleted:
                 self._delete(old)
 
-        self._checkpoint._saver.save(path, session, options or DEFAULT, record)
+        self._checkpoint._saver.save(path, session, options or DEFAULT, record, clean_up)
         return path
 
     def _initialized(self, session: Any, counter: Any) -> bool:
