@@ -127,6 +127,7 @@ class Plan:
         """Runs the step with as many threads as turned out to be fastest."""
         function = self._function(values)
         if self._tuners is None:
+            threads.look_around()
             return function(holding, *values)
         try:
             tuner = self._tuners[function]
