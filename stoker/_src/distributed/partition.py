@@ -16,7 +16,7 @@ from stoker._src.graph.interchange.lower_control_flow import Lowering, takes_ref
 from stoker._src.graph.interchange.node_def import PRODUCER_VERSION, node_def_of
 from stoker._src.graph.interchange.older_forms import in_older_form
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.runtime.plan.planner import has_effect, in_order, prune
+from stoker._src.runtime.plan.pruning import has_effect, in_order, prune
 
 _LARGE_FETCH = 1 << 20  # elements
 
