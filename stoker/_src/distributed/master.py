@@ -62,11 +62,12 @@ class Master:
             merged.CopyFrom(self.config)
         merged.MergeFrom(config)
         tasks = self._filtered(list(merged.device_filters))
-        if merged.cluster_def.job:
+        if merged.cluster_def.job and not self._is_cluster(merged.cluster_def):
             raise InvalidArgumentError(
                 None,
                 None,
-                "ConfigProto.cluster_def is not supported: the cluster is the one the server was started with.",
+                "ConfigProto.cluster_def names another cluster than the one the server was started with, which is not supported: "
+                f"{sorted(self.tasks.items())}",
             )
         session = MasterSession(self, merged, tasks, trusted=trusted)
         session.connect(state)
@@ -74,6 +75,17 @@ class Master:
         with self._guard:
             self._sessions[session.handle] = session
         return session
+
+    def _is_cluster(self, cluster_def: Any) -> bool:
+        """Whether a ClusterDef has the tasks of this cluster."""
+        named = {
+            f"/job:{job.name}/replica:0/task:{index}": address
+            for job in cluster_def.job
+            for index, address in job.tasks.items()
+        }
+        return named.keys() == self.tasks.keys() and all(
+            address == self.tasks[name] for name, address in named.items() if name != self.task.name
+        )
 
     def _filtered(self, filters: list[str]) -> list[str]:
         """Returns the tasks that a session with these device filters can use. Its own task is always among them."""
