@@ -129,6 +129,7 @@ class Plan:
             return self.repeated.run(self.step.function, holding, values)
         function = self._function(values)
         if self._tuners is None:
+            threads.look_around()
             return function(holding, *values)
         try:
             tuner = self._tuners[function]

@@ -23,6 +23,7 @@ from stoker._src.runtime.plan.instructions import EFFECTS, FEED, Host, Instructi
 from stoker._src.runtime.plan.planner import Planner
 
 BEFORE, DEVICE, AFTER = range(3)
+_KINDS = ("kernel", "read", "batch")
 
 
 class Obstacle(Exception):
@@ -206,6 +207,8 @@ class Division:
         op, traits = instruction.op, instruction.traits
         if op is None or instruction.kind in ("begin", "finish"):
             raise Obstacle(f"{_name(instruction)} runs beside other work")
+        if instruction.kind not in _KINDS or op.definition.planning.switches:
+            raise Obstacle(f"{_name(instruction)} is on one side of a Switch")
         if instruction.kind == "read":
             return not self._is_here(states[0])
         if any(not self._is_here(state) for state in states):
