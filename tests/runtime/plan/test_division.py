@@ -13,10 +13,17 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import stoker.compat.v1 as tf
 from stoker._src.base.shapes import Shape
+from stoker._src.ops.random.bits import cuda
 from stoker._src.ops.variables.state_ops import VariableState
 from stoker._src.runtime.plan.division import Division, Obstacle
 from stoker._src.runtime.plan.known_shapes import Known
 from stoker._src.runtime.session import public
+
+
+@pytest.fixture(autouse=True)
+def no_device_kernels(monkeypatch):
+    """Random numbers are drawn by the host, also where there is a GPU."""
+    monkeypatch.setattr(cuda, "can_fill", lambda dtype: False)
 
 
 class _OnCpu(Division):
