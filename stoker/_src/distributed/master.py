@@ -173,6 +173,8 @@ class MasterSession:
         self._devices = {device.name: device for devices in by_task.values() for device in devices}
         self._local_device = by_task[self.local][0].name
         self._pushing = {name for name, devices in by_task.items() if devices[0].physical_device_desc == STOKER}
+        for name in self._pushing - {self.local}:
+            self.master.task.peers.connect(name).connection.recognize()
         isolated = self.config.isolate_session_state
         self.master.task.create_worker_session(self.handle, isolated=isolated, config=self.config)
         calls = [
