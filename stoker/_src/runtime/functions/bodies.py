@@ -186,6 +186,13 @@ class FunctionCompiler:
         planner = Planner(outputs, targets, function.inputs, self.node_context, self, **options)
         return emit(planner.build())
 
+    def compile_region(
+        self, fetches: list[Tensor], feeds: list[Tensor], bound: dict[int, Any], known: list[Known] | None
+    ) -> Step:
+        """Compiles the pure ops between `feeds` and `fetches`. `known` are the shapes of the feeds; None for any shapes."""
+        options: dict[str, Any] = {"bound": bound, "known": known, "with_late_shapes": known is not None}
+        return emit(Planner(fetches, [], feeds, self.node_context, self, is_region=True, **options).build())
+
     def kept(self, function: Function) -> KeptFunction:
         """Returns a function that can be called outside of a run."""
         return KeptFunction(self, function)

@@ -25,7 +25,7 @@ from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.support.values import host_value, to_numpy, torch_dtype
 from stoker._src.ops.variables.state_ops import VariableState
 from stoker._src.runtime.failures import checked_kernel
-from stoker._src.runtime.plan import background, fused_loops, mixed_precision
+from stoker._src.runtime.plan import background, fused_loops, late_shapes, mixed_precision
 from stoker._src.runtime.plan.instructions import (
     CONSTANT,
     EFFECTS,
@@ -45,11 +45,14 @@ _FOLD_LIMIT = 1 << 20  # most elements of a folded constant
 _WORTH_REUSING = 1 << 14  # below this number of elements, allocating a tensor is cheaper than the check for reuse
 
 
-def prune(fetches: list[Tensor], targets: list[Operation], feeds: set[Tensor]) -> tuple[set[Operation], set[Operation]]:
+def prune(
+    fetches: list[Tensor], targets: list[Operation], feeds: set[Tensor], *, waits: bool = True
+) -> tuple[set[Operation], set[Operation]]:
     """Returns the operations that must run, backwards from the fetches up to fed tensors, and the ones that are only waited for.
 
     An op that is only a control input runs if it has an effect (it writes, reads, blocks or checks). A pure op does not run; only its
-    own control inputs matter. Gradients that an optimizer gates but that are never used therefore cost nothing.
+    own control inputs matter. Gradients that an optimizer gates but that are never used therefore cost nothing. If `waits` is false,
+    control inputs do not count at all.
     """
     needed: set[Operation] = set()
     waited_for: set[Operation] = set()
@@ -64,7 +67,7 @@ def prune(fetches: list[Tensor], targets: list[Operation], feeds: set[Tensor]) -
         for tensor in op._inputs:
             if tensor not in feeds:
                 stack.append((tensor.op, wanted))
-        for control in op._control_inputs:
+        for control in op._control_inputs if waits else ():
             stack.append((control, False))
     return needed, waited_for - needed
 
@@ -132,7 +135,7 @@ def in_order(ops: set[Operation], feeds: set[Tensor]) -> list[Operation]:
     waiting: dict[Operation, int] = {}
     followers: dict[Operation, list[Operation]] = {}
     for op in ordered:
-        sources = {t.op for t in op._inputs if t not in feeds} | set(op._control_inputs)
+        sources = ({t.op for t in op._inputs if t not in feeds} | set(op._control_inputs)) & ops
         waiting[op] = len(sources)
         for source in sources:
             followers.setdefault(source, []).append(op)
@@ -177,6 +180,8 @@ class Planner:
         with_fused_loops: bool = True,
         known: list[Known] | None = None,
         lends: bool = False,
+        with_late_shapes: bool = True,
+        is_region: bool = False,
     ) -> None:
         self.fetches, self.targets, self.feeds = fetches, targets, feeds
         self._fed = set(feeds)
@@ -190,6 +195,8 @@ class Planner:
             lends  # whether results may share the memory of anything, because the caller only reads them at once
         )
         self.with_fused_loops = with_fused_loops
+        self.with_late_shapes = with_late_shapes and with_fused_loops
+        self.is_region = is_region  # a part of another plan, which handles control inputs
         # Shapes that are known in addition to the graph, because the shapes of the feeds are known.
         self._shapes: dict[Tensor, Shape] = {tensor: each.shape for tensor, each in zip(feeds, known or ())}
         self._elements: dict[Tensor, Shape | None] = {
@@ -225,7 +232,8 @@ class Planner:
                 value.roots = frozenset((CONSTANT,))
             self.values[tensor] = value
             self.feed_values.append(value)
-        self.needed, passed = prune([tensor for tensor in self.fetches if tensor is not None], self.targets, fed)
+        fetched = [tensor for tensor in self.fetches if tensor is not None]
+        self.needed, passed = prune(fetched, self.targets, fed, waits=not self.is_region)
         # An op that is only waited for does not run, but its edges order the ops that do.
         self._ordered = in_order(self.needed | passed, fed)
         self.ops = [op for op in self._ordered if op in self.needed]
@@ -237,6 +245,10 @@ class Planner:
         for tensor in self.fetches:
             # A reference is fetched after all updates of the step, because TensorFlow returns the variable's own buffer.
             self.results.append(None if tensor is None else self._taken(tensor, reference=False))
+        if self.with_late_shapes and self.compile_function.placement.gpu is None and not self._stand_ins:
+            self.instructions = late_shapes.form(
+                self.instructions, self.results, self.shape_of, self._numbers, self.compile_function.compile_region
+            )
         if self.with_fused_loops:
             self.instructions = share(
                 self.instructions, self.results, set(self.targets), replaced=self._has_replacements
