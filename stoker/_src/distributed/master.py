@@ -20,6 +20,7 @@ from stoker._src.base.errors import (
     OpError,
     UnavailableError,
 )
+from stoker._src.distributed.links import Link
 from stoker._src.distributed.partition import TaskPart, partition
 from stoker._src.distributed.placer import Placer
 from stoker._src.distributed.task import STOKER, Task
@@ -423,6 +424,7 @@ class StepRun:
             state.on_cancel(lambda: self.abort(CancelledError(None, None, "RunStep was cancelled.")))
         fetched: dict[Tensor, Any] = {}
         calls: list[tuple[int, Any]] = []
+        routes: dict[str, Link] = {}
         local = -1
         try:
             for index, part in enumerate(divided.parts):
@@ -430,7 +432,11 @@ class StepRun:
                     local = index
                     continue
                 feeds = {key: values[position] for key, position in divided.given[index]}
-                call = task.peers.connect(part.task).run_graph(
+                connection = task.peers.connect(part.task)
+                link = connection.link() if part.task in session._pushing else None
+                if link is not None:
+                    routes[part.task] = link
+                call = connection.run_graph(
                     session.handle,
                     divided.handles[part.task],
                     self.step_id,
@@ -439,11 +445,12 @@ class StepRun:
                     self.timeout_in_ms,
                     self.trace,
                     self.abort,
+                    link,
                 )
                 self._on_abort(call.cancel)
                 calls.append((index, call))
             if local >= 0:
-                self._run_local(local, values, fetched)
+                self._run_local(local, values, fetched, routes)
             for index, call in calls:
                 try:
                     results = call.result()
@@ -460,7 +467,7 @@ class StepRun:
             raise self.error
         return fetched
 
-    def _run_local(self, index: int, values: list[Any], fetched: dict[Tensor, Any]) -> None:
+    def _run_local(self, index: int, values: list[Any], fetched: dict[Tensor, Any], routes: dict[str, Link]) -> None:
         divided = self.divided
         task = divided.session.master.task
         feeds = {key: values[position] for key, position in divided.given[index]}
@@ -474,6 +481,7 @@ class StepRun:
                 timeout_in_ms=self.timeout_in_ms,
                 trace=self.trace,
                 watch=self._on_abort,
+                routes=routes,
             )
             fetched.update(zip((tensor for tensor, _ in wanted), results))
         except OpError as error:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import os
-import re
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any
@@ -13,19 +14,21 @@ os.environ.setdefault("GRPC_VERBOSITY", "ERROR")  # gRPC logs every connection t
 
 import grpc
 
+from stoker._src.base import tf_logging
 from stoker._src.base.errors import (
     CancelledError,
     InternalError,
     InvalidArgumentError,
     NotFoundError,
     OpError,
-    exception_type_from_error_code,
+    UnimplementedError,
 )
-from stoker._src.distributed import messages
+from stoker._src.distributed import links, messages
+from stoker._src.distributed.links import Link, LinkCall
 from stoker._src.distributed.rendezvous import DeadTensorError, StepTable
+from stoker._src.distributed.statuses import error_of
 from stoker._src.distributed.wire_graph import Edge
 from stoker._src.formats import protos
-from stoker._src.graph.graph import Graph
 
 MASTER, WORKER, PEER = "tensorflow.MasterService", "tensorflow.WorkerService", "stoker.PeerService"
 _OPTIONS = [
@@ -37,45 +40,11 @@ _OPTIONS = [
     ("grpc.max_reconnect_backoff_ms", 2000),
     ("grpc.enable_http_proxy", 0),
 ]
-_LONGEST_DETAILS = 3000  # gRPC limits the size of the trailer in which an error travels
-_NODE = re.compile(r"\n?\s*\[\[(?:\{\{)?node ([^\s{}\]]+)[^\]]*\]\]")
+_SECONDS_TO_ANSWER = 10.0
+_SECONDS_WITHOUT_LINK = 60.0  # after one could not be opened
 
 
 # -- errors ------------------------------------------------------------------------------------------------------
-
-
-def described(error: BaseException) -> tuple[int, str]:
-    """Returns an error as code and message, with the node that failed."""
-    if not isinstance(error, OpError):
-        return InternalError.error_code, f"{type(error).__name__}: {error}"
-    text = error.message
-    name = getattr(error.op, "name", None)
-    if name and not _NODE.search(text):
-        text += f"\n\t [[{{{{node {name}}}}}]]"
-    return error.error_code, text
-
-
-def error_of(code: int, message: str) -> OpError:
-    try:
-        kind = exception_type_from_error_code(code)
-    except KeyError:
-        return OpError(None, None, message, code)
-    return kind(None, None, message)
-
-
-def raised(error: OpError, graph: Graph) -> OpError:
-    """Returns an error of a server as an error of the client: with the op of the client's graph."""
-    name = getattr(error.op, "name", None)
-    message = error.message
-    found = _NODE.search(message)
-    if name is None and found is not None:
-        name = found[1]
-    op = graph._by_name.get(name) if name else None
-    if op is not None and found is not None and found[1] == name:
-        message = (message[: found.start()] + message[found.end() :]).strip()
-    copy = error_of(error.error_code, message)
-    copy._op = op
-    return copy
 
 
 def from_rpc_error(error: Any, where: str) -> OpError:
@@ -183,8 +152,50 @@ class GraphCall:
 class WorkerConnection:
     """The calls of a master to a worker in another process. Each returns a function that waits for the result."""
 
-    def __init__(self, task: str, connection: Connection) -> None:
-        self.task, self.connection = task, connection
+    def __init__(self, task: str, connection: Connection, peers: Peers) -> None:
+        self.task, self.connection, self._peers = task, connection, peers
+        self._guard = threading.Lock()
+        self._link: Link | None = None
+        self._links_from = 0.0 if links.offered() else math.inf  # the time from which a link may be opened
+
+    def link(self) -> Link | None:
+        """Returns the link to a stoker task. It is opened if there is none; None if that is not possible.
+
+        Raises:
+            UnavailableError: the task does not respond.
+        """
+        link = self._link
+        if link is not None and not link.closed:
+            return link
+        with self._guard:
+            link = self._link
+            if (link is None or link.closed) and time.monotonic() >= self._links_from:
+                link = self._link = self._open_link()
+        return link if link is not None and not link.closed else None
+
+    def _open_link(self) -> Link | None:
+        try:
+            port, token = messages.read_link_response(self.connection.call(PEER, "Link", b"", _SECONDS_TO_ANSWER))
+        except UnimplementedError:
+            self._links_from = math.inf
+            return None
+        host = self.connection.address.rpartition(":")[0].strip("[]")
+        peers = self._peers
+        try:
+            return links.open_link(
+                host, port, token, self.task, most_bytes=-1, on_values=peers.on_values, on_refused=peers.on_refused
+            )
+        except OSError as error:
+            tf_logging.info("No link to %s at %s:%d (%s): steps use gRPC.", self.task, host, port, error)
+            self._links_from = time.monotonic() + _SECONDS_WITHOUT_LINK
+            return None
+
+    def close(self) -> None:
+        with self._guard:
+            link, self._link, self._links_from = self._link, None, math.inf
+        if link is not None:
+            link.close()
+        self.connection.close()
 
     def _start(self, name: str, request: Any, timeout: float | None = None) -> Callable[[], bytes]:
         data = request if isinstance(request, bytes) else request.SerializeToString()
@@ -241,7 +252,13 @@ class WorkerConnection:
         timeout_in_ms: int,
         trace: Any,
         on_error: Callable[[OpError], None],
-    ) -> GraphCall:
+        link: Link | None = None,
+    ) -> GraphCall | LinkCall:
+        if link is not None:
+            head = messages.link_run_head(
+                handle, graph_handle, self._peers.own, tuple(fetches), timeout_in_ms, trace is not None
+            )
+            return link.run(step_id, head, feeds, fetches, timeout_in_ms, trace, on_error)
         request = messages.run_graph_request(handle, graph_handle, step_id, feeds, fetches, traced=trace is not None)
         future = self.connection.future(WORKER, "RunGraph", request, timeout_in_ms / 1000 or None)
         call = GraphCall(future, self.task, fetches, trace)
@@ -272,8 +289,12 @@ class WorkerConnection:
 class Peers:
     """Connections of one task to the others, opened when they are needed."""
 
-    def __init__(self, addresses: dict[str, str], protocol: str) -> None:
-        self._addresses, self._protocol = addresses, protocol
+    def __init__(self, own: str, addresses: dict[str, str], protocol: str) -> None:
+        """`own` is the task whose connections these are."""
+        self.own, self._addresses, self._protocol = own, addresses, protocol
+        # What links do with values that arrive: set by the owner of the rendezvous.
+        self.on_values: Callable[[int, dict[str, Any]], None] = lambda step_id, values: None
+        self.on_refused: Callable[[int, OpError], None] = lambda step_id, error: None
         self._guard = threading.Lock()
         self._connections: dict[str, WorkerConnection] = {}
 
@@ -284,7 +305,7 @@ class Peers:
                 address = self._addresses.get(task)
                 if address is None:
                     raise InvalidArgumentError(None, None, f"There is no task {task} in the cluster.")
-                found = self._connections[task] = WorkerConnection(task, Connection(address, self._protocol))
+                found = self._connections[task] = WorkerConnection(task, Connection(address, self._protocol), self)
             return found
 
     def push(self, task: str, step_id: int, values: dict[str, Any], table: StepTable) -> Callable[[], None]:
@@ -357,7 +378,7 @@ class Peers:
         with self._guard:
             connections, self._connections = list(self._connections.values()), {}
         for each in connections:
-            each.connection.close()
+            each.close()
 
 
 # -- masters -----------------------------------------------------------------------------------------------------

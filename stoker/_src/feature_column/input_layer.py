@@ -68,7 +68,7 @@ def input_layer(
         cols_to_output_tensors: a dictionary that receives the matrix of each column.
 
     Raises:
-        ValueError: columns that are not dense, or two of one name; a feature that is missing.
+        ValueError: a column is not dense, two columns have the same name, or a feature is missing.
     """
     check_features(features)
     columns = sorted_columns(feature_columns)

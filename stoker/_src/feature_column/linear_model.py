@@ -43,7 +43,7 @@ def linear_model(
         cols_to_vars: a dictionary that receives the list of variables of each column, and of "bias".
 
     Raises:
-        ValueError: columns that are neither dense nor categorical, or two of one name; a feature that is missing.
+        ValueError: a column is neither dense nor categorical, two columns have the same name, or a feature is missing.
     """
     check_features(features)
     columns = sorted_columns(feature_columns)

@@ -65,7 +65,7 @@ def combined_rows(
 
 
 def _counting(weights: SparseTensor, combiner: str) -> Any:
-    """Returns a mask of the weights to use. If there are not as many weights as ids, combining the masks fails."""
+    """Returns a mask of the weights to use. Combining the masks fails unless there is one weight per id."""
     if combiner == "sum":
         return shaping.ones_like(weights.values, dtype=dtypes.bool_)
     return comparison.greater(weights.values, 0)

@@ -99,8 +99,8 @@ def checked_shape(shape: Any, key: str) -> tuple[int, ...]:
     """Returns a shape as a tuple of positive integers.
 
     Raises:
-        TypeError: a dimension that is no integer.
-        ValueError: one that is not positive.
+        TypeError: a dimension is not an integer.
+        ValueError: a dimension is not positive.
     """
     sizes = tuple(shape) if isinstance(shape, Iterable) else (shape,)
     for size in sizes:
@@ -115,7 +115,7 @@ def _checked_default(default: Any, shape: tuple[int, ...], dtype: Any, key: str)
     """Returns a default value as nested tuples of `shape`. A single number is repeated.
 
     Raises:
-        TypeError: another shape or kind of number.
+        TypeError: the default has another shape or another kind of number.
     """
     if default is None:
         return None
@@ -159,8 +159,8 @@ def numeric_column(
         normalizer_fn: a function that is applied to the tensor after parsing.
 
     Raises:
-        TypeError: a dimension that is no integer; a default that does not fit.
-        ValueError: a dimension that is not positive; a dtype that is neither integer nor floating point.
+        TypeError: a dimension is not an integer, or the default value does not fit.
+        ValueError: a dimension is not positive, or the dtype is neither integer nor floating point.
     """
     sizes, kind = checked_numbers(key, shape, dtype)
     default = _checked_default(default_value, sizes, kind, key)
@@ -243,7 +243,7 @@ def bucketized_column(source_column: Any, boundaries: Any) -> BucketizedColumn:
     """Creates a column of the intervals that numbers fall into. n boundaries make n + 1 intervals; each includes its lower boundary.
 
     Raises:
-        ValueError: a source that is no numeric column of one dimension; boundaries that are not a sorted list.
+        ValueError: the source is not a numeric column with one dimension, or the boundaries are not a sorted list.
     """
     if not isinstance(source_column, NumericColumn):
         raise ValueError(f"source_column must be a column generated with numeric_column(). Given: {source_column}")

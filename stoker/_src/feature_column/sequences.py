@@ -211,8 +211,8 @@ def sequence_numeric_column(
         normalizer_fn: a function that is applied to the SparseTensor.
 
     Raises:
-        TypeError: a dimension that is no integer; a normalizer that cannot be called.
-        ValueError: a dimension that is not positive; a dtype that is neither integer nor floating point.
+        TypeError: a dimension is not an integer, or the normalizer cannot be called.
+        ValueError: a dimension is not positive, or the dtype is neither integer nor floating point.
     """
     sizes, kind = checked_numbers(key, shape, dtype)
     check_normalizer(normalizer_fn)

@@ -32,8 +32,8 @@ class FeatureTransformationCache:
         """Returns the feature of a name, or the tensor that a column computes.
 
         Raises:
-            ValueError: a name that is not among the features, or a column that makes nothing.
-            TypeError: a key of another kind.
+            ValueError: the name is not among the features, or the column returns nothing.
+            TypeError: the key is neither a name nor a column.
         """
         if key in self._made:
             return self._made[key]

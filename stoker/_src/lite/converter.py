@@ -49,6 +49,7 @@ class _Converter:
             select_ops=OpsSet.SELECT_TF_OPS in supported,
             custom_ops=bool(self.allow_custom_ops),
             user_select_ops=frozenset(self.target_spec.experimental_select_user_tf_ops),
+            cells=not set(self.optimizations) & _QUANTIZING,
         )
 
     def _checked_dataset(self) -> None:
@@ -134,8 +135,8 @@ class TFLiteConverter(_Converter):
       quantized_input_stats: (mean, standard deviation) of each quantized input: real = (quantized - mean) / deviation.
       default_ranges_stats: (min, max) of tensors without a range, to try quantization out.
       drop_control_dependency: Whether control dependencies are left out silently; if False they are an error.
-      reorder_across_fake_quant: Whether fake quantization may be moved where it hinders other transformations.
-      change_concat_input_ranges: Whether inputs and output of a concatenation get one range.
+      reorder_across_fake_quant: Whether fake quantization that keeps arithmetic or an activation from being folded is moved behind it.
+      change_concat_input_ranges: Whether the inputs and the output of a concatenation get one range; else each keeps the one that it was trained with.
       allow_custom_ops: Whether ops without a builtin become custom ops, which the runtime must be given kernels for.
       dump_graphviz_dir: Folder for pictures of the model before and after the transformations.
       dump_graphviz_video: Whether there is a picture after each transformation.
@@ -397,7 +398,13 @@ class TFLiteConverter(_Converter):
             numbers.inference_type = self.inference_type
             numbers.input_stats = dict(self.quantized_input_stats or {})
             numbers.default_ranges = self.default_ranges_stats
+        numbers.join_concatenations = bool(self.change_concat_input_ranges)
         return numbers
+
+    def _rules(self) -> Rules:
+        rules = super()._rules()
+        rules.reorder_fake_quant = bool(self.reorder_across_fake_quant)
+        return rules
 
     def _observer(self) -> Callable[[str, Model], None] | None:
         folder = self.dump_graphviz_dir

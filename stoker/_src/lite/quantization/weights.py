@@ -33,6 +33,7 @@ _OVERHEAD = 256
 def quantize_weights(model: Model) -> None:
     """Stores large weights in 8 bits. Kernels quantize the other argument as they run, and results are floating point."""
     for subgraph in model.subgraphs:
+        _quantize_tables(subgraph)
         uses = subgraph.consumers()
         done: dict[tuple[Tensor, int | None], Tensor] = {}
         for operator in subgraph.operators:
@@ -54,6 +55,29 @@ def quantize_weights(model: Model) -> None:
                 if (tensor, axis) not in done:
                     done[tensor, axis] = symmetric_weights(tensor, axis)
                 operator.inputs[place] = done[tensor, axis]
+
+
+def _quantize_tables(subgraph: Subgraph) -> None:
+    """Tables whose rows are picked: what is picked is restored to floating point."""
+    uses = subgraph.consumers()
+    done: dict[Tensor, Tensor] = {}
+    operators = []
+    for operator in subgraph.operators:
+        operators.append(operator)
+        table = operator.inputs[0] if operator.code == "GATHER" else None
+        if not _is_weight(table) or table.data.size < _FEWEST:  # type: ignore[union-attr]
+            continue
+        assert table is not None
+        if any(each.code != "GATHER" or each.inputs[0] is not table for each in uses[table]):
+            continue
+        if table not in done:
+            done[table] = symmetric_weights(table, None)
+        operator.inputs[0] = done[table]
+        (result,) = operator.outputs
+        picked = Tensor(f"{result.name}/integer", "INT8", result.shape, None, done[table].quantization)
+        operator.outputs = [picked]
+        operators.append(Operator("DEQUANTIZE", [picked], [result]))
+    subgraph.operators = operators
 
 
 def _is_float(operator: Operator) -> bool:

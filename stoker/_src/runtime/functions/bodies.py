@@ -34,7 +34,8 @@ from stoker._src.runtime.plan.emit import Step, emit
 from stoker._src.runtime.plan.instructions import Instruction, Value, values_of
 from stoker._src.runtime.plan.known_shapes import UNKNOWN, Known, says_more, settled
 from stoker._src.runtime.plan.mixed_precision import precision_of
-from stoker._src.runtime.plan.planner import Planner, has_effect, passed_through, prune
+from stoker._src.runtime.plan.planner import Planner
+from stoker._src.runtime.plan.pruning import has_effect, passed_through, prune
 
 
 class Compiled(NamedTuple):

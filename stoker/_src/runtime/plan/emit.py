@@ -24,6 +24,7 @@ from stoker._src.graph.tensor import Operation
 from stoker._src.ops.support.values import host_value
 from stoker._src.runtime.locks import started
 from stoker._src.runtime.plan.instructions import Host, Instruction, Value, values_of
+from stoker._src.runtime.plan.one_sided import guarded
 from stoker._src.runtime.plan.planner import Planner
 
 _counter = itertools.count()
@@ -206,14 +207,16 @@ class _Writer:
     def _call_arguments(self, instruction: Instruction) -> list[str]:
         arguments = [self._argument(instruction, argument) for argument in self._arguments(instruction)]
         arguments += [f"{name}={self._literal(value)}" for name, value in instruction.keywords.items()]
-        if instruction.op is not None and instruction.op.definition.planning.calls:
+        if instruction.op is not None and instruction.op.definition.planning.calls and instruction.kind != "fetched":
             arguments.append("holding=holding")
         return arguments
 
     def _arguments(self, instruction: Instruction) -> list[Any]:
         """Writes the arguments. Numbers are passed as tensors if that saves the host from waiting for a GPU."""
         op = instruction.op
-        if self._placement.gpu is None or op is None or not op.definition.planning.device_numbers:
+        if self._placement.gpu is None or op is None or instruction.kind in ("guarded", "fetched"):
+            return instruction.arguments
+        if not op.definition.planning.device_numbers:
             return instruction.arguments
         return [
             given.value if isinstance(given, Host) and arg.name in op.definition.planning.device_numbers else given
@@ -243,7 +246,7 @@ class _Writer:
                 parts.append(result.label)
         if instruction.kind in ("fused_loops", "finish"):
             return "(" + ", ".join(parts) + ",)"
-        if instruction.kind == "read" or (instruction.op is not None and instruction.op.definition.single):
+        if instruction.kind in ("read", "fetched") or (instruction.op is not None and instruction.op.definition.single):
             return parts[0] if parts else ""
         if instruction.op is not None and len(instruction.op.definition.outputs) == 1:
             return parts[0] if parts else ""
@@ -278,6 +281,11 @@ class _Writer:
         assert op is not None
         if instruction.kind == "fused_loops":
             return self._global(f"fused_loops_{len(self.globals)}", instruction.kernel)
+        if instruction.kind == "guarded":
+            suffix, kernel = self._placement.kernel(op, instruction.kernel)
+            return self._global(f"{op.type}_guarded_{len(self.globals)}{suffix}", guarded(op, kernel))
+        if instruction.kind == "fetched":
+            return self._global(f"alive_{len(self.globals)}", instruction.kernel)
         if instruction.kind in ("begin", "finish"):  # they take what is on any device
             return self._global(f"{op.type}_{instruction.kind}", instruction.kernel)
         suffix, kernel = self._placement.kernel(op, instruction.kernel)

@@ -39,7 +39,7 @@ class Instruction:
     """
 
     op: Operation | None
-    kind: str  # "kernel", "read", "batch", "copy", "fused_loops", "begin", "finish"
+    kind: str  # "kernel", "read", "batch", "copy", "fused_loops", "begin", "finish", "guarded", "fetched"
     kernel: Any
     arguments: list[Any]
     keywords: dict[str, Any] = field(default_factory=dict)

@@ -6,8 +6,6 @@ definition (its traits, kernel and batch kernel).
 
 from __future__ import annotations
 
-import heapq
-import weakref
 from typing import Any
 
 import numpy as np
@@ -17,7 +15,6 @@ from stoker._src.base import dtypes
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.shapes import UNKNOWN_SHAPE, Shape
 from stoker._src.graph.definition import Trait
-from stoker._src.graph.function_graph import Function
 from stoker._src.graph.interchange.function_def import function_refs
 from stoker._src.graph.shape_inference import infer_shapes
 from stoker._src.graph.static_values import constant_value
@@ -37,39 +34,14 @@ from stoker._src.runtime.plan.instructions import (
     values_of,
 )
 from stoker._src.runtime.plan.known_shapes import Known
+from stoker._src.runtime.plan.one_sided import Guards, alive, find_guards, guards_of
+from stoker._src.runtime.plan.pruning import in_order, passed_through, prune
 from stoker._src.runtime.plan.reordering import reorder
 from stoker._src.runtime.plan.sharing import share
 
 _OBJECTS = (dtypes.string, dtypes.resource, dtypes.variant)  # dtypes whose values are not torch tensors
 _FOLD_LIMIT = 1 << 20  # most elements of a folded constant
 _WORTH_REUSING = 1 << 14  # below this number of elements, allocating a tensor is cheaper than the check for reuse
-
-
-def prune(
-    fetches: list[Tensor], targets: list[Operation], feeds: set[Tensor], *, waits: bool = True
-) -> tuple[set[Operation], set[Operation]]:
-    """Returns the operations that must run, backwards from the fetches up to fed tensors, and the ones that are only waited for.
-
-    An op that is only a control input runs if it has an effect (it writes, reads, blocks or checks). A pure op does not run; only its
-    own control inputs matter. Gradients that an optimizer gates but that are never used therefore cost nothing. If `waits` is false,
-    control inputs do not count at all.
-    """
-    needed: set[Operation] = set()
-    waited_for: set[Operation] = set()
-    stack = [(t.op, True) for t in fetches if t not in feeds] + [(op, True) for op in targets]
-    while stack:
-        op, wanted = stack.pop()
-        wanted = wanted or (has_effect(op) and not _is_fed(op, feeds))
-        seen = needed if wanted else waited_for
-        if op in seen or op in needed:
-            continue
-        seen.add(op)
-        for tensor in op._inputs:
-            if tensor not in feeds:
-                stack.append((tensor.op, wanted))
-        for control in op._control_inputs if waits else ():
-            stack.append((control, False))
-    return needed, waited_for - needed
 
 
 def _merged(a: Shape, b: Shape) -> Shape:
@@ -83,80 +55,6 @@ def _merged(a: Shape, b: Shape) -> Shape:
 def _of_shape(like: Tensor, dims: tuple[Any, ...]) -> torch.Tensor:
     dtype = torch.float32 if like.dtype in _OBJECTS else torch_dtype(like.dtype.base_dtype)
     return torch.zeros((), dtype=dtype).expand(dims)
-
-
-def _is_fed(op: Operation, feeds: set[Tensor]) -> bool:
-    """Whether all outputs of an op are fed. Waiting for a fed placeholder must not run it."""
-    return bool(op.outputs) and all(tensor in feeds for tensor in op.outputs)
-
-
-def has_effect(op: Operation) -> bool:
-    """Whether an op does more than compute its outputs. A call has the effects of the functions it calls."""
-    pending, seen = [op], set()
-    while pending:
-        each = pending.pop()
-        if each.definition.traits & EFFECTS:
-            return True
-        for ref in function_refs(each) if each.definition.planning.calls else ():
-            function = ref.target
-            if function is None:
-                return True
-            if function not in seen and _without_effect.get(function) != _state_of(function):
-                seen.add(function)
-                given = {tensor.op for tensor in function.inputs}
-                pending += [inner for inner in function.needed_ops() if inner not in given]
-    for function in seen:
-        _without_effect[function] = _state_of(function)
-    return False
-
-
-# Caches functions without effects, by their state at that time. Otherwise each level of nesting would check all levels below it.
-_without_effect: weakref.WeakKeyDictionary[Function, tuple[int, int]] = weakref.WeakKeyDictionary()
-
-
-def _state_of(function: Function) -> tuple[int, int]:
-    return function.graph.version, function.graph.changes
-
-
-def in_order(ops: set[Operation], feeds: set[Tensor]) -> list[Operation]:
-    """Sorts by creation order, except where an edge that was added later (a control input added by hand) requires otherwise.
-
-    Raises:
-        InvalidArgumentError: there is a cycle.
-    """
-    ordered = sorted(ops, key=lambda op: op._id)
-    backwards = any(
-        source._id >= op._id
-        for op in ordered
-        for source in (*(t.op for t in op._inputs if t not in feeds), *op._control_inputs)
-    )
-    if not backwards:
-        return ordered
-    waiting: dict[Operation, int] = {}
-    followers: dict[Operation, list[Operation]] = {}
-    for op in ordered:
-        sources = ({t.op for t in op._inputs if t not in feeds} | set(op._control_inputs)) & ops
-        waiting[op] = len(sources)
-        for source in sources:
-            followers.setdefault(source, []).append(op)
-    ready = [(op._id, op) for op in ordered if waiting[op] == 0]
-    heapq.heapify(ready)
-    result = []
-    while ready:
-        _, op = heapq.heappop(ready)
-        result.append(op)
-        for follower in followers.get(op, ()):
-            waiting[follower] -= 1
-            if waiting[follower] == 0:
-                heapq.heappush(ready, (follower._id, follower))
-    if len(result) < len(ordered):
-        stuck = next(op for op in ordered if waiting[op] > 0)
-        raise InvalidArgumentError(
-            None,
-            stuck,
-            f"The graph has a cycle through '{stuck.name}' ({len(ordered) - len(result)} nodes wait for each other).",
-        )
-    return result
 
 
 class Planner:
@@ -211,6 +109,7 @@ class Planner:
         self.ops: list[Operation] = []
         self.planned: list[Operation] = []  # the same, with the replacements of the mixed precision rewrite
         self._ordered: list[Operation] = []
+        self._guards: Guards = {}
         self._stand_ins: dict[Operation, list[Operation]] = {}
         self._reads: dict[Value, Value] = {}  # variable -> its value, valid until the next write
         self._fetched_tensors = set(fetches)
@@ -236,16 +135,23 @@ class Planner:
         self.needed, passed = prune(fetched, self.targets, fed, waits=not self.is_region)
         # An op that is only waited for does not run, but its edges order the ops that do.
         self._ordered = in_order(self.needed | passed, fed)
+        self._guards = find_guards(self._ordered, fed)
+        if self._guards:
+            self._also_needs_guards(fed)
         self.ops = [op for op in self._ordered if op in self.needed]
         for op in self._grouped(self._rewritten(fed)):
             if isinstance(op, list):
                 self._batch(op)
             elif op in self.needed:
                 self._plan(op)
-        for tensor in self.fetches:
+        for position, tensor in enumerate(self.fetches):
             # A reference is fetched after all updates of the step, because TensorFlow returns the variable's own buffer.
-            self.results.append(None if tensor is None else self._taken(tensor, reference=False))
-        if self.with_late_shapes and self.compile_function.placement.gpu is None and not self._stand_ins:
+            self.results.append(None if tensor is None else self._fetched(position, tensor))
+        if (
+            self.with_late_shapes
+            and self.compile_function.placement.gpu is None
+            and not (self._stand_ins or self._guards)
+        ):
             self.instructions = late_shapes.form(
                 self.instructions, self.results, self.shape_of, self._numbers, self.compile_function.compile_region
             )
@@ -263,7 +169,7 @@ class Planner:
     def _rewritten(self, fed: set[Tensor]) -> list[Operation]:
         """Returns the ops in order. Ops that the session runs in 16 bits are replaced by 16-bit copies."""
         precision = getattr(self.compile_function, "precision", None)
-        if precision is None:
+        if precision is None or self._guards:
             self.planned = self.ops
             return self._ordered
         rewritten = mixed_precision.rewrite(
@@ -302,8 +208,11 @@ class Planner:
             self._infer(op)
             if definition.planning.elements is not None:
                 self._infer_elements(op)
-            if traits & Trait.OF_SHAPES and self._fold_shapes(op):
-                return
+        if op in self._guards:
+            self._plan_guarded(op)
+            return
+        if self._shapes and traits & Trait.OF_SHAPES and self._fold_shapes(op):
+            return
         if definition.planning.equals is not None and self.with_fused_loops:
             self._replace_outputs(op)
         arguments = self._arguments(op)
@@ -354,6 +263,42 @@ class Planner:
         if of_numbers is None or self.compile_function.placement.gpu is not None:
             return False
         return of_numbers(op) and op.outputs[0] not in self.values
+
+    # -- ops on one side of a Switch -----------------------------------------------------------------------------
+
+    def _also_needs_guards(self, fed: set[Tensor]) -> None:
+        """Adds the Switch nodes that decide whether an op of this plan runs, also where a control edge alone leads to them."""
+        guards = [tensor for op in self.needed for tensor in self._guards.get(op, ())]
+        fetches = [tensor for tensor in self.fetches if tensor is not None]
+        self.needed, passed = prune([*fetches, *guards], self.targets, fed)
+        self._ordered = in_order(self.needed | passed, fed)
+
+    def _plan_guarded(self, op: Operation) -> None:
+        definition = op.definition
+        arguments = self._arguments(op)
+        if definition.planning.calls:
+            self._call(op, arguments)
+            instruction = self.instructions[-1]
+        else:
+            instruction = Instruction(op, "kernel", _kernel_of(op), arguments, self._keywords(op))
+            self._append(instruction, definition.traits)
+            self._name_results(instruction, op)
+        instruction.kind = "guarded"
+        instruction.arguments = [*_without_host(arguments), [self.values[tensor] for tensor in self._guards[op]]]
+
+    def _fetched(self, position: int, tensor: Tensor) -> Value:
+        """Returns a fetched value. One that may be dead passes a check."""
+        taken = self._taken(tensor, reference=False)
+        guards = () if tensor in self._fed else guards_of(tensor, self._guards)
+        if not guards:
+            return taken
+        instruction = Instruction(
+            tensor.op, "fetched", alive(position), [taken, [self.values[each] for each in guards]]
+        )
+        self._append(instruction, Trait.VIEW)
+        value = self._value("fetched", len(self.instructions) - 1)
+        instruction.results = [value]
+        return value
 
     # -- shapes --------------------------------------------------------------------------------------------------
 
@@ -586,6 +531,8 @@ class Planner:
             or any(isinstance(v, Operation) for v in op.attrs.values())
         ):
             return False
+        if op._inputs and any((self.shape_of(tensor).size or 0) > _FOLD_LIMIT for tensor in op.outputs):
+            return False
         try:
             kernel = _kernel_of(op)
             results = kernel(*[_constant(a) for a in arguments], **self._keywords(op))
@@ -606,7 +553,7 @@ class Planner:
         groups: dict[Any, list[int]] = {}
         for position, op in enumerate(ops):
             batch = op.definition.planning.batch
-            if batch is not None and op in self.needed:
+            if batch is not None and op in self.needed and op not in self._guards:
                 key, _ = batch
                 groups.setdefault((op.definition, key(op)), []).append(position)
         replaced: dict[int, Any] = {}
@@ -796,21 +743,19 @@ def _is_handle(tensor: Tensor) -> bool:
     return tensor.dtype._is_ref_dtype or tensor.dtype is dtypes.resource
 
 
+def _without_host(arguments: list[Any]) -> list[Any]:
+    """Returns arguments as the values that are there before a kernel takes them as numbers."""
+    return [
+        _without_host(each) if isinstance(each, list) else each.value if isinstance(each, Host) else each
+        for each in arguments
+    ]
+
+
 def _is_constant(argument: Any) -> bool:
     if isinstance(argument, list):
         return all(_is_constant(item) for item in argument)
     value = argument.value if isinstance(argument, Host) else argument
     return value.is_constant and isinstance(value.constant, (torch.Tensor, np.ndarray))
-
-
-def passed_through(tensor: Tensor) -> Tensor:
-    """Returns the tensor whose value this is, skipping identities."""
-    while tensor.op.definition.traits & Trait.PASSES and tensor.op._inputs:
-        source = tensor.op._inputs[0]
-        if source.dtype._is_ref_dtype:
-            break
-        tensor = source
-    return tensor
 
 
 def _constant(argument: Any) -> Any:
