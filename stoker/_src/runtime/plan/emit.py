@@ -219,7 +219,11 @@ class _Writer:
         if not op.definition.planning.device_numbers:
             return instruction.arguments
         return [
-            given.value if isinstance(given, Host) and arg.name in op.definition.planning.device_numbers else given
+            given.value
+            if isinstance(given, Host)
+            and not given.value.is_constant
+            and arg.name in op.definition.planning.device_numbers
+            else given
             for arg, given in zip(op.definition.inputs, instruction.arguments)
         ]
 

@@ -105,13 +105,15 @@ def form(
     results: list[Value | None],
     shape_of: ShapeOf,
     numbers: dict[Tensor, Instruction],
-    compile_region: Callable[..., Any],
+    compiler: Any,
 ) -> list[Instruction]:
     """Replaces regions by one instruction each. `results` are the values that the plan returns.
 
-    `numbers` are vectors that are only passed as plain numbers; they have no instruction. `compile_region(fetches, feeds, bound,
-    known)` compiles the ops between some tensors to a step.
+    `numbers` are vectors that are only passed as plain numbers; they have no instruction. `compiler.compile_region(fetches, feeds,
+    bound, known)` compiles the ops between some tensors to a step.
     """
+    if compiler.placement.gpu is not None:
+        return instructions
     regions = _Regions(shape_of, numbers)
     for instruction in instructions:
         regions.add(instruction)
@@ -124,7 +126,7 @@ def form(
         if isinstance(each, _Region):
             added = each.members
             if each.pays():
-                added = _finished(each, wanted, shape_of, compile_region) or added
+                added = _finished(each, wanted, shape_of, compiler.compile_region) or added
         else:
             added = [each]
         for instruction in added:

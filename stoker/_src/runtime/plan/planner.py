@@ -6,6 +6,7 @@ definition (its traits, kernel and batch kernel).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,7 @@ from stoker._src.runtime.plan.instructions import (
 )
 from stoker._src.runtime.plan.known_shapes import Known
 from stoker._src.runtime.plan.one_sided import Guards, alive, find_guards, guards_of
+from stoker._src.runtime.plan.padding import CannotPad, padded_outputs
 from stoker._src.runtime.plan.pruning import in_order, passed_through, prune
 from stoker._src.runtime.plan.reordering import reorder
 from stoker._src.runtime.plan.sharing import share
@@ -80,6 +82,8 @@ class Planner:
         lends: bool = False,
         with_late_shapes: bool = True,
         is_region: bool = False,
+        arrange: Callable[[Planner], list[Instruction]] | None = None,
+        pads: bool = False,
     ) -> None:
         self.fetches, self.targets, self.feeds = fetches, targets, feeds
         self._fed = set(feeds)
@@ -89,12 +93,13 @@ class Planner:
         # The owners of memory that results may share. A body's caller knows its inputs and handles its constants. A body that is
         # called repeatedly must return copies of its constants.
         self.may_share = frozenset((FEED,) if is_kept else (FEED, CONSTANT) if is_function else ())
-        self.lends = (
-            lends  # whether results may share the memory of anything, because the caller only reads them at once
-        )
+        self.lends = lends  # whether results may share any memory, because the caller only reads them at once
         self.with_fused_loops = with_fused_loops
         self.with_late_shapes = with_late_shapes and with_fused_loops
         self.is_region = is_region  # a part of another plan, which handles control inputs
+        self._pads = pads  # whether sizes that depend on data are padded (padding.py)
+        self._padded: set[Tensor] = set()
+        self._arrange = arrange  # returns the instructions in another order (division.py)
         # Shapes that are known in addition to the graph, because the shapes of the feeds are known.
         self._shapes: dict[Tensor, Shape] = {tensor: each.shape for tensor, each in zip(feeds, known or ())}
         self._elements: dict[Tensor, Shape | None] = {
@@ -144,16 +149,14 @@ class Planner:
                 self._batch(op)
             elif op in self.needed:
                 self._plan(op)
+        if not self._padded.isdisjoint(self.fetches):
+            raise CannotPad("a padded tensor is fetched")
         for position, tensor in enumerate(self.fetches):
             # A reference is fetched after all updates of the step, because TensorFlow returns the variable's own buffer.
             self.results.append(None if tensor is None else self._fetched(position, tensor))
-        if (
-            self.with_late_shapes
-            and self.compile_function.placement.gpu is None
-            and not (self._stand_ins or self._guards)
-        ):
+        if self.with_late_shapes and not (self._stand_ins or self._guards):
             self.instructions = late_shapes.form(
-                self.instructions, self.results, self.shape_of, self._numbers, self.compile_function.compile_region
+                self.instructions, self.results, self.shape_of, self._numbers, self.compile_function
             )
         if self.with_fused_loops:
             self.instructions = share(
@@ -162,6 +165,8 @@ class Planner:
         self.instructions = reorder(self.instructions, self.results)
         if self.with_fused_loops and self.compile_function.placement.gpu is None:
             self.instructions = fused_loops.form(self.instructions, self.results, self.shape_of)
+        if self._arrange is not None:
+            self.instructions = self._arrange(self)
         self.instructions = background.split(self.instructions)
         self._settle()
         return self
@@ -206,6 +211,8 @@ class Planner:
             return
         if self._shapes:
             self._infer(op)
+            if self._pads:
+                self._pad(op)
             if definition.planning.elements is not None:
                 self._infer_elements(op)
         if op in self._guards:
@@ -230,7 +237,9 @@ class Planner:
             return
         specialize = definition.planning.specialize
         special = None if specialize is None else specialize(op)
-        if special is None:
+        if definition.planning.pads is not None and op.outputs[0] in self._padded:
+            instruction = Instruction(op, "kernel", definition.planning.pads, arguments, self._keywords(op))
+        elif special is None:
             kernel = _kernel_of(op)
             instruction = Instruction(op, "kernel", kernel, arguments, self._keywords(op))
         else:
@@ -365,6 +374,24 @@ class Planner:
         results = op.definition.kernel_fn(*op.definition.group(given, op.attrs), **self._keywords(op))  # type: ignore[misc]
         self._constants(op, op.definition.flatten_results(results))
         return True
+
+    def _pad(self, op: Operation) -> None:
+        """Records which outputs of an op are padded.
+
+        Raises:
+            CannotPad: the result of the op would depend on the padding.
+        """
+        given = [tensor in self._padded for tensor in op._inputs]
+        if any(given):
+            padded = padded_outputs(op, given, self.shape_of)
+            if padded is None:
+                raise CannotPad(op.name)
+            self._padded.update(tensor for tensor, flag in zip(op.outputs, padded) if flag)
+        if op.definition.planning.pads is not None:
+            size = self.shape_of(op._inputs[0])
+            if size.known and op._inputs[0].dtype.is_integer:
+                self._padded.add(op.outputs[0])
+                self._shapes[op.outputs[0]] = size
 
     # -- calls ---------------------------------------------------------------------------------------------------
 
@@ -568,6 +595,8 @@ class Planner:
 
     def _batch(self, ops: list[Operation]) -> None:
         definition = ops[0].definition
+        for op in ops if self._pads else ():
+            self._pad(op)
         rows = [self._arguments(op) for op in ops]
         # Plain numbers are part of the group's key and therefore equal for all members, so they are passed once.
         columns = [rows[0][i] if arg.host else [row[i] for row in rows] for i, arg in enumerate(definition.inputs)]

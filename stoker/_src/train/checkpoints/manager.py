@@ -144,19 +144,23 @@ class CheckpointManager:
         if self._directory:
             gfile.makedirs(self._directory)
 
+        deleted: list[str] = []
+
         def record() -> None:
             now = self._clock()
             self._kept.pop(path, None)
             self._kept[path], self._latest = now, path
-            deleted = self._take_surplus()
-            # The state file is written before checkpoints are deleted, so that it never names a deleted one.
+            deleted.extend(self._take_surplus())
             write_checkpoint_state(
                 self._directory, path, list(self._kept), None, list(self._kept.values()), self._preserved, relative=True
             )
+
+        def clean_up() -> None:
+            # The state file is written before checkpoints are deleted, so that it never names a deleted one.
             for old in deleted:
                 self._delete(old)
 
-        self._checkpoint._saver.save(path, session, options or DEFAULT, record)
+        self._checkpoint._saver.save(path, session, options or DEFAULT, record, clean_up)
         return path
 
     def _initialized(self, session: Any, counter: Any) -> bool:

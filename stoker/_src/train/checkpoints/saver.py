@@ -20,7 +20,7 @@ from stoker._src.base.errors import (
 )
 from stoker._src.base.export import export
 from stoker._src.formats import gfile
-from stoker._src.formats.filesystems import path_text
+from stoker._src.formats.filesystems import one_commit, path_text
 from stoker._src.formats.protos import SaverDef, TrackableObjectGraph
 from stoker._src.graph import context
 from stoker._src.graph.interchange.meta_graph import (
@@ -297,14 +297,15 @@ class Saver:
         directory = os.path.dirname(save_path)
         was_there = has_checkpoint(path)
         try:
-            saved = self._save_values(sess, path, directory, save_path)
-            if write_meta_graph and not eager:  # before the state file mentions the checkpoint
-                self._save_graph(sess, path, meta_graph_suffix, strip_default_attrs, save_debug_info)
-            if write_state:
-                self._record(saved)
-                write_checkpoint_state(
-                    directory, saved, self.last_checkpoints, latest_filename, relative=self._save_relative_paths
-                )
+            with contextlib.nullcontext() if self._reads_back else one_commit(path):
+                saved = self._save_values(sess, path, directory, save_path)
+                if write_meta_graph and not eager:  # before the state file mentions the checkpoint
+                    self._save_graph(sess, path, meta_graph_suffix, strip_default_attrs, save_debug_info)
+                if write_state:
+                    self._record(saved)
+                    write_checkpoint_state(
+                        directory, saved, self.last_checkpoints, latest_filename, relative=self._save_relative_paths
+                    )
         except (OSError, OpError):
             # After a failure, such as a full disk, the unfinished checkpoint is removed, unless it replaced an older one. If only the sync
             # of the directory failed, the state file may already mention the checkpoint. In that case it is complete and is kept.
@@ -317,6 +318,11 @@ class Saver:
         if write_state:
             self._delete_old(meta_graph_suffix)
         return saved
+
+    @property
+    def _reads_back(self) -> bool:
+        """Whether the ops may read files that they have written: they merge shards, or are those of the user."""
+        return bool(self._sharded or self._builder or (self.saver_def is not None and self.saver_def.sharded))
 
     def _is_latest(self, path: str, directory: str, latest_filename: str) -> bool:
         """Returns whether the state file names this checkpoint as the latest, or cannot be read."""
