@@ -180,11 +180,16 @@ class Planner:
 
     def dependents(self, op: Operation) -> set[Operation]:
         """Returns the ops of this plan that must wait for `op`."""
-        found = {op}
+        return self.behind([op])
+
+    def behind(self, ops: list[Operation]) -> set[Operation]:
+        """Returns the ops of this plan that must wait for one of `ops`."""
+        sources = set(ops)
+        found: set[Operation] = set()
         for each in self._ordered:
-            if any(t.op in found for t in each._inputs) or not found.isdisjoint(each._control_inputs):
+            before = {t.op for t in each._inputs}.union(each._control_inputs)
+            if not (sources.isdisjoint(before) and found.isdisjoint(before)):
                 found.add(each)
-        found.discard(op)
         return found.union(*[self._stand_ins[each] for each in found if each in self._stand_ins])
 
     # -- one op --------------------------------------------------------------------------------------------------
