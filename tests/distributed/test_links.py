@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 from contextlib import suppress
@@ -16,6 +17,7 @@ import pytest
 import stoker.compat.v1 as tf
 from stoker._src.distributed import links
 from stoker._src.formats import link_frames
+from stoker._src.runtime.trace import Timeline
 from tests.distributed.clusters import servers
 
 TLS = Path(__file__).parent / "tls"
@@ -129,6 +131,25 @@ def test_the_deadline_of_a_step_holds_over_a_link(started):
             waited = tf.FIFOQueue(1, [tf.float32], shapes=[[]]).dequeue()
         with pytest.raises(tf.errors.DeadlineExceededError):
             session.run(waited, options=tf.RunOptions(timeout_in_ms=100))
+
+
+def test_a_trace_has_the_ops_and_the_waits_of_all_tasks(started):
+    """FULL_TRACE gives one entry for each task, with its ops and the values it waited for."""
+    with tf.Graph().as_default(), tf.Session(started["worker", 0].target) as session:
+        x, v, _, total = _doubled()
+        session.run(v.initializer)
+        metadata = tf.RunMetadata()
+        session.run(total, {x: [1.0]}, tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE), metadata)
+    found = {each.device: [node.node_name for node in each.node_stats] for each in metadata.step_stats.dev_stats}
+    assert sorted(found) == [f"{PS}/device:CPU:0", "/job:worker/replica:0/task:0/device:CPU:0"]
+    assert any("mul" in name for name in found["/job:worker/replica:0/task:0/device:CPU:0"])
+    assert all(names.count("RecvTensor") == 1 for names in found.values())
+    rows = {
+        event["tid"]
+        for event in json.loads(Timeline(metadata.step_stats).generate_chrome_trace_format())["traceEvents"]
+        if "tid" in event
+    }
+    assert rows == {0, 1}
 
 
 def test_values_larger_than_the_limit_are_refused():

@@ -49,7 +49,9 @@ def _service() -> Any:
 
 def _call() -> Call:
     # A call that has been given up, so that nothing waits.
-    return Call(SimpleNamespace(time_remaining=lambda: None, add_callback=lambda callback: False))
+    return Call(
+        SimpleNamespace(time_remaining=lambda: None, add_callback=lambda callback: False, set_trailing_metadata=bool)
+    )
 
 
 def _method(names: tuple[str, ...], prefix: str, option: int, data: bytes) -> None:

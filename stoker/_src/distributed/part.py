@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -198,6 +199,7 @@ class _Run:
         self.done: set[int] = set()
         self.threads: list[threading.Thread] = []
         self.pushed: list[Any] = []
+        self.began = time.time()
 
     def go(self) -> None:
         try:
@@ -258,7 +260,23 @@ class _Run:
             check_value(edge, value)
             self.values[at] = value
             self.arrived.add(number)
+            if self.trace is not None:
+                self._trace_arrival(edge, value)
         self.expected.difference_update(found)
+
+    def _traced(self) -> Any:
+        """Returns the list of this task's nodes in the trace."""
+        name = f"{self.part.task.name}/device:CPU:0"
+        found = next((device for device in self.trace.dev_stats if device.device == name), None)
+        return (found or self.trace.dev_stats.add(device=name)).node_stats
+
+    def _trace_arrival(self, edge: Edge, value: Any) -> None:
+        """Notes how long the part has waited for a value, in the form in which TensorFlow does."""
+        size = value.nbytes if isinstance(value, torch.Tensor) else 0
+        label = f"[{size}B] {edge.tensor.op.name} from {edge.source} to {edge.destination}"
+        start, now = int(self.began * 1e6), int(time.time() * 1e6)
+        node = self._traced().add(node_name="RecvTensor", timeline_label=label, all_start_micros=start)
+        node.op_end_rel_micros = node.all_end_rel_micros = max(1, now - start)
 
     def _wait(self, done: int) -> None:
         """Waits until a value arrives, more than `done` stages have ended, or the step fails."""
@@ -290,8 +308,7 @@ class _Run:
             metadata = RunMetadata()
             results = stage.plan.execute(given, RunOptions(trace_level=RunOptions.FULL_TRACE), metadata)
             for device in metadata.step_stats.dev_stats:
-                device.device = f"{self.part.task.name}/device:CPU:0"
-                self.trace.dev_stats.add().CopyFrom(device)
+                self._traced().MergeFrom(device.node_stats)
         for i, value in zip(self.step.made[index], results):
             self.values[i] = value
         self._send(index, results)

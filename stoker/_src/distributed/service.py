@@ -27,7 +27,7 @@ from stoker._src.distributed.cluster_spec import ClusterSpec
 from stoker._src.distributed.links import Link, LinkListener, Running
 from stoker._src.distributed.master import Master
 from stoker._src.distributed.partial_runs import PartialRuns
-from stoker._src.distributed.rpc import MASTER, PEER, WORKER, Peers, tls_files
+from stoker._src.distributed.rpc import MASTER, PEER, SERVER_KIND, WORKER, Peers, tls_files
 from stoker._src.distributed.statuses import described
 from stoker._src.distributed.task import Task
 from stoker._src.formats import protos
@@ -108,6 +108,10 @@ class Call:
         if not context.add_callback(self._terminated):
             self.state.cancel()
 
+    def say(self, metadata: tuple[str, str]) -> None:
+        """Sends metadata with the response."""
+        self._context.set_trailing_metadata((metadata,))
+
     def _terminated(self) -> None:
         if not self._ended:
             self.state.cancel()
@@ -140,6 +144,9 @@ class Service(grpc.GenericRpcHandler):
             ("grpc.max_send_message_length", -1),
             ("grpc.max_receive_message_length", self._most_bytes),
             ("grpc.http2.min_ping_interval_without_data_ms", 1000),
+            # A client or master that vanished is noticed, and what it had asked for is cancelled.
+            ("grpc.keepalive_time_ms", links.SECONDS_UNTIL_LOST * 500),
+            ("grpc.keepalive_timeout_ms", links.SECONDS_UNTIL_LOST * 500),
         ]
         keep_freed_memory()
         # A call passes through several threads. With Python's default, each may wait 5 ms for one that computes.
@@ -263,6 +270,7 @@ class Service(grpc.GenericRpcHandler):
 
     def _master_create_session(self, data: bytes, call: Call) -> Any:
         request = read_message(protos.CreateSessionRequest, data)
+        call.say(SERVER_KIND)
         session = self.master.create_session(request.graph_def, request.config, trusted=False, state=call.state)
         return protos.CreateSessionResponse(session_handle=session.handle, graph_version=session.version)
 

@@ -55,4 +55,12 @@ class Planning:
     rows: Callable[[Any, list[Any]], Any] | None = None  # the batched op, if it is not elementwise
     deals: Kernel | None = None  # several runs of a blocking op that produces values, in one call
     collects: tuple[Callable[[Any], int], Kernel] | None = None  # the same for a blocking op that consumes values
+    pads: Kernel | None = None  # the kernel with a first output as long as the input, padded with -1
+    padded: Callable[..., list[bool] | None] | None = None  # which outputs are padded if some inputs are
+    # A sparse update whose rows are distinct or, to be skipped, out of range: the kernel for one op, and for several at once.
+    on_distinct: tuple[Kernel, Kernel] | None = None
+    # The input that the size of the output depends on, a kernel for that size, and one that takes the size as last input.
+    sized: tuple[int, Kernel, Kernel] | None = None
+    # A node's kernel for a GPU (it also takes the `device`). Its state is there, so that a recorded step repeats it.
+    on_gpu: Callable[[Any], Kernel | None] | None = None
     background: tuple[Callable[[Any], Any], Kernel, Kernel] | None = None  # the key, and the two halves of the kernel

@@ -99,6 +99,7 @@ class Timeline:
             ends: dict[str, tuple[int, int]] = {}
             for node in device.node_stats:
                 _, _, call = node.timeline_label.partition(" = ")
+                is_transfer = node.node_name == "RecvTensor"  # a value from another task; the row below that of the ops
                 inputs = [name for name in call.partition("(")[2].rstrip(")").split(", ") if name]
                 events.append(
                     {
@@ -106,12 +107,12 @@ class Timeline:
                         "cat": "Op",
                         "ph": "X",
                         "pid": process,
-                        "tid": 0,
+                        "tid": int(is_transfer),
                         "ts": node.all_start_micros,
                         "dur": node.all_end_rel_micros,
                         "args": {
                             "name": node.node_name,
-                            "op": call.partition("(")[0],
+                            "op": node.timeline_label if is_transfer else call.partition("(")[0],
                             **{f"input{i}": n for i, n in enumerate(inputs)},
                         },
                     }

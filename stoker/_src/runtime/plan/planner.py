@@ -6,6 +6,7 @@ definition (its traits, kernel and batch kernel).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,7 @@ from stoker._src.runtime.plan.instructions import (
     EFFECTS,
     EVERYTHING,
     FEED,
+    LONG,
     Host,
     Instruction,
     Value,
@@ -35,6 +37,7 @@ from stoker._src.runtime.plan.instructions import (
 )
 from stoker._src.runtime.plan.known_shapes import Known
 from stoker._src.runtime.plan.one_sided import Guards, alive, find_guards, guards_of
+from stoker._src.runtime.plan.padding import CannotPad, padded_outputs
 from stoker._src.runtime.plan.pruning import in_order, passed_through, prune
 from stoker._src.runtime.plan.reordering import reorder
 from stoker._src.runtime.plan.sharing import share
@@ -78,6 +81,8 @@ class Planner:
         with_fused_loops: bool = True,
         known: list[Known] | None = None,
         lends: bool = False,
+        arrange: Callable[[Planner], list[Instruction]] | None = None,
+        pads: bool = False,
     ) -> None:
         self.fetches, self.targets, self.feeds = fetches, targets, feeds
         self._fed = set(feeds)
@@ -91,6 +96,9 @@ class Planner:
             lends  # whether results may share the memory of anything, because the caller only reads them at once
         )
         self.with_fused_loops = with_fused_loops
+        self._pads = pads  # whether sizes that depend on data are padded (padding.py)
+        self._padded: set[Tensor] = set()
+        self._arrange = arrange  # returns the instructions in another order (division.py)
         # Shapes that are known in addition to the graph, because the shapes of the feeds are known.
         self._shapes: dict[Tensor, Shape] = {tensor: each.shape for tensor, each in zip(feeds, known or ())}
         self._elements: dict[Tensor, Shape | None] = {
@@ -113,7 +121,9 @@ class Planner:
         self._wanted_outputs: dict[Operation, list[bool]] = {}
         self._has_replacements = False  # whether an output was replaced by an equal value
         self.reads_variables = self.writes_variables = self.blocks = False
-        self.loops = False  # whether it may run for long, so that the run must be cancellable
+        self.loops = (
+            False  # whether it may run for long (a loop, many instructions), so that the run must be cancellable
+        )
         self._labels: dict[str, int] = {}
 
     def build(self) -> Planner:
@@ -139,6 +149,8 @@ class Planner:
                 self._batch(op)
             elif op in self.needed:
                 self._plan(op)
+        if not self._padded.isdisjoint(self.fetches):
+            raise CannotPad("a padded tensor is fetched")
         for position, tensor in enumerate(self.fetches):
             # A reference is fetched after all updates of the step, because TensorFlow returns the variable's own buffer.
             self.results.append(None if tensor is None else self._fetched(position, tensor))
@@ -149,8 +161,11 @@ class Planner:
         self.instructions = reorder(self.instructions, self.results)
         if self.with_fused_loops and self.compile_function.placement.gpu is None:
             self.instructions = fused_loops.form(self.instructions, self.results, self.shape_of)
+        if self._arrange is not None:
+            self.instructions = self._arrange(self)
         self.instructions = background.split(self.instructions)
         self._settle()
+        self.loops |= len(self.instructions) > LONG
         return self
 
     def _rewritten(self, fed: set[Tensor]) -> list[Operation]:
@@ -193,6 +208,8 @@ class Planner:
             return
         if self._shapes:
             self._infer(op)
+            if self._pads:
+                self._pad(op)
             if definition.planning.elements is not None:
                 self._infer_elements(op)
         if op in self._guards:
@@ -217,7 +234,9 @@ class Planner:
             return
         specialize = definition.planning.specialize
         special = None if specialize is None else specialize(op)
-        if special is None:
+        if definition.planning.pads is not None and op.outputs[0] in self._padded:
+            instruction = Instruction(op, "kernel", definition.planning.pads, arguments, self._keywords(op))
+        elif special is None:
             kernel = _kernel_of(op)
             instruction = Instruction(op, "kernel", kernel, arguments, self._keywords(op))
         else:
@@ -352,6 +371,24 @@ class Planner:
         results = op.definition.kernel_fn(*op.definition.group(given, op.attrs), **self._keywords(op))  # type: ignore[misc]
         self._constants(op, op.definition.flatten_results(results))
         return True
+
+    def _pad(self, op: Operation) -> None:
+        """Records which outputs of an op are padded.
+
+        Raises:
+            CannotPad: the result of the op would depend on the padding.
+        """
+        given = [tensor in self._padded for tensor in op._inputs]
+        if any(given):
+            padded = padded_outputs(op, given, self.shape_of)
+            if padded is None:
+                raise CannotPad(op.name)
+            self._padded.update(tensor for tensor, flag in zip(op.outputs, padded) if flag)
+        if op.definition.planning.pads is not None:
+            size = self.shape_of(op._inputs[0])
+            if size.known and op._inputs[0].dtype.is_integer:
+                self._padded.add(op.outputs[0])
+                self._shapes[op.outputs[0]] = size
 
     # -- calls ---------------------------------------------------------------------------------------------------
 
@@ -520,6 +557,8 @@ class Planner:
             return False
         if op._inputs and any((self.shape_of(tensor).size or 0) > _FOLD_LIMIT for tensor in op.outputs):
             return False
+        if any(tensor.dtype.base_dtype in (dtypes.variant, dtypes.resource) for tensor in op.outputs):
+            return False  # lists and other objects belong to a single run
         try:
             kernel = _kernel_of(op)
             results = kernel(*[_constant(a) for a in arguments], **self._keywords(op))
@@ -527,7 +566,7 @@ class Planner:
             return False
         flat = op.definition.flatten_results(results)
         if not all(isinstance(result, (torch.Tensor, np.ndarray)) for result in flat):
-            return False  # lists and other objects belong to a single run
+            return False
         if any(_elements(result) > _FOLD_LIMIT for result in flat) and op._inputs:
             return False
         self._constants(op, flat)
@@ -555,6 +594,8 @@ class Planner:
 
     def _batch(self, ops: list[Operation]) -> None:
         definition = ops[0].definition
+        for op in ops if self._pads else ():
+            self._pad(op)
         rows = [self._arguments(op) for op in ops]
         # Plain numbers are part of the group's key and therefore equal for all members, so they are passed once.
         columns = [rows[0][i] if arg.host else [row[i] for row in rows] for i, arg in enumerate(definition.inputs)]
