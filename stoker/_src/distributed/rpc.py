@@ -17,10 +17,12 @@ import grpc
 from stoker._src.base import tf_logging
 from stoker._src.base.errors import (
     CancelledError,
+    DeadlineExceededError,
     InternalError,
     InvalidArgumentError,
     NotFoundError,
     OpError,
+    UnavailableError,
     UnimplementedError,
 )
 from stoker._src.distributed import links, messages
@@ -38,7 +40,7 @@ _OPTIONS = [
     ("grpc.max_receive_message_length", -1),
     ("grpc.use_local_subchannel_pool", 1),
     ("grpc.initial_reconnect_backoff_ms", 100),
-    ("grpc.min_reconnect_backoff_ms", 100),
+    ("grpc.min_reconnect_backoff_ms", 10_000),  # the time that an attempt to connect may take
     ("grpc.max_reconnect_backoff_ms", 2000),
     ("grpc.enable_http_proxy", 0),
 ]
@@ -177,6 +179,33 @@ class GraphCall:
         return [response.values[key] for key in self._keys]
 
 
+class StatusCall:
+    """Asks a server for its devices, as long as it takes until the server is there."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._future = self._ask()
+
+    def _ask(self) -> Any:
+        return self._connection.method(WORKER, "GetStatus").future(b"", timeout=60.0, wait_for_ready=True)
+
+    def poll(self, seconds: float) -> list[Any] | None:
+        """Returns the DeviceAttributes, or None if the server has not responded after that time."""
+        try:
+            return list(protos.GetStatusResponse.FromString(self._future.result(timeout=seconds)).device_attributes)
+        except grpc.FutureTimeoutError:
+            return None
+        except (grpc.RpcError, grpc.FutureCancelledError) as error:
+            problem = from_rpc_error(error, self._connection.address)
+            if not isinstance(problem, (UnavailableError, DeadlineExceededError)):
+                raise problem from None
+            self._future = self._ask()
+            return None
+
+    def cancel(self) -> None:
+        self._future.cancel()
+
+
 class WorkerConnection:
     """The calls of a master to a worker in another process. Each returns a function that waits for the result."""
 
@@ -237,9 +266,8 @@ class WorkerConnection:
 
         return wait
 
-    def get_status(self, timeout: float) -> Callable[[], list[Any]]:
-        wait = self._start("GetStatus", b"", timeout)
-        return lambda: list(protos.GetStatusResponse.FromString(wait()).device_attributes)
+    def get_status(self) -> StatusCall:
+        return StatusCall(self.connection)
 
     def create_worker_session(self, handle: str, isolated: bool) -> Callable[[], Any]:
         return self._start(

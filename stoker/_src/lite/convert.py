@@ -133,6 +133,7 @@ STEPS: list[tuple[str, Callable[[Subgraph], Any]]] = [
     ("pruned", _dead_code),
     ("cleaned", cleanup.clean),
     ("patterns", lambda subgraph: apply_rules(subgraph, patterns.PATTERNS)),
+    ("shared", cleanup.merge_duplicates),
     (_REORDERED, lambda subgraph: apply_rules(subgraph, REORDERING)),
     ("folded", lambda subgraph: apply_rules(subgraph, fusion.FOLDING)),
     ("tidied", cleanup.clean),

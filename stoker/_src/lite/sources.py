@@ -1,7 +1,8 @@
-"""The sources of a conversion: the graph of a session, a frozen GraphDef, a SavedModel, concrete functions."""
+"""The sources of a conversion: the graph of a session, a frozen GraphDef, a SavedModel, a Keras model, concrete functions."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -12,6 +13,7 @@ from google.protobuf.message import DecodeError
 from stoker._src.base import dtypes, nest
 from stoker._src.base.shapes import as_shape
 from stoker._src.formats import gfile
+from stoker._src.formats.keras_files import KerasModel, Weights
 from stoker._src.formats.protos import GraphDef
 from stoker._src.graph.definition import find_definition
 from stoker._src.graph.graph import Graph
@@ -20,6 +22,7 @@ from stoker._src.graph.tensor import Operation
 from stoker._src.graph.tensor import Tensor as GraphTensor
 from stoker._src.graph.tensor_spec import TensorSpec
 from stoker._src.lite.convert import ConverterError, Source
+from stoker._src.lite.keras.network import build_network
 from stoker._src.lite.lowering import Value, Variable, needed_ops
 from stoker._src.runtime.session import Session
 from stoker._src.saved_model import constants, files
@@ -239,6 +242,54 @@ def _signature(session: Session, key: str, definition: Any, input_arrays: Any, o
     source.name = key if key != constants.DEFAULT_SERVING_SIGNATURE_DEF_KEY else "main"
     source.signature_inputs, source.signature_outputs = input_keys, output_keys
     return source
+
+
+# ---- Keras --------------------------------------------------------------------------------------------------------
+
+
+def from_keras(
+    model: KerasModel, custom_objects: Any, input_arrays: Any = None, output_arrays: Any = None, signature: bool = False
+) -> Source:
+    """A model as Keras describes it."""
+    network = build_network(model, custom_objects)
+    inputs = network.inputs if input_arrays is None else tensors_named(network.graph, input_arrays)
+    outputs = network.outputs if output_arrays is None else tensors_named(network.graph, output_arrays)
+    source = from_graph(network.graph, inputs, outputs)
+    if signature:
+        source.signature = constants.DEFAULT_SERVING_SIGNATURE_DEF_KEY
+        source.signature_inputs = list(source.input_names)
+        source.signature_outputs = [name.rpartition("/")[0] or name for name in source.output_names]
+        if len(set(source.signature_outputs)) < len(outputs):
+            source.signature_outputs = [f"output_{position}" for position in range(len(outputs))]
+    return source
+
+
+def described_model(model: Any) -> KerasModel | None:
+    """What an object of Keras itself, of any backend, says about itself; None if it is none."""
+    if not hasattr(model, "get_config") or not hasattr(model, "layers") or isinstance(model.layers, str):
+        return None
+    weights: dict[str, Weights] = {}
+
+    def collect(layers: Any, into: dict[str, Weights]) -> None:
+        for layer in layers:
+            inner = getattr(layer, "layers", None)
+            if isinstance(inner, (list, tuple)):
+                own = Weights()
+                collect(inner, own.layers)
+            else:
+                names = [str(getattr(each, "path", None) or each.name) for each in layer.weights]
+                values = [_values_of(each) for each in layer.weights]
+                own = Weights({name.removesuffix(":0"): value for name, value in zip(names, values, strict=True)})
+            into[layer.name] = own
+
+    collect(model.layers, weights)
+    config = {"class_name": type(model).__name__, "config": json.loads(model.to_json())["config"]}
+    version = str(json.loads(model.to_json()).get("keras_version", ""))
+    return KerasModel(config, weights, version)
+
+
+def _values_of(variable: Any) -> np.ndarray:
+    return np.asarray(variable.numpy() if hasattr(variable, "numpy") else variable)
 
 
 # ---- concrete functions -------------------------------------------------------------------------------------------

@@ -121,7 +121,7 @@ _BY_OPTIONS: dict[str, Callable[[Operator], int]] = {
     "RESIZE_BILINEAR": _resize,
     "RESIZE_NEAREST_NEIGHBOR": _resize,
     "SELECT": _select_v2,
-    "TRANSPOSE_CONV": lambda operator: 3 if len(operator.inputs) > 3 else 1,
+    "TRANSPOSE_CONV": lambda operator: 3 if len(operator.inputs) > 3 else 1 + _weights_are_smaller(operator),
 }
 
 

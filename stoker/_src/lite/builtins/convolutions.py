@@ -61,7 +61,7 @@ def rearranged(
     """A filter in TFLite's layout: rearranged at once if it is constant, otherwise by a TRANSPOSE."""
     known = scope.known(tensor)
     if known is not None:
-        return scope.constant(fold(np.ascontiguousarray(known.transpose(permutation))), tensor.op.name)
+        return scope.constant(fold(known.transpose(permutation)), tensor.op.name)
     filters = scope.tensor(tensor)
     shape = None if filters.shape is None else tuple(filters.shape[axis] for axis in permutation)
     return transposed(scope, filters, permutation, scope.temporary(op, filters.type, shape))

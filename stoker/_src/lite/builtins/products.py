@@ -33,7 +33,7 @@ def matmul(scope: Scope, op: Operation) -> Any:
     if transpose_a:
         shape = None if left.shape is None else left.shape[::-1]
         left = transposed(scope, left, (1, 0), scope.temporary(op, left.type, shape))
-    rows = weights if transpose_b else np.ascontiguousarray(weights.T)
+    rows = weights if transpose_b else weights.T
     return scope.emit(
         "FULLY_CONNECTED", [left, scope.constant(rows, b.op.name), None], result, schema.FullyConnectedOptionsT()
     )
@@ -51,7 +51,7 @@ def batch_matmul(scope: Scope, op: Operation) -> Any:
         and result.type == "FLOAT32"
         and scope.shape_of(a).rank is not None
     ):
-        rows = weights if adj_y else np.ascontiguousarray(weights.T)
+        rows = weights if adj_y else weights.T
         options = schema.FullyConnectedOptionsT(keepNumDims=True)
         return scope.emit("FULLY_CONNECTED", [scope.tensor(a), scope.constant(rows, b.op.name), None], result, options)
     return _batch_matmul(scope, scope.tensor(a), scope.tensor(b), result, adj_x, adj_y)

@@ -6,6 +6,7 @@ import numpy as np
 
 from stoker._src.lite.model import Model, Operator, Subgraph, Tensor
 from stoker._src.lite.quantization.arrays import symmetric_weights
+from stoker._src.lite.quantization.schemes import DATA
 
 # Below this many elements 8 bits save nothing worth the error.
 _FEWEST = 1024
@@ -13,6 +14,7 @@ _FEWEST = 1024
 _HYBRID: dict[str, dict[int, int | None]] = {
     "CONV_2D": {1: 0},
     "DEPTHWISE_CONV_2D": {1: 3},
+    "TRANSPOSE_CONV": {1: 0},
     "FULLY_CONNECTED": {1: None},
     "BATCH_MATMUL": {1: None},
     "SVDF": {1: None, 2: None},
@@ -81,11 +83,10 @@ def _quantize_tables(subgraph: Subgraph) -> None:
 
 
 def _is_float(operator: Operator) -> bool:
-    return operator.outputs[0].type == "FLOAT32" and all(
-        each.type == "FLOAT32"
-        for each in operator.inputs[:1]
-        if each is not None and operator.code != "EMBEDDING_LOOKUP"
-    )
+    if operator.outputs[0].type != "FLOAT32":
+        return False
+    values = operator.inputs[DATA.get(operator.code, 0)]
+    return operator.code == "EMBEDDING_LOOKUP" or values is None or values.type == "FLOAT32"
 
 
 def _is_weight(tensor: Tensor | None) -> bool:

@@ -29,6 +29,7 @@ from stoker._src.runtime.plan.instructions import (
     EFFECTS,
     EVERYTHING,
     FEED,
+    LONG,
     Host,
     Instruction,
     Value,
@@ -120,7 +121,9 @@ class Planner:
         self._wanted_outputs: dict[Operation, list[bool]] = {}
         self._has_replacements = False  # whether an output was replaced by an equal value
         self.reads_variables = self.writes_variables = self.blocks = False
-        self.loops = False  # whether it may run for long, so that the run must be cancellable
+        self.loops = (
+            False  # whether it may run for long (a loop, many instructions), so that the run must be cancellable
+        )
         self._labels: dict[str, int] = {}
 
     def build(self) -> Planner:
@@ -162,6 +165,7 @@ class Planner:
             self.instructions = self._arrange(self)
         self.instructions = background.split(self.instructions)
         self._settle()
+        self.loops |= len(self.instructions) > LONG
         return self
 
     def _rewritten(self, fed: set[Tensor]) -> list[Operation]:
@@ -558,6 +562,8 @@ class Planner:
             return False
         if op._inputs and any((self.shape_of(tensor).size or 0) > _FOLD_LIMIT for tensor in op.outputs):
             return False
+        if any(tensor.dtype.base_dtype in (dtypes.variant, dtypes.resource) for tensor in op.outputs):
+            return False  # lists and other objects belong to a single run
         try:
             kernel = _kernel_of(op)
             results = kernel(*[_constant(a) for a in arguments], **self._keywords(op))
@@ -565,7 +571,7 @@ class Planner:
             return False
         flat = op.definition.flatten_results(results)
         if not all(isinstance(result, (torch.Tensor, np.ndarray)) for result in flat):
-            return False  # lists and other objects belong to a single run
+            return False
         if any(_elements(result) > _FOLD_LIMIT for result in flat) and op._inputs:
             return False
         self._constants(op, flat)
