@@ -111,7 +111,7 @@ class FunctionCompiler:
         # A loop variable that is not needed keeps its initial value.
         outputs = [tensor if i in loop.needed else loop.body.inputs[i] for i, tensor in enumerate(loop.body.outputs)]
         count = len(outputs)
-        sums = [] if self.placement.gpu is not None else loop_sums(loop.body, loop.condition, loop.needed)
+        sums = loop_sums(loop.body, loop.condition, loop.needed)
         for each in sums:
             outputs[each.position] = loop.body.inputs[each.position]
             outputs += [tensor for _, inputs in each.terms for tensor in inputs]

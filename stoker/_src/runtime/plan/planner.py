@@ -29,6 +29,7 @@ from stoker._src.runtime.plan.instructions import (
     EFFECTS,
     EVERYTHING,
     FEED,
+    LONG,
     Host,
     Instruction,
     Value,
@@ -122,7 +123,9 @@ class Planner:
         self._wanted_outputs: dict[Operation, list[bool]] = {}
         self._has_replacements = False  # whether an output was replaced by an equal value
         self.reads_variables = self.writes_variables = self.blocks = False
-        self.loops = False  # whether it may run for long, so that the run must be cancellable
+        self.loops = (
+            False  # whether it may run for long (a loop, many instructions), so that the run must be cancellable
+        )
         self._labels: dict[str, int] = {}
 
     def build(self) -> Planner:
@@ -169,6 +172,7 @@ class Planner:
             self.instructions = self._arrange(self)
         self.instructions = background.split(self.instructions)
         self._settle()
+        self.loops |= len(self.instructions) > LONG
         return self
 
     def _rewritten(self, fed: set[Tensor]) -> list[Operation]:
@@ -187,11 +191,16 @@ class Planner:
 
     def dependents(self, op: Operation) -> set[Operation]:
         """Returns the ops of this plan that must wait for `op`."""
-        found = {op}
+        return self.behind([op])
+
+    def behind(self, ops: list[Operation]) -> set[Operation]:
+        """Returns the ops of this plan that must wait for one of `ops`."""
+        sources = set(ops)
+        found: set[Operation] = set()
         for each in self._ordered:
-            if any(t.op in found for t in each._inputs) or not found.isdisjoint(each._control_inputs):
+            before = {t.op for t in each._inputs}.union(each._control_inputs)
+            if not (sources.isdisjoint(before) and found.isdisjoint(before)):
                 found.add(each)
-        found.discard(op)
         return found.union(*[self._stand_ins[each] for each in found if each in self._stand_ins])
 
     # -- one op --------------------------------------------------------------------------------------------------
@@ -560,6 +569,8 @@ class Planner:
             return False
         if op._inputs and any((self.shape_of(tensor).size or 0) > _FOLD_LIMIT for tensor in op.outputs):
             return False
+        if any(tensor.dtype.base_dtype in (dtypes.variant, dtypes.resource) for tensor in op.outputs):
+            return False  # lists and other objects belong to a single run
         try:
             kernel = _kernel_of(op)
             results = kernel(*[_constant(a) for a in arguments], **self._keywords(op))
@@ -567,7 +578,7 @@ class Planner:
             return False
         flat = op.definition.flatten_results(results)
         if not all(isinstance(result, (torch.Tensor, np.ndarray)) for result in flat):
-            return False  # lists and other objects belong to a single run
+            return False
         if any(_elements(result) > _FOLD_LIMIT for result in flat) and op._inputs:
             return False
         self._constants(op, flat)
