@@ -100,6 +100,7 @@ def _without_first_number(name: str) -> str:
 class _FeaturesLayer(Layer):
     """The base class of layers of feature columns."""
 
+    _lists_updates = False
     _kind: type[Any] = DenseColumn
     _refusal = ""
 

@@ -29,10 +29,19 @@ _COMBINED = {
 
 
 def combined_rows(
-    table: Any, column: Any, cache: Any, state_manager: Any, combiner: str, max_norm: Any, name: str | None
+    table: Any,
+    column: Any,
+    cache: Any,
+    state_manager: Any,
+    combiner: str,
+    max_norm: Any,
+    name: str | None,
+    *,
+    flat: bool = False,
 ) -> Any:
     """Returns [batch, dimension]: the rows of `table` for the ids of each example, combined.
 
+    Ids of more dimensions are combined along the last one, or with `flat` along all but the first.
     Negative ids are ignored. Except for sums, so are ids with weights that are not positive. An example without ids gets zeros.
     """
     plain = not isinstance(table, (PartitionedVariable, list, tuple)) and combiner in _COMBINED
@@ -40,9 +49,9 @@ def combined_rows(
         ids, weights = column._unchecked(cache, state_manager), None
     else:
         ids, weights = sparse_tensors(column, cache, state_manager)
-    ids = _of_rank_two(ids)
-    weights = None if weights is None else _of_rank_two(weights)
-    if not plain:
+    if flat or ids.static_shape.rank is None:
+        ids, weights = _of_rank_two(ids), None if weights is None else _of_rank_two(weights)
+    if not plain or ids.static_shape.rank not in (2, None):
         return embedding.safe_embedding_lookup_sparse(
             table, ids, weights, combiner, name=name, max_norm=max_norm, partition_strategy="div"
         )

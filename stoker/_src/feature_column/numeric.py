@@ -25,7 +25,6 @@ from stoker._src.graph.sparse_tensor import SparseTensor, is_sparse
 from stoker._src.ops.array import casting, joining, ranges, selection, shaping
 from stoker._src.ops.math import arithmetic, counting
 from stoker._src.ops.ragged.feature_specs import FixedLenFeature
-from stoker._src.ops.ragged.ragged_tensor import RaggedTensor
 
 
 def check_key(key: Any) -> None:
@@ -72,13 +71,11 @@ class NumericColumn(
 
     def transform_feature(self, transformation_cache: Any, state_manager: Any) -> Any:
         tensor = transformation_cache.get(self.key, state_manager)
-        if is_sparse(tensor) or isinstance(tensor, RaggedTensor):
+        if is_sparse(tensor):
             raise ValueError(
                 "The corresponding Tensor of numerical column must be a Tensor. SparseTensor is not supported. key: "
                 f"{self.key}, given: {type(tensor).__name__}"
             )
-        if tensor.dtype.base_dtype is dtypes.string:
-            raise ValueError(f"Cannot cast a tensor of strings to numbers. key: {self.key}")
         if self.normalizer_fn is not None:
             tensor = self.normalizer_fn(tensor)
         return casting.cast(tensor, dtypes.float32)
@@ -213,6 +210,11 @@ class BucketizedColumn(
     def get_sparse_tensors(self, transformation_cache: Any, state_manager: Any) -> IdWeightPair:
         """Bucket b of element i of the source has the id i * buckets + b, so elements do not share weights."""
         buckets = transformation_cache.get(self, state_manager)
+        if buckets.static_shape.rank not in (2, None):
+            raise ValueError(
+                f"Dimensions must be equal: a feature with shape {buckets.shape} has no single row of numbers for each example. "
+                f"column: {self.name}"
+            )
         width = self.source_column.shape[0]
         rows = shaping.shape(buckets)[0]
         known = buckets.static_shape[0]

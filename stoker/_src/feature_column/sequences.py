@@ -26,7 +26,6 @@ from stoker._src.graph.sparse_tensor import SparseTensor, is_sparse
 from stoker._src.ops.array import joining, shaping
 from stoker._src.ops.math import arithmetic, segment_reductions
 from stoker._src.ops.ragged.feature_specs import VarLenFeature
-from stoker._src.ops.ragged.ragged_tensor import RaggedTensor
 from stoker._src.ops.sparse import sparse_functions
 
 
@@ -172,8 +171,6 @@ class SequenceNumericColumn(
 
     def transform_feature(self, transformation_cache: Any, state_manager: Any) -> Any:
         tensor = transformation_cache.get(self.key, state_manager)
-        if isinstance(tensor, RaggedTensor):
-            tensor = tensor.to_sparse()
         if not is_sparse(tensor):
             raise TypeError(f"sequence_input must be a SparseTensor. key: {self.key}, given: {tensor}")
         return tensor if self.normalizer_fn is None else self.normalizer_fn(tensor)

@@ -23,7 +23,7 @@ from stoker._src.base.errors import InternalError
 from stoker._src.graph.tensor import Operation
 from stoker._src.ops.support.values import host_value
 from stoker._src.runtime.locks import started
-from stoker._src.runtime.plan.instructions import Host, Instruction, Value, values_of
+from stoker._src.runtime.plan.instructions import LONG, Host, Instruction, Value, values_of
 from stoker._src.runtime.plan.one_sided import guarded
 from stoker._src.runtime.plan.planner import Planner
 
@@ -157,6 +157,8 @@ class _Writer:
                     dead.setdefault(max(value.last_use, position), []).append(value.label)
         pending: list[tuple[Instruction, str, set[Operation]]] = []
         for position, instruction in enumerate(planner.instructions):
+            if position and position % LONG == 0:
+                out.append(f"    {self._global('look_at_run', look_at_run)}(holding)")
             for waiting in [entry for entry in pending if _waits_for(instruction, *entry)]:
                 pending.remove(waiting)
                 self._blocking(out, waiting[0], self._awaited(waiting[0], waiting[1]))
@@ -330,6 +332,12 @@ def _results(instruction: Instruction) -> list[Value]:
     for result in instruction.results:
         flat.extend(result) if isinstance(result, list) else flat.append(result)
     return flat
+
+
+def look_at_run(holding: Any) -> None:
+    """Ends a long step whose run was cancelled or is out of time. A recorded step holds nothing."""
+    if holding is not None and holding.state is not None:
+        holding.state.check("The run")
 
 
 def copied(value: Any) -> Any:

@@ -23,12 +23,13 @@ from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.support.values import host_value, to_numpy, torch_dtype
 from stoker._src.ops.variables.state_ops import VariableState
 from stoker._src.runtime.failures import checked_kernel
-from stoker._src.runtime.plan import background, fused_loops, mixed_precision
+from stoker._src.runtime.plan import background, fused_loops, late_shapes, mixed_precision
 from stoker._src.runtime.plan.instructions import (
     CONSTANT,
     EFFECTS,
     EVERYTHING,
     FEED,
+    LONG,
     Host,
     Instruction,
     Value,
@@ -80,6 +81,8 @@ class Planner:
         with_fused_loops: bool = True,
         known: list[Known] | None = None,
         lends: bool = False,
+        with_late_shapes: bool = True,
+        is_region: bool = False,
         arrange: Callable[[Planner], list[Instruction]] | None = None,
         pads: bool = False,
     ) -> None:
@@ -91,10 +94,10 @@ class Planner:
         # The owners of memory that results may share. A body's caller knows its inputs and handles its constants. A body that is
         # called repeatedly must return copies of its constants.
         self.may_share = frozenset((FEED,) if is_kept else (FEED, CONSTANT) if is_function else ())
-        self.lends = (
-            lends  # whether results may share the memory of anything, because the caller only reads them at once
-        )
+        self.lends = lends  # whether results may share any memory, because the caller only reads them at once
         self.with_fused_loops = with_fused_loops
+        self.with_late_shapes = with_late_shapes and with_fused_loops
+        self.is_region = is_region  # a part of another plan, which handles control inputs
         self._pads = pads  # whether sizes that depend on data are padded (padding.py)
         self._padded: set[Tensor] = set()
         self._arrange = arrange  # returns the instructions in another order (division.py)
@@ -120,7 +123,9 @@ class Planner:
         self._wanted_outputs: dict[Operation, list[bool]] = {}
         self._has_replacements = False  # whether an output was replaced by an equal value
         self.reads_variables = self.writes_variables = self.blocks = False
-        self.loops = False  # whether it may run for long, so that the run must be cancellable
+        self.loops = (
+            False  # whether it may run for long (a loop, many instructions), so that the run must be cancellable
+        )
         self._labels: dict[str, int] = {}
 
     def build(self) -> Planner:
@@ -134,7 +139,8 @@ class Planner:
                 value.roots = frozenset((CONSTANT,))
             self.values[tensor] = value
             self.feed_values.append(value)
-        self.needed, passed = prune([tensor for tensor in self.fetches if tensor is not None], self.targets, fed)
+        fetched = [tensor for tensor in self.fetches if tensor is not None]
+        self.needed, passed = prune(fetched, self.targets, fed, waits=not self.is_region)
         # An op that is only waited for does not run, but its edges order the ops that do.
         self._ordered = in_order(self.needed | passed, fed)
         self._guards = find_guards(self._ordered, fed)
@@ -151,6 +157,10 @@ class Planner:
         for position, tensor in enumerate(self.fetches):
             # A reference is fetched after all updates of the step, because TensorFlow returns the variable's own buffer.
             self.results.append(None if tensor is None else self._fetched(position, tensor))
+        if self.with_late_shapes and not (self._stand_ins or self._guards):
+            self.instructions = late_shapes.form(
+                self.instructions, self.results, self.shape_of, self._numbers, self.compile_function
+            )
         if self.with_fused_loops:
             self.instructions = share(
                 self.instructions, self.results, set(self.targets), replaced=self._has_replacements
@@ -162,6 +172,7 @@ class Planner:
             self.instructions = self._arrange(self)
         self.instructions = background.split(self.instructions)
         self._settle()
+        self.loops |= len(self.instructions) > LONG
         return self
 
     def _rewritten(self, fed: set[Tensor]) -> list[Operation]:
@@ -180,11 +191,16 @@ class Planner:
 
     def dependents(self, op: Operation) -> set[Operation]:
         """Returns the ops of this plan that must wait for `op`."""
-        found = {op}
+        return self.behind([op])
+
+    def behind(self, ops: list[Operation]) -> set[Operation]:
+        """Returns the ops of this plan that must wait for one of `ops`."""
+        sources = set(ops)
+        found: set[Operation] = set()
         for each in self._ordered:
-            if any(t.op in found for t in each._inputs) or not found.isdisjoint(each._control_inputs):
+            before = {t.op for t in each._inputs}.union(each._control_inputs)
+            if not (sources.isdisjoint(before) and found.isdisjoint(before)):
                 found.add(each)
-        found.discard(op)
         return found.union(*[self._stand_ins[each] for each in found if each in self._stand_ins])
 
     # -- one op --------------------------------------------------------------------------------------------------
@@ -553,6 +569,8 @@ class Planner:
             return False
         if op._inputs and any((self.shape_of(tensor).size or 0) > _FOLD_LIMIT for tensor in op.outputs):
             return False
+        if any(tensor.dtype.base_dtype in (dtypes.variant, dtypes.resource) for tensor in op.outputs):
+            return False  # lists and other objects belong to a single run
         try:
             kernel = _kernel_of(op)
             results = kernel(*[_constant(a) for a in arguments], **self._keywords(op))
@@ -560,7 +578,7 @@ class Planner:
             return False
         flat = op.definition.flatten_results(results)
         if not all(isinstance(result, (torch.Tensor, np.ndarray)) for result in flat):
-            return False  # lists and other objects belong to a single run
+            return False
         if any(_elements(result) > _FOLD_LIMIT for result in flat) and op._inputs:
             return False
         self._constants(op, flat)
