@@ -124,13 +124,12 @@ def classes(tf, outputs, wanted, from_probabilities):
 def box_loss(tf, outputs, wanted):
     boxes, scores = outputs
     boxes, scores = tf.reshape(boxes, [BATCH, -1, 4]), tf.reshape(scores, [BATCH, -1])
-    middle = (boxes[:, :, :2] + boxes[:, :, 2:]) / 2
     truth = wanted[:, None, :]
     anchors = np.stack(np.meshgrid(np.linspace(0, 1, 8), np.linspace(0, 1, 8), indexing="ij"), -1).reshape(1, -1, 2)
     off = tf.reduce_max(tf.abs((truth[..., :2] + truth[..., 2:]) / 2 - anchors.astype(np.float32)), -1)
     near = tf.cast(off < 0.1, tf.float32)
     scoring = -tf.reduce_mean(near * tf.math.log(scores + 1e-6) * 5 + (1 - near) * tf.math.log(1 - scores + 1e-6))
-    return scoring + 20 * tf.reduce_mean(near[..., None] * tf.abs(boxes - truth)) + 0 * tf.reduce_mean(middle)
+    return scoring + 20 * tf.reduce_mean(near[..., None] * tf.abs(boxes - truth))
 
 
 def overlap(boxes, truth):
@@ -150,7 +149,7 @@ def right(found, wanted):
 
 
 def signal(found, wanted):
-    """The ratio of signal to noise in tenths of decibels; as a fraction of 40 dB it is comparable with the others."""
+    """The squared error of a picture."""
     return float(np.mean((found[0][0] - wanted) ** 2))
 
 

@@ -104,12 +104,27 @@ def to_torch(
     with open_source(source, session, checkpoint, tags) as opened:
         if inputs is None and outputs is None:
             chosen = opened.signature(signature)
-            inputs, outputs = (
-                {key: infos[key].name for key in sorted(infos)} for infos in (chosen.inputs, chosen.outputs)
-            )
+            inputs, outputs = (_components(infos) for infos in (chosen.inputs, chosen.outputs))
         elif inputs is None or outputs is None:
             raise ValueError("Give both inputs and outputs, or a model with signatures and neither.")
         return _Builder(opened, train_constants).build(inputs, outputs, updates)
+
+
+def _components(infos: Any) -> dict[str, str]:
+    """Returns the names of a signature's tensors by key. A sparse or ragged tensor is represented by its parts, each with a key of its own."""
+    names: dict[str, str] = {}
+    for key in sorted(infos):
+        info = infos[key]
+        kind = info.WhichOneof("encoding")
+        if kind == "coo_sparse":
+            for part in ("indices", "values", "dense_shape"):
+                names[f"{key}_{part}"] = getattr(info.coo_sparse, f"{part}_tensor_name")
+        elif kind == "composite_tensor":
+            for number, part in enumerate(info.composite_tensor.components):
+                names[f"{key}_{number}" if number else key] = part.name
+        else:
+            names[key] = info.name
+    return names
 
 
 class _Builder:

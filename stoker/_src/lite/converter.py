@@ -54,6 +54,26 @@ class _Converter:
             cells=not set(self.optimizations) & _QUANTIZING,
         )
 
+    def _check_available(self) -> None:
+        """Refuses settings that would change the result, and that nothing here carries out.
+
+        Raises:
+          NotImplementedError: There is such a setting.
+        """
+        asked = {
+            "optimizations has tf.lite.Optimize.EXPERIMENTAL_SPARSITY": Optimize.EXPERIMENTAL_SPARSITY
+            in set(self.optimizations),
+            "target_spec.supported_ops has EXPERIMENTAL_STABLEHLO_OPS": OpsSet.EXPERIMENTAL_STABLEHLO_OPS
+            in set(self.target_spec.supported_ops),
+            "target_spec.experimental_supported_backends is set": bool(
+                self.target_spec.experimental_supported_backends
+            ),
+            "conversion_summary_dir is set": bool(getattr(self, "conversion_summary_dir", None)),
+        }
+        found = [what for what, is_asked in asked.items() if is_asked]
+        if found:
+            raise NotImplementedError(f"The converter cannot do what is asked: {'; '.join(found)}.")
+
     def _checked_dataset(self) -> None:
         data = self.representative_dataset
         if data is None:
@@ -64,6 +84,7 @@ class _Converter:
             raise ValueError("Provide an input generator for representative_dataset")
 
     def _model(self, found: list[Source], observe: Callable[[str, Model], None] | None = None) -> Model:
+        self._check_available()
         self._checked_dataset()
         model = convert_sources(found, self._rules(), observe)
         quantize(model, self._numbers())
@@ -145,6 +166,8 @@ class TFLiteConverter(_Converter):
       target_spec: What the target can run.
       optimizations: Optimizations to apply, such as `[tf.lite.Optimize.DEFAULT]`.
       representative_dataset: Samples of the inputs, for full integer quantization.
+      conversion_summary_dir: Not available: anything but None raises NotImplementedError.
+      experimental_new_converter: Without effect: there is one converter.
 
     Args:
       graph_def: A GraphDef without variables.
@@ -491,7 +514,9 @@ class TFLiteConverterV2(_Converter):
       target_spec: What the target can run.
       inference_input_type, inference_output_type: Types of the inputs and outputs: float32, or int8 and uint8 with full integer quantization.
       allow_custom_ops: Whether ops without a builtin become custom ops, which the runtime must be given kernels for.
-      exclude_conversion_metadata: Whether the file says nothing about the conversion.
+      exclude_conversion_metadata: Whether the file says nothing about the conversion, which it does not in any case.
+      experimental_enable_resource_variables: Whether the model may keep variables between calls.
+      experimental_new_converter, experimental_new_quantizer: Without effect: there is one of each.
 
     Args:
       funcs: Concrete functions.
@@ -573,4 +598,11 @@ class TFLiteConverterV2(_Converter):
         found = self._make_sources()
         if not found:
             raise ValueError("No ConcreteFunction is specified.")
-        return self._finished(self._model(found))
+        model = self._model(found)
+        if not self.experimental_enable_resource_variables:
+            assigned = [each.outputs[0].name for each in model.operators() if each.code == "VAR_HANDLE"]
+            if assigned:
+                raise ConverterError(
+                    f"The model assigns to variables ({', '.join(sorted(set(assigned)))}), and experimental_enable_resource_variables is False."
+                )
+        return self._finished(model)

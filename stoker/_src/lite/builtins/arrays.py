@@ -227,14 +227,20 @@ def rank(scope: Scope, op: Operation) -> Any:
 @lowers("ReverseV2")
 def reverse(scope: Scope, op: Operation) -> Any:
     axes = scope.known(op.inputs[1])
-    if axes is not None and axes.size == 0:
+    if axes is None:
+        axis = scope.int32(op, op.inputs[1])
+        return scope.emit(
+            "REVERSE_V2", [scope.tensor(op.inputs[0]), axis], scope.result(op), schema.ReverseV2OptionsT()
+        )
+    if axes.size == 0:
         return scope.values[op.inputs[0]]
-    return scope.emit(
-        "REVERSE_V2",
-        [scope.tensor(op.inputs[0]), scope.int32(op, op.inputs[1])],
-        scope.result(op),
-        schema.ReverseV2OptionsT(),
-    )
+    # One op for each axis: kernels of several need neighbouring axes, and old ones reverse the first alone.
+    value, result = scope.tensor(op.inputs[0]), scope.result(op)
+    for position, axis in enumerate(axes.reshape(-1)):
+        made = result if position == axes.size - 1 else scope.temporary(op, result.type, result.shape)
+        axis = scope.constant(np.array([axis], np.int32), "axis")
+        value = scope.emit("REVERSE_V2", [value, axis], made, schema.ReverseV2OptionsT())
+    return value
 
 
 @lowers("ReverseSequence")

@@ -69,7 +69,6 @@ class _Builder:
     version: str
     custom: dict[str, Any]
     inputs: list[Tensor] = field(default_factory=list)
-    _made: dict[tuple[str, int], Any] = field(default_factory=dict)
 
     def unknown(self, model: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
         """The layers without a rule: class, name, and what is known about them."""

@@ -61,6 +61,12 @@ class Request:
         return INT16 if INT16_OPS in set(self.supported_ops) else INT8
 
     @property
+    def prefers_half(self) -> bool:
+        """Whether half precision is the smallest of the types that the target prefers."""
+        types = {dtypes.as_dtype(each) for each in self.supported_types}
+        return dtypes.float16 in types and dtypes.int8 not in types
+
+    @property
     def from_training(self) -> bool:
         return dtypes.as_dtype(self.inference_type) in (dtypes.uint8, dtypes.int8)
 
@@ -82,7 +88,7 @@ def quantize(model: Model, request: Request) -> None:
             _integer_inputs(model, request)
         else:
             _check_float_interface(request)
-    elif {dtypes.as_dtype(each) for each in request.supported_types} == {dtypes.float16}:
+    elif request.prefers_half:
         _check_float_interface(request)
         fake_quant.fold_constants(model)
         store_as_half(model)

@@ -127,7 +127,9 @@ class CheckpointManager:
         """
         if self._interval is not None:
             step = self._number(self._step_counter)
-            if check_interval and self._last_step is not None and step - self._last_step < self._interval:
+            last = self._last_step
+            # A step is saved only once in any case.
+            if last is not None and (step == last or (check_interval and step - last < self._interval)):
                 return None
             self._last_step = step
         eager = context.executing_eagerly()
