@@ -1,11 +1,14 @@
-"""How training scales over processes with one core each: `python benchmarks/scaling.py --workers 4 [--json FILE]`.
+"""How training scales over processes with one core each: `python benchmarks/scaling.py --workers 1,2,4 [--json FILE]`.
 
 It runs the same step in one process, and in N processes that `stoker launch` starts, each pinned to a core of its own. Each process has the whole
-batch of the single one, so that ideal scaling is N times the examples in the same time. It prints
+batch of the single one, so that ideal scaling is N times the examples in the same time. It prints a table with a row for each N:
 
-    efficiency   time of a step in one process / time of a step in N processes (the medians)
+    ms a step    the median over the steps
+    efficiency   time of a step in one process / time of a step in N processes
     of CPU time  the same of the processes' CPU time, which tells on a machine that others use as well; it leaves out waiting
-    all-reduce   the least time of an all-reduce by its number of bytes, which scripts/simulate_scale.py fits its model to
+
+and for the largest N the least time of an all-reduce by its number of bytes, to which scripts/simulate_scale.py fits its model. The machine
+needs a free core for each process.
 """
 
 from __future__ import annotations
@@ -86,7 +89,7 @@ def launched(workers: int, args: argparse.Namespace) -> list[dict[str, Any]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--workers", default="1,2", help="numbers of processes, separated by commas")
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--batch", type=int, default=512)
     parser.add_argument("--width", type=int, default=1024)
@@ -96,16 +99,24 @@ def main() -> None:
     if args.into:
         measure(args.into, args.steps, args.batch, args.width)
         return
-    (alone,), together = launched(1, args), launched(args.workers, args)
-    one, many = np.median(alone["steps"]), np.median(together[0]["steps"])
-    cpu = np.median(alone["cpu"]) / np.mean([np.median(each["cpu"]) for each in together])
-    print(f"one process           {one * 1e3:8.1f} ms a step, gradients of {alone['bytes'] / 1e6:.1f} MB")
-    print(f"{args.workers} processes           {many * 1e3:8.1f} ms a step")
-    print(f"efficiency            {one / many:8.1%}   ({cpu:.1%} of CPU time)")
+    counts = sorted({1, *map(int, args.workers.split(","))})
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if max(counts) > cores:
+        print(f"{max(counts)} processes share {cores} cores, so the efficiency by time is not that of the program.")
+    found = {workers: launched(workers, args) for workers in counts}
+    alone = found[1][0]
+    one, one_cpu = np.median(alone["steps"]), np.median(alone["cpu"])
+    print(f"gradients of {alone['bytes'] / 1e6:.1f} MB, {args.batch} examples per process, {cores} cores")
+    print("| processes | ms a step | efficiency | of CPU time |\n|---:|---:|---:|---:|")
+    for workers, each in found.items():
+        many = np.median([np.median(process["steps"]) for process in each])
+        cpu = np.mean([np.median(process["cpu"]) for process in each])
+        print(f"| {workers} | {many * 1e3:.1f} | {one / many:.1%} | {one_cpu / cpu:.1%} |")
+    together = found[counts[-1]]
     for nbytes, seconds in together[0]["all_reduce"].items():
         print(f"all-reduce {int(nbytes):>10,d} bytes {seconds * 1e3:8.2f} ms")
     if args.json:
-        Path(args.json).write_text(json.dumps({"workers": args.workers, "alone": alone, "together": together}))
+        Path(args.json).write_text(json.dumps({"workers": counts[-1], "alone": alone, "together": together}))
 
 
 if __name__ == "__main__":

@@ -80,20 +80,58 @@ def tiles(photo: np.ndarray) -> dict[str, Callable[[], Any]]:
     def edges(channel: int) -> Any:
         return abs(image.sobel_edges(batch)[0, ..., channel]) / 2
 
-    def chosen() -> Any:
-        r = np.random.RandomState(3)
-        boxes = np.concatenate([(target + r.normal(0, 0.03, (12, 4)))[None] for target in (HOUSE[0, 0], SUN[0, 0])], 1)[
-            0
-        ].astype(np.float32)
-        kept = np.asarray(image.non_max_suppression(boxes, r.rand(24).astype(np.float32), 10, 0.3))
-        drawn = image.draw_bounding_boxes(batch, boxes[None], [[0.6, 0.6, 0.6]])
-        return image.draw_bounding_boxes(drawn, boxes[kept][None], [[1.0, 1.0, 0.0]])[0]
-
     def window(seed: int) -> Any:
         _, _, box = image.stateless_sample_distorted_bounding_box(photo.shape, both, (seed, 0), min_object_covered=0.5)
         return image.draw_bounding_boxes(
             image.draw_bounding_boxes(batch, both, [[1.0, 1.0, 1.0]]), box, [[1.0, 0.2, 0.2]]
         )[0]
+
+    def many_boxes() -> tuple[np.ndarray, np.ndarray]:
+        r = np.random.RandomState(3)
+        around = [(target + r.normal(0, 0.03, (12, 4)))[None] for target in (HOUSE[0, 0], SUN[0, 0])]
+        return np.concatenate(around, 1)[0].astype(np.float32), r.rand(24).astype(np.float32)
+
+    def drawn_boxes(boxes: Any) -> Any:
+        drawn = image.draw_bounding_boxes(batch, many_boxes()[0][None], [[0.6, 0.6, 0.6]])
+        return image.draw_bounding_boxes(drawn, np.asarray(boxes)[None], [[1.0, 1.0, 0.0]])[0]
+
+    def chosen(name: str) -> Any:
+        boxes, scores = many_boxes()
+        if name == "overlaps":
+            top, bottom = np.maximum(boxes[:, None, :2], boxes[:, :2]), np.minimum(boxes[:, None, 2:], boxes[:, 2:])
+            shared = np.prod(np.maximum(bottom - top, 0), -1)
+            area = np.prod(boxes[:, 2:] - boxes[:, :2], -1)
+            kept = image.non_max_suppression_overlaps(shared / (area[:, None] + area - shared), scores, 10, 0.3)
+        elif name == "padded":
+            found, count = image.non_max_suppression_padded(
+                tf.constant(boxes), tf.constant(scores), 10, 0.3, pad_to_max_output_size=True
+            )
+            kept = found[: int(count)]
+        elif name == "with_scores":
+            kept, _ = image.non_max_suppression_with_scores(boxes, scores, 5, soft_nms_sigma=0.1, score_threshold=0.3)
+        else:
+            kept = image.non_max_suppression(boxes, scores, 10, 0.3)
+        return drawn_boxes(boxes[np.asarray(kept)])
+
+    def combined() -> Any:
+        boxes, scores = many_boxes()
+        by_class = np.stack([scores, scores[::-1]], -1)[None]
+        found, _, _, count = image.combined_non_max_suppression(boxes[None, :, None], by_class, 2, 4, 0.3)
+        return drawn_boxes(found[0, : int(count[0])])
+
+    def seeded(call: Callable[[], Any]) -> Any:
+        tf.random.set_seed(7)
+        return call()
+
+    def measured(name: str, compute: Callable[[Any, Any], Any]) -> Any:
+        worse = image.adjust_jpeg_quality(photo, 12)
+        picture = Image.fromarray(np.asarray(worse))
+        draw = ImageDraw.Draw(picture)
+        draw.rectangle([0, 0, 100, 13], fill=(0, 0, 0))
+        draw.text(
+            (3, 1), f"{name} {float(np.mean(np.asarray(compute(tf.constant(photo), worse)))):.4g}", fill=(255, 255, 255)
+        )
+        return np.asarray(picture)
 
     def similarity() -> Any:
         worse = image.adjust_jpeg_quality(photo, 5)
@@ -121,7 +159,7 @@ def tiles(photo: np.ndarray) -> dict[str, Callable[[], Any]]:
         "pad_to_bounding_box": lambda: image.pad_to_bounding_box(photo, 20, 10, 160, 200),
         "resize_with_crop_or_pad": lambda: image.resize_with_crop_or_pad(photo, 150, 110),
         "resize_with_pad": lambda: image.resize_with_pad(photo, 110, 110) / 255,
-        "stateless_random_crop": lambda: image.stateless_random_crop(photo, (70, 90, 3), (4, 2)),
+        "random_crop": lambda: seeded(lambda: image.random_crop(photo, (70, 90, 3), seed=5)),
         "extract_patches": patches,
         "resize nearest, 8x smaller": lambda: small_and_back("nearest"),
         "bilinear": lambda: small_and_back("bilinear"),
@@ -141,10 +179,10 @@ def tiles(photo: np.ndarray) -> dict[str, Callable[[], Any]]:
         "adjust_hue 0.3": lambda: image.adjust_hue(photo, 0.3),
         "adjust_saturation 2": lambda: image.adjust_saturation(photo, 2.0),
         "adjust_jpeg_quality 5": lambda: image.adjust_jpeg_quality(photo, 5),
-        "random_brightness": lambda: image.stateless_random_brightness(photo, 0.4, (1, 2)),
-        "random_contrast": lambda: image.stateless_random_contrast(photo, 0.3, 2.0, (1, 3)),
-        "random_hue": lambda: image.stateless_random_hue(photo, 0.5, (3, 2)),
-        "random_saturation": lambda: image.stateless_random_saturation(photo, 0.0, 3.0, (5, 2)),
+        "random_brightness": lambda: seeded(lambda: image.random_brightness(photo, 0.4, seed=1)),
+        "random_contrast": lambda: seeded(lambda: image.random_contrast(photo, 0.3, 2.0, seed=4)),
+        "random_hue": lambda: seeded(lambda: image.random_hue(photo, 0.5, seed=2)),
+        "random_saturation": lambda: seeded(lambda: image.random_saturation(photo, 0.0, 3.0, seed=2)),
         "per_image_standardization": lambda: image.per_image_standardization(photo) / 4 + 0.5,
         "rgb_to_grayscale": lambda: image.rgb_to_grayscale(photo),
         "grayscale_to_rgb": lambda: image.grayscale_to_rgb(tf.constant(photo[..., 2:])),
@@ -152,11 +190,16 @@ def tiles(photo: np.ndarray) -> dict[str, Callable[[], Any]]:
         "hsv_to_rgb of it": lambda: image.hsv_to_rgb(image.rgb_to_hsv(floats)),
         "rgb_to_yiq": lambda: image.rgb_to_yiq(floats) * [1.0, 0.8, 0.9] + [0.0, 0.5, 0.5],
         "rgb_to_yuv": lambda: image.rgb_to_yuv(floats) + [0.0, 0.5, 0.5],
+        "yiq_to_rgb, I doubled": lambda: image.yiq_to_rgb(image.rgb_to_yiq(floats) * [1.0, 2.0, 1.0]),
         "yuv_to_rgb, V doubled": lambda: image.yuv_to_rgb(image.rgb_to_yuv(floats) * [1.0, 1.0, 2.0]),
         "draw_bounding_boxes": lambda: image.draw_bounding_boxes(batch, both, [[1.0, 1.0, 0.0], [0.0, 1.0, 1.0]])[0],
         "crop_and_resize, house": lambda: image.crop_and_resize(batch, HOUSE[0], [0], TILE)[0],
         "crop_and_resize, flipped": lambda: image.crop_and_resize(batch, SUN[0, :, [2, 3, 0, 1]].T, [0], TILE, "nearest")[0],
-        "non_max_suppression": chosen,
+        "non_max_suppression": lambda: chosen("plain"),
+        "non_max_suppression_overlaps": lambda: chosen("overlaps"),
+        "non_max_suppression_padded": lambda: chosen("padded"),
+        "non_max_suppression_with_scores": lambda: chosen("with_scores"),
+        "combined_non_max_suppression": combined,
         "sample_distorted_bounding_box": lambda: window(6),
         "extract_glimpse": lambda: image.extract_glimpse(batch, (80, 80), [[-0.4, 0.9]])[0],
         "sobel_edges, dy": lambda: edges(0),
@@ -164,7 +207,20 @@ def tiles(photo: np.ndarray) -> dict[str, Callable[[], Any]]:
         "image_gradients, dx": lambda: abs(image.image_gradients(tf.constant(batch))[1][0]) * 3,
         "ssim map with quality 5": similarity,
         "convert_image_dtype": lambda: image.convert_image_dtype(image.convert_image_dtype(photo, tf.float32) * 1.5, tf.uint8, saturate=True),
-        "random_flip_left_right": lambda: image.stateless_random_flip_left_right(photo, (1, 2)),
+        "random_flip_left_right": lambda: seeded(lambda: image.random_flip_left_right(photo, seed=3)),
+        "random_flip_up_down": lambda: seeded(lambda: image.random_flip_up_down(photo, seed=3)),
+        "random_jpeg_quality": lambda: seeded(lambda: image.random_jpeg_quality(photo, 2, 15, seed=3)),
+        "encode_png and back": lambda: image.decode_png(image.encode_png(photo)),
+        "psnr with quality 12": lambda: measured("psnr", lambda a, b: image.psnr(a, b, 255)),
+        "ssim with quality 12": lambda: measured("ssim", lambda a, b: image.ssim(a, b, 255)),
+        "ssim_multiscale": lambda: measured("ms-ssim", lambda a, b: image.ssim_multiscale(a, b, 255, (0.3, 0.4, 0.3))),
+        "total_variation": lambda: measured("variation", lambda a, b: image.total_variation(image.convert_image_dtype(b, tf.float32))),
+        "image_gradients, dy": lambda: abs(image.image_gradients(tf.constant(batch))[0][0]) * 3,
+        "1.x resize_bilinear": lambda: tf.compat.v1.image.resize_bilinear(photo[None, 40:90, 15:75], TILE)[0] / 255,
+        "1.x resize_bicubic": lambda: tf.compat.v1.image.resize_bicubic(photo[None, 40:90, 15:75], TILE)[0] / 255,
+        "1.x resize_nearest_neighbor": lambda: tf.compat.v1.image.resize_nearest_neighbor(photo[None, 40:90, 15:75], TILE)[0],
+        "1.x resize_area": lambda: tf.compat.v1.image.resize_area(photo[None, 40:90, 15:75], TILE)[0] / 255,
+        "1.x resize_image_with_pad": lambda: tf.compat.v1.image.resize_image_with_pad(photo, 110, 110) / 255,
     }  # fmt: skip
 
 

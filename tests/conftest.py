@@ -32,10 +32,13 @@ def fresh_program():
 def no_gpu(request, monkeypatch):
     """Expected values are the CPU's, so tests run there even where there is a GPU; those marked `cuda` are for it.
 
-    With STOKER_TEST_DEVICE=gpu all run as a program would.
+    With STOKER_TEST_DEVICE=gpu all run as a program would, but with the CPU's precision.
     """
-    if request.node.get_closest_marker("cuda") is None and os.environ.get("STOKER_TEST_DEVICE") != "gpu":
-        monkeypatch.setattr(devices, "usable_gpus", lambda: 0)
+    if request.node.get_closest_marker("cuda") is None:
+        if os.environ.get("STOKER_TEST_DEVICE") == "gpu":
+            monkeypatch.setattr(devices, "_tensor_float_32", False)
+        else:
+            monkeypatch.setattr(devices, "usable_gpus", lambda: 0)
 
 
 @pytest.fixture

@@ -236,3 +236,22 @@ def test_nobody_at_the_target():
         one = tf.constant(1.0)
         with tf.Session("grpc://127.0.0.1:1") as session, pytest.raises(tf.errors.UnavailableError):
             session.run(one)
+
+
+def test_the_cluster_of_a_session_is_that_of_its_server():
+    """ConfigProto.cluster_def may repeat the server's cluster; another one is refused."""
+    server = tf.train.Server.create_local_server()
+    try:
+        own = tf.train.ClusterSpec(server.server_def.cluster).as_cluster_def()
+        other = tf.train.ClusterSpec({"local": ["127.0.0.1:1"], "ps": ["127.0.0.1:2"]}).as_cluster_def()
+        with tf.Graph().as_default():
+            one = tf.constant(1.0)
+            with tf.Session(server.target, config=tf.ConfigProto(cluster_def=own)) as session:
+                assert session.run(one) == 1
+            with (
+                tf.Session(server.target, config=tf.ConfigProto(cluster_def=other)) as session,
+                pytest.raises(tf.errors.InvalidArgumentError, match="another cluster"),
+            ):
+                session.run(one)
+    finally:
+        server._stop()

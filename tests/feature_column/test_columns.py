@@ -293,8 +293,10 @@ def test_shared_embeddings_share_one_table():
     features = {"a": sparse([[0]]), "b": sparse([[1]])}
     old = fc.shared_embedding_columns(columns, 2)
     assert [column.name for column in old] == ["b_shared_embedding", "a_shared_embedding"]
-    fc.input_layer(features, old[:1])
-    fc.input_layer(features, old[1:])
+    first, second = {}, {}
+    fc.input_layer(features, old[:1], cols_to_vars=first)
+    fc.input_layer(features, old[1:], cols_to_vars=second)
+    assert (first, second) == ({old[0]: tf.global_variables()}, {old[1]: []})
     assert [v.name for v in tf.global_variables()] == ["input_layer/a_b_shared_embedding/embedding_weights:0"]
     new = stoker.feature_column.shared_embeddings(columns, 2)
     tf.keras.layers.DenseFeatures(new)(features)
@@ -325,8 +327,33 @@ def test_embeddings_start_with_a_checkpoint(tmp_path):
 # ---- what is refused --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("use", ["indicator", "linear", "embedding"])
+def test_there_are_as_many_weights_as_ids(use):
+    """A weight too many is refused, also where one id could be broadcast."""
+    column = fc.weighted_categorical_column(fc.categorical_column_with_hash_bucket("w", 5), "amount")
+    with tf.Graph().as_default(), tf.Session() as session:
+        features = {"w": tf.constant([["a"], [""]]), "amount": tf.constant([[1.0], [2.0]])}
+        if use == "linear":
+            result = fc.linear_model(features, [column])
+        else:
+            result = fc.input_layer(
+                features, [fc.indicator_column(column) if use == "indicator" else fc.embedding_column(column, 2)]
+            )
+        session.run([tf.global_variables_initializer(), tf.tables_initializer()])
+        with pytest.raises(tf.errors.InvalidArgumentError, match="w_weighted_by_amount"):
+            session.run(result)
+
+
+def test_strings_are_not_numbers():
+    """A numeric column of strings fails when it runs, at a node with the column's name."""
+    with tf.Graph().as_default(), tf.Session() as session:
+        layer = fc.input_layer({"price": tf.constant([["3"]])}, [fc.numeric_column("price")])
+        with pytest.raises(tf.errors.UnimplementedError, match="price/Cast"):
+            session.run(layer)
+
+
 def test_bad_features_are_refused_by_name():
-    """A missing feature, a sparse one for numbers, and the wrong dtype name the column."""
+    """A missing feature, a sparse one for numbers, a ragged one, wrong dtypes and dimensions name the column."""
     word = fc.categorical_column_with_hash_bucket("w", 10)
     with pytest.raises(ValueError, match="Feature w is not in features dictionary"):
         fc.linear_model({}, [word])
@@ -334,8 +361,14 @@ def test_bad_features_are_refused_by_name():
         fc.input_layer({"p": sparse([[1.0]], np.float32)}, [fc.numeric_column("p")])
     with pytest.raises(ValueError, match="key: w"):
         fc.linear_model({"w": sparse([[1]])}, [word])
-    with pytest.raises(ValueError, match="key: p"):
+    with pytest.raises(TypeError, match="key: p"):
         fc.input_layer({"p": tf.ragged.constant([[1.0], [1.0, 2.0]])}, [fc.numeric_column("p")])
+    with pytest.raises(TypeError, match="key: w"):
+        fc.linear_model({"w": tf.ragged.constant([["a"], ["b", "c"]])}, [word])
+    with pytest.raises(ValueError, match="w_embedding"):
+        fc.input_layer({"w": tf.constant([[["a", "b"], ["c", "d"]]])}, [fc.embedding_column(word, 2)])
+    with pytest.raises(ValueError, match="column: p_bucketized"):
+        fc.linear_model({"p": tf.ones([1, 2, 2])}, [fc.bucketized_column(fc.numeric_column("p"), [0.0])])
     with pytest.raises(ValueError, match="cannot have rank 0"):
         fc.input_layer({"p": tf.constant(1.0)}, [fc.numeric_column("p")])
     with pytest.raises(ValueError, match="must be a _DenseColumn"):

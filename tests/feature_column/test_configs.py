@@ -205,7 +205,8 @@ def test_a_vocabulary_of_too_few_records_is_refused(records):
 # ---- warm starts --------------------------------------------------------------------------------------------------
 
 
-def test_an_embedding_is_warm_started_by_vocabulary(tmp_path):
+@pytest.mark.parametrize("backup", [tf.constant_initializer(5.0), lambda shape: tf.fill(shape, 5.0)])
+def test_an_embedding_is_warm_started_by_vocabulary(tmp_path, backup):
     """Rows of an old table go to the same categories of a vocabulary in another order; other rows are initialized."""
     old_words, new_words = tmp_path / "old.txt", tmp_path / "new.txt"
     old_words.write_text("a\nb\nc\n")
@@ -230,7 +231,7 @@ def test_an_embedding_is_warm_started_by_vocabulary(tmp_path):
             new_vocab_size=3,
             num_oov_buckets=0,
             old_vocab=str(old_words),
-            backup_initializer=lambda shape: tf.fill(shape, 5.0),
+            backup_initializer=backup,
         )
         tf.train.warm_start(saved, ".*", {variable.op.name: info})
         session.run([tf.global_variables_initializer(), tf.tables_initializer()])

@@ -86,3 +86,35 @@ def test_missing_directory_is_an_error(tmp_path):
     """A directory that is not there is reported, not made."""
     with pytest.raises(FileNotFoundError):
         atomic.write(tmp_path / "no" / "f", b"x")
+
+
+def test_files_of_one_commit_appear_in_order_after_all_are_synced(tmp_path, monkeypatch):
+    """All files of the block are synced before the first gets its name, and the directory is synced once, at the end."""
+    events = []
+    real_fsync, real_replace = os.fsync, os.replace
+
+    def fsync(descriptor):
+        events.append("directory" if os.path.isdir(f"/proc/self/fd/{descriptor}") else "file")
+        real_fsync(descriptor)
+
+    def replace(source, target):
+        events.append(os.path.basename(target))
+        real_replace(source, target)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    monkeypatch.setattr(os, "replace", replace)
+    with atomic.one_commit():
+        atomic.write(tmp_path / "data", b"1")
+        atomic.write(tmp_path / "state", b"2")
+        assert not (tmp_path / "data").exists()
+    assert events == ["file", "file", "data", "state", "directory"]
+
+
+def test_one_commit_that_raises_leaves_nothing(tmp_path):
+    """If the block fails, the files that it has finished do not appear."""
+    with pytest.raises(ZeroDivisionError), atomic.one_commit():
+        atomic.write(tmp_path / "data", b"1")
+        raise ZeroDivisionError
+    assert os.listdir(tmp_path) == []
+    atomic.write(tmp_path / "later", b"1")
+    assert os.listdir(tmp_path) == ["later"]

@@ -1,8 +1,10 @@
 """Checkpoint files of both formats against those TensorFlow wrote (tests/golden/checkpoints)."""
 
+import functools
 import json
 import os
 import pathlib
+import shutil
 import uuid
 import zlib
 
@@ -312,3 +314,51 @@ def test_what_a_writer_refuses(tmp_path):
         pytest.raises(errors.InvalidArgumentError, match="sufficient slices"),
     ):
         reader.read("p")
+
+
+@pytest.mark.parametrize("shards", [1, 2])
+def test_a_bundle_is_replaced_in_one_step(tmp_path, monkeypatch, shards):
+    """Whichever step fails while a bundle is written over another, the old or the new one is there, and the next leaves no other file."""
+    prefix = str(tmp_path / "model")
+
+    def write(value):
+        for shard in range(shards):
+            with BundleWriter(f"{tmp_path}/parts/{shard}" if shards > 1 else prefix) as writer:
+                writer.add(f"v{shard}", np.full(9, value))
+        if shards > 1:
+            merge_bundles([f"{tmp_path}/parts/{shard}" for shard in range(shards)], prefix)
+
+    def read():
+        with BundleReader(prefix) as reader:
+            values = {float(each) for shard in range(shards) for each in reader.read(f"v{shard}")}
+        (value,) = values  # all of one bundle
+        return value
+
+    write(0.0)
+    files = sorted(os.listdir(tmp_path))
+    real = {name: getattr(os, name) for name in ("link", "replace")}
+    seen = set()
+    for failing in range(1, 7 + shards):
+        calls = []
+
+        def broken(name, source, target, failing=failing, calls=calls):
+            if os.path.dirname(target) == str(tmp_path):
+                calls.append(target)
+                if len(calls) == failing:
+                    raise OSError(5, "Input/output error")
+            return real[name](source, target)
+
+        for name in real:
+            monkeypatch.setattr(os, name, functools.partial(broken, name))
+        value = read() + 1
+        try:
+            write(value)
+        except (OSError, errors.OpError):
+            seen.add(read() - value)
+        monkeypatch.undo()
+        shutil.rmtree(tmp_path / "parts", ignore_errors=True)
+        assert read() in (value - 1, value)
+        write(value)
+        assert read() == value
+        assert sorted(os.listdir(tmp_path)) == files
+    assert seen == {0.0, -1.0}

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import functools
+import io
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
+
 from stoker._src.base.errors import OpError
-from stoker._src.distributed import messages
+from stoker._src.distributed import links, messages
 from stoker._src.distributed.service import MASTER_METHODS, WORKER_METHODS, Call, Service
-from stoker._src.formats import protos
+from stoker._src.formats import link_frames, protos
 from stoker._src.ops.support.waiting import running
 from tests.fuzz.registry import either, target
 
@@ -46,7 +49,9 @@ def _service() -> Any:
 
 def _call() -> Call:
     # A call that has been given up, so that nothing waits.
-    return Call(SimpleNamespace(time_remaining=lambda: None, add_callback=lambda callback: False))
+    return Call(
+        SimpleNamespace(time_remaining=lambda: None, add_callback=lambda callback: False, set_trailing_metadata=bool)
+    )
 
 
 def _method(names: tuple[str, ...], prefix: str, option: int, data: bytes) -> None:
@@ -111,3 +116,26 @@ def wire_messages(data: bytes) -> None:
             read(bytes(data))
         except OpError:
             continue
+
+
+_VALUES = [
+    link_frames.value_of("numbers", np.arange(6, dtype=np.int16).reshape(2, 3)),
+    link_frames.value_of("texts", np.array([b"a", b""], object)),
+    link_frames.value_of("truths", np.array([True, False])),
+]
+_RUN_HEAD = messages.link_run_head("h", "g", "/job:worker/replica:0/task:0", ("k",), 5, False)
+
+
+@target(
+    b"".join(link_frames.encode(link_frames.RUN, 7, _RUN_HEAD, _VALUES)),
+    b"".join(link_frames.encode(link_frames.VALUES, -1, b"", _VALUES[:1])),
+    b"".join(link_frames.encode(link_frames.RESULT, 3, messages.link_error_head(3, "bad"))),
+    refused=(OpError, ConnectionError),
+)
+def link(data: bytes) -> None:
+    """Frames of a link, which end in the middle of one."""
+    stream = io.BytesIO(data)
+    connection: Any = SimpleNamespace(recv_into=lambda block, *_: stream.readinto(block))
+    reader = links.FrameReader(connection, 1 << 20)
+    while True:
+        reader.next()

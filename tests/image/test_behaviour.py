@@ -245,3 +245,45 @@ def test_python_and_c_agree(eager, monkeypatch):
         np.testing.assert_array_equal(found, expected)
     for found, expected in zip(coloured(), native[1]):
         np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
+def test_padded_suppression_drops_boxes_at_the_threshold(eager):
+    """A box that overlaps a better one by exactly the threshold is dropped, and a box without positive coordinates is padding."""
+    boxes = tf.constant(
+        [
+            [0.0, 0.0, 1.0, 1.0],
+            [0.0, 0.0, 1.0, 0.5],
+            [2.0, 2.0, 3.0, 3.0],
+            [0.0, 0.0, 0.0, 0.0],
+            [-2.0, -2.0, -1.0, -1.0],
+        ]
+    )
+    scores = tf.constant([0.9, 0.8, -float("inf"), 0.7, 0.6])
+    indices, count = tf.image.non_max_suppression_padded(boxes, scores, 4, 0.5, pad_to_max_output_size=True)
+    assert (indices.numpy().tolist(), int(count)) == ([0, 2, 0, 0], 2)
+    indices, _ = tf.image.non_max_suppression_padded(boxes, scores, 4, 0.0, 0.1)
+    assert indices.numpy().tolist() == [0, 1]
+    assert tf.image.non_max_suppression(boxes, scores, 2, 0.5).numpy().tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("name", ["rgb_to_yiq", "yiq_to_rgb", "rgb_to_yuv", "yuv_to_rgb"])
+def test_integers_have_no_luma(eager, name):
+    """The matrices of YIQ and YUV have fractions, so integer images are refused."""
+    with pytest.raises(TypeError, match="uint8"):
+        getattr(tf.image, name)(tf.constant(np.ones((1, 1, 3), np.uint8)))
+
+
+@pytest.mark.parametrize("name", ["adjust_hue", "adjust_saturation"])
+def test_nan_stays_nan(eager, name):
+    """A pixel with a NaN channel becomes NaN, and its neighbours do not change."""
+    image = np.random.RandomState(1).rand(3, 5, 3).astype(np.float32)
+    expected = getattr(tf.image, name)(image, 0.3).numpy()
+    image[1, 2, 1] = expected[1, 2] = np.nan
+    np.testing.assert_allclose(getattr(tf.image, name)(image, 0.3).numpy(), expected, rtol=1e-6)
+
+
+def test_bfloat16_white_stays_white(eager):
+    """1 in bfloat16 becomes the largest small integer, although 255.5 rounds to 256."""
+    image = tf.cast(tf.constant([[[0.0, 0.5, 1.0]]]), tf.bfloat16)
+    assert tf.image.convert_image_dtype(image, tf.uint8).numpy().tolist() == [[[0, 128, 255]]]
+    assert tf.image.convert_image_dtype(image, tf.int16).numpy().tolist() == [[[0, 16384, 32767]]]

@@ -142,19 +142,22 @@ def wide_and_deep(tf: Any, ids: Any, numbers: Any, width: int = 4) -> Any:
     return tf.sigmoid(layers.dense(deep, 1) + wide)
 
 
-def detection(tf: Any, x: Any, width: int = 4) -> Any:
+def detection_boxes(tf: Any, x: Any, width: int = 4) -> Any:
+    """The box and the score of each place of each image."""
     layers = _Layers(tf)
     x = tf.nn.relu6(layers.norm(layers.conv(x, 2 * width, stride=2)))
-    anchors = int(x.shape[1]) * int(x.shape[2])
-    places = tf.reshape(layers.conv(x, 4), [anchors, 4])
-    scores = tf.sigmoid(tf.reshape(layers.conv(x, 1), [anchors]))
-    centres = np.stack(
-        np.meshgrid(np.linspace(0, 1, int(x.shape[1])), np.linspace(0, 1, int(x.shape[2])), indexing="ij"), -1
-    )
-    centres = centres.reshape(-1, 2).astype(np.float32)
+    images, rows, columns = (int(size) for size in x.shape[:3])
+    places = tf.reshape(layers.conv(x, 4), [images * rows * columns, 4])
+    scores = tf.sigmoid(tf.reshape(layers.conv(x, 1), [images * rows * columns]))
+    centres = np.stack(np.meshgrid(np.linspace(0, 1, rows), np.linspace(0, 1, columns), indexing="ij"), -1)
+    centres = np.tile(centres.reshape(-1, 2), [images, 1]).astype(np.float32)
     middle = centres + 0.1 * places[:, :2]
     size = 0.2 * tf.exp(0.1 * places[:, 2:])
-    boxes = tf.concat([middle - size / 2, middle + size / 2], 1)
+    return tf.concat([middle - size / 2, middle + size / 2], 1), scores
+
+
+def detection(tf: Any, x: Any, width: int = 4) -> Any:
+    boxes, scores = detection_boxes(tf, x, width)
     chosen = tf.image.non_max_suppression(boxes, scores, 5, 0.4)
     return tf.gather(boxes, chosen), tf.gather(scores, chosen)
 

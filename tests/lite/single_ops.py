@@ -101,6 +101,7 @@ CASES: dict[str, tuple[list[Any], list[tuple[int, ...]], Any, list[str]]] = {
         None,
         [],
     ),
+    "DYNAMIC_UPDATE_SLICE": ([MATRIX, (1, 8), _ints(1, 0)], [MATRIX], None, []),
     "SELECT_V2": ([np.arange(16).reshape(MATRIX) % 3 > 0, MATRIX, MATRIX], [MATRIX], None, []),
     "SELECT": ([np.arange(16).reshape(MATRIX) % 3 > 0, MATRIX, MATRIX], [MATRIX], None, []),
     "SOFTMAX": ([MATRIX], [MATRIX], S.SoftmaxOptionsT(beta=1.0), []),

@@ -147,12 +147,6 @@ def test_from_saved_model(dense, tmp_path):
     assert read_model(inner.convert()).main.outputs[0].name == "MatMul"
 
 
-def test_keras_files_name_what_is_missing():
-    """There are no Keras layers to rebuild an HDF5 model from."""
-    with pytest.raises(NotImplementedError, match="Keras"):
-        Converter.from_keras_model_file("model.h5")
-
-
 @pytest.mark.parametrize(
     ("shape", "message"),
     [(None, "Provide an input shape for input array 'x'"), ([1, None], "only supported in the 1st dimension")],

@@ -115,7 +115,7 @@ def test_what_is_no_concrete_function_is_refused():
         Converter.from_concrete_functions([tf.function(lambda x: x)])
     with pytest.raises(ValueError, match="No ConcreteFunction is specified"):
         Converter.from_concrete_functions([])
-    with pytest.raises(NotImplementedError, match="Keras"):
+    with pytest.raises(ValueError, match="not object"):
         Converter.from_keras_model(object())
 
 

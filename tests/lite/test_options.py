@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 import stoker
 import stoker.compat.v1 as tf
 
@@ -48,3 +50,22 @@ def test_constants_are_those_of_tensorflow():
     assert tf.float32 == constants.FLOAT and tf.uint8 == constants.QUANTIZED_UINT8 and tf.int8 == constants.INT8
     assert tf.string == constants.STRING and tf.float16 == constants.FLOAT16 and tf.int64 == constants.INT64
     assert not hasattr(stoker.lite, "constants")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda c: setattr(c, "optimizations", [tf.lite.Optimize.EXPERIMENTAL_SPARSITY]), "EXPERIMENTAL_SPARSITY"),
+        (lambda c: setattr(c.target_spec, "experimental_supported_backends", ["GPU"]), "supported_backends"),
+        (lambda c: c.target_spec.supported_ops.add(tf.lite.OpsSet.EXPERIMENTAL_STABLEHLO_OPS), "STABLEHLO"),
+        (lambda c: setattr(c, "conversion_summary_dir", "here"), "conversion_summary_dir"),
+    ],
+)
+def test_settings_without_an_implementation_are_refused(change, message):
+    """What would change the result, and cannot be done, is an error and not ignored."""
+    with tf.Graph().as_default(), tf.Session() as session:
+        x = tf.placeholder(tf.float32, [1, 2])
+        converter = tf.lite.TFLiteConverter.from_session(session, [x], [x * 2.0])
+        change(converter)
+        with pytest.raises(NotImplementedError, match=message):
+            converter.convert()

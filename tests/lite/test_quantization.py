@@ -91,7 +91,7 @@ def test_every_op_of_the_tables_has_its_kernel(scheme, bound):
         model = single_ops.model_of(code)
         samples = single_ops.samples_of(model, 3)
         content = write_model(model)
-        quantize_integer(model, Plan(observe_ranges(model, lambda s=samples: s), scheme), False, "FLOAT32", "FLOAT32")
+        quantize_integer(model, Plan(observe_ranges(model, lambda s=samples: s), scheme), "FLOAT32", "FLOAT32")
         types = {each.type for each in model.main.operators[-1].inputs if each is not None} | {
             each.type for operator in model.main.operators if operator.code == code for each in operator.outputs
         }
@@ -434,3 +434,95 @@ def test_integer_inputs_of_a_float_model():
     model = read_model(content)
     assert model.main.inputs[0].type == "UINT8" and model.main.operators[0].code == "DEQUANTIZE"
     assert np.abs(_run(content, x)["y"] - expected).max() < 0.01
+
+
+def _loop_model(units: int = 4) -> tuple[Any, list[np.ndarray]]:
+    """A recurrent network as a loop, and sequences for it."""
+    random = np.random.RandomState(2)
+    kernel = random.uniform(-0.5, 0.5, [units + 3, units]).astype(np.float32)
+
+    @tf.function(input_signature=[tf.TensorSpec([1, 5, 3], tf.float32, name="x")])
+    def network(x):
+        def step(i, state):
+            return i + 1, tf.tanh(tf.matmul(tf.concat([x[:, i], state], 1), kernel))
+
+        return tf.while_loop(lambda i, _: i < 5, step, [0, tf.zeros([1, units])])[1]
+
+    samples = [random.uniform(-1, 1, [1, 5, 3]).astype(np.float32) for _ in range(20)]
+    return network.get_concrete_function(), samples
+
+
+@pytest.mark.parametrize("strict", [True, False])
+def test_loops(strict):
+    """In a model of integers only, a loop's body works on integers and its state has one scale; else loops stay floating point."""
+    function, samples = _loop_model()
+    converter = tf.lite.TFLiteConverter.from_concrete_functions([function])
+    converter.optimizations = [tf.lite.Optimize.DEFAULT]
+    converter.representative_dataset = lambda: ([x] for x in samples)
+    if strict:
+        converter.target_spec.supported_ops = {OpsSet.TFLITE_BUILTINS_INT8}
+    content = converter.convert()
+    model = read_model(content)
+    body = next(each for each in model.main.operators if each.code == "WHILE").subgraphs[1]
+    types = {each.type for operator in body.operators for each in operator.outputs}
+    assert ("FLOAT32" in types) != strict
+    plain = tf.lite.TFLiteConverter.from_concrete_functions([function]).convert()
+    for x in samples[:4]:
+        (found,), (expected,) = _run(content, x).values(), _run(plain, x).values()
+        np.testing.assert_allclose(found, expected, atol=0.05 if strict else 1e-5)
+
+
+def test_fully_connected_layers_have_a_scale_for_each_channel():
+    """As in TensorFlow 2.21: rows of very different size keep their precision."""
+    weights = np.diag([1e-3, 1, 1e3]).astype(np.float32)
+
+    @tf.function(input_signature=[tf.TensorSpec([1, 3], tf.float32)])
+    def network(x):
+        return tf.matmul(x, weights) * [1e3, 1, 1e-3]
+
+    converter = tf.lite.TFLiteConverter.from_concrete_functions([network.get_concrete_function()])
+    converter.optimizations = [tf.lite.Optimize.DEFAULT]
+    converter.representative_dataset = lambda: ([np.ones([1, 3], np.float32)] for _ in range(2))
+    model = read_model(converter.convert())
+    (product,) = [each for each in model.main.operators if each.code == "FULLY_CONNECTED"]
+    assert product.inputs[1] is not None and product.inputs[1].quantization is not None
+    assert product.inputs[1].quantization.per_channel
+
+
+def test_a_clamp_is_the_range_of_what_it_clamps():
+    """min(max(x, -1), 1) of a moved result costs no op in integers: its range cuts off."""
+
+    @tf.function(input_signature=[tf.TensorSpec([1, 4, 4, 4], tf.float32)])
+    def network(x):
+        return tf.clip_by_value(tf.nn.depth_to_space(tf.nn.conv2d(x, weights, 1, "SAME"), 2), -1, 1)
+
+    random = np.random.RandomState(0)
+    weights = random.uniform(-1, 1, [1, 1, 4, 8]).astype(np.float32)
+    converter = tf.lite.TFLiteConverter.from_concrete_functions([network.get_concrete_function()])
+    converter.optimizations = [tf.lite.Optimize.DEFAULT]
+    samples = [random.uniform(-2, 2, [1, 4, 4, 4]).astype(np.float32) for _ in range(8)]
+    converter.representative_dataset = lambda: ([x] for x in samples)
+    content = converter.convert()
+    assert set(read_model(content).operator_counts()) == {"QUANTIZE", "CONV_2D", "DEPTH_TO_SPACE", "DEQUANTIZE"}
+    plain = tf.lite.TFLiteConverter.from_concrete_functions([network.get_concrete_function()]).convert()
+    (found,), (expected,) = _run(content, samples[0]).values(), _run(plain, samples[0]).values()
+    np.testing.assert_allclose(found, expected, atol=0.03)
+
+
+def test_tables_of_embeddings_are_stored_in_8_bits():
+    """Without samples, a large table that rows are picked from is stored in 8 bits, and the rows are restored."""
+    table = np.random.RandomState(0).uniform(-1, 1, [200, 16]).astype(np.float32)
+
+    @tf.function(input_signature=[tf.TensorSpec([2, 3], tf.int32)])
+    def network(ids):
+        return tf.gather(table, ids)
+
+    converter = tf.lite.TFLiteConverter.from_concrete_functions([network.get_concrete_function()])
+    converter.optimizations = [tf.lite.Optimize.DEFAULT]
+    content = converter.convert()
+    assert len(content) < table.nbytes / 2
+    ids = np.array([[1, 2, 3], [199, 0, 7]], np.int32)
+    interpreter = tf.lite.Interpreter(model_content=content)
+    run = interpreter.get_signature_runner()
+    (found,) = run(**dict.fromkeys(run.get_input_details(), ids)).values()
+    np.testing.assert_allclose(found, table[ids], atol=0.01)

@@ -5,12 +5,12 @@ from pathlib import Path
 
 from stoker._src.graph.definition import Trait, all_definitions
 
-# Ops without outputs, and those whose quantized input NumPy cannot feed: programs drive them (of scripts/op_comparison, and in
+# Ops without outputs, one whose outputs are dead in part (graph/interchange/test_lone_switches.py), and those whose quantized input NumPy cannot feed: programs drive them (of scripts/op_comparison, and in
 # quantization/test_quantized.py).
 WITHOUT_ARRAYS = {
     "ControlTrigger", "Dequantize", "NoOp",
     "QuantizeDownAndShrinkRange", "QuantizedAdd", "QuantizedAvgPool", "QuantizedBiasAdd", "QuantizedConcat", "QuantizedConv2D", "QuantizedMatMul",
-    "QuantizedMaxPool", "QuantizedMul", "QuantizedRelu", "QuantizedRelu6", "QuantizedReluX", "QuantizedReshape", "RequantizationRange", "Requantize",
+    "QuantizedMaxPool", "QuantizedMul", "QuantizedRelu", "QuantizedRelu6", "QuantizedReluX", "QuantizedReshape", "RequantizationRange", "Requantize", "Switch",
 }  # fmt: skip
 EFFECTS = Trait.STATEFUL | Trait.READS | Trait.WRITES | Trait.BLOCKING | Trait.SOURCE
 

@@ -232,3 +232,13 @@ def test_a_status_is_raised_when_its_block_ends():
         assert status.code == tf.errors.OK
     with pytest.raises(tf.errors.NotFoundError, match="gone"), tf.errors.raise_exception_on_not_ok_status() as status:
         status.code, status.message = tf.errors.NOT_FOUND, "gone"
+
+
+def test_a_long_step_ends_when_its_session_closes():
+    """A step of many ops looks at its run from time to time, also where none of the ops is a loop or waits."""
+    y = tf.py_func(lambda: (session.close(), np.float32([1.0, 2.0]))[1], [], tf.float32)
+    for _ in range(500):
+        y = tf.cumsum(y)
+    session = tf.Session()
+    with pytest.raises(tf.errors.CancelledError, match="The run was cancelled"):
+        session.run(y)

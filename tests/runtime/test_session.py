@@ -445,10 +445,17 @@ def test_partial_runs_are_told_apart_and_end():
 
 
 def test_plans_of_ever_other_fetches_are_bounded(monkeypatch):
-    """A session forgets its oldest plans, and makes them again when they are wanted."""
+    """A session forgets the plans that have not run for longest, and makes them again when they are wanted."""
     monkeypatch.setattr(session_module, "_MOST_PLANS", 3)
-    tensors = [tf.constant(float(i)) + 1.0 for i in range(6)]
+    tensors = [tf.constant(float(i)) + 1.0 for i in range(20)]
+    made = []
     with tf.Session() as session:
-        assert [session.run(tensor) for tensor in tensors] == [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
-        assert len(session._plans) == 3
-        assert session.run(tensors[0]) == 1.0
+        plan = session._runner.plan
+        monkeypatch.setattr(session._runner, "plan", lambda *args: made.append(args) or plan(*args))
+        for i, tensor in enumerate(tensors):
+            assert session.run(tensor) == i + 1.0
+            assert session.run([tensors[0]]) == [1.0]  # stays, because it runs all the time
+            assert len(session._plans) + len(session._older_plans) <= 6
+        assert len(made) == 21
+        assert session.run(tensors[1]) == 2.0
+        assert len(made) == 22

@@ -112,3 +112,20 @@ def test_a_total_does_not_depend_on_the_number_of_threads(size):
             torch.set_num_threads(before)
     assert found[0] == found[1] == found[2]
     np.testing.assert_allclose(found[0], [x.sum(dtype=np.float64), x.mean(dtype=np.float64)], rtol=1e-4, atol=1e-6)
+
+
+@needs_native
+def test_threads_compute_whether_they_poll_or_sleep_between_ops():
+    """Switching between polling and sleeping threads, as on a machine that becomes busy and quiet again, changes no result."""
+    native = extension("stoker._src.runtime.native.threads")
+    before = torch.get_num_threads()
+    torch.set_num_threads(4)
+    x = torch.arange(300_000, dtype=torch.float32)
+    try:
+        for polls in (False, True, False, False, True, True):
+            native.set_polling(polls)
+            threads.look_around()
+            torch.testing.assert_close(x * 2 + x, 3 * x)
+    finally:
+        native.set_polling(True)
+        torch.set_num_threads(before)

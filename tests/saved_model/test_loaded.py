@@ -6,7 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
+import stoker
 import stoker as tf
 import stoker.compat.v1 as tf1
 from stoker._src.graph import context
@@ -61,3 +63,32 @@ def test_what_is_not_loaded_is_told(tmp_path):
         builder.save()
     with context.enter_eager(), pytest.raises(ValueError, match="more than one MetaGraph"):
         tf.saved_model.load(str(tmp_path / "model"))
+
+
+def test_signatures_with_sparse_and_ragged_tensors(tmp_path):
+    """A signature of a 1.x model may take and give sparse and ragged tensors, which its description holds with their components."""
+    with tf1.Graph().as_default(), tf1.Session() as session:
+        rows = tf1.ragged.placeholder(tf.float32, 1, [], name="rows")
+        matrix = tf1.sparse_placeholder(tf.float32, [None, 3], name="matrix")
+        weights = tf1.get_variable("weights", initializer=[[1.0], [2.0], [3.0]])
+        session.run(weights.initializer)
+        results = {"product": tf1.sparse_tensor_dense_matmul(matrix, weights), "twice": rows * tf.constant(2.0)}
+        tf1.saved_model.simple_save(session, str(tmp_path / "m"), {"rows": rows, "matrix": matrix}, results)
+        info = tf1.saved_model.build_tensor_info(rows)
+        assert [each.name for each in info.composite_tensor.components] == ["rows/flat_values:0", "rows/row_splits_0:0"]
+    with context.enter_eager():
+        compute = tf.saved_model.load(tmp_path / "m").signatures["serving_default"]
+        found = compute(rows=tf.ragged.constant([[1.0, 2.0], [3.0]]), matrix=tf.sparse.from_dense([[0.0, 4.0, 0.0]]))
+        assert found["twice"].to_list() == [[2.0, 4.0], [6.0]]
+        assert found["product"].numpy().tolist() == [[8.0]]
+    module = stoker.to_torch(str(tmp_path / "m"))
+    indices, values, shape = torch.tensor([[0, 1]]), torch.tensor([4.0]), torch.tensor([1, 3])
+    found = module(
+        matrix_indices=indices,
+        matrix_values=values,
+        matrix_dense_shape=shape,
+        rows=torch.tensor([1.0]),
+        rows_1=torch.tensor([0, 1]),
+    )
+    assert found["product"].tolist() == [[8.0]]
+    assert (found["twice"].tolist(), found["twice_1"].tolist()) == ([2.0], [0, 1])

@@ -13,22 +13,30 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-# How often a torch OpenMP thread polls for work or for the other threads before it sleeps. OpenMP's default is 300,000 times, several
-# milliseconds: if another process takes one processor for a moment, all threads poll until the missing one runs again, and a step
-# took up to twenty-five times as long. Between the parallel parts of a step pass microseconds; with many threads, waking them up
-# costs more, so they poll longer.
-_SPINS = "1000"
-_SPINS_OF_MANY = "5000"
-_MANY = 4  # processors
+# How often a torch OpenMP thread polls for work or for the other threads before it sleeps: half a millisecond, longer than the time
+# between the parallel parts of a step. OpenMP's default of 300,000 times is several milliseconds. On a busy machine threads sleep
+# sooner: with more OpenMP threads than processors, they poll 1,000 times if the policy is `active` (runtime/native/waiting.h).
+_SPINS = "20000"
 
 
 def _settings() -> dict[str, str]:
     """The environment variables that torch and its OpenMP read while they are loaded, except those that the user set."""
     # Large pages for large tensors: gathers from a large table are twice as fast.
     settings = {"THP_MEM_ALLOC_ENABLE": "1"}
-    if "OMP_WAIT_POLICY" not in os.environ:
-        settings["GOMP_SPINCOUNT"] = _SPINS if (os.cpu_count() or 1) <= _MANY else _SPINS_OF_MANY
+    if "OMP_WAIT_POLICY" not in os.environ and "GOMP_SPINCOUNT" not in os.environ:
+        settings["GOMP_SPINCOUNT"] = _SPINS
+        if _has_libgomp():  # other OpenMP libraries would poll forever
+            settings["OMP_WAIT_POLICY"] = "active"
     return {name: value for name, value in settings.items() if name not in os.environ}
+
+
+def _has_libgomp() -> bool:
+    """Whether torch brings GNU's OpenMP library."""
+    spec = importlib.util.find_spec("torch")
+    folder = None if spec is None or spec.origin is None else os.path.join(os.path.dirname(spec.origin), "lib")
+    return (
+        folder is not None and os.path.isdir(folder) and any(name.startswith("libgomp") for name in os.listdir(folder))
+    )
 
 
 @contextmanager

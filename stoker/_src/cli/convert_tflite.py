@@ -104,7 +104,7 @@ def _converter(lite: Any, args: argparse.Namespace) -> Any:
     if args.source.endswith((".h5", ".hdf5", ".keras")):
         try:
             return lite.TFLiteConverter.from_keras_model_file(args.source, inputs, shapes, outputs)
-        except NotImplementedError as error:
+        except ImportError as error:
             raise ValueError(str(error)) from error
     if inputs is None or outputs is None:
         raise ValueError("--input_arrays and --output_arrays are required for a frozen graph.")

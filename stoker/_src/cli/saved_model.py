@@ -84,6 +84,7 @@ def shown(model: Any, args: argparse.Namespace, room: Any) -> Iterator[str]:
                 yield f"\nsignature_def['{key}']:"
                 yield from _signature(meta.signature_def[key], "  ")
             yield _ops(meta)
+            yield from _functions(meta)
     elif args.tag_set is None:
         yield "The given SavedModel contains the following tag-sets:"
         for tags in sorted(sorted(meta.meta_info_def.tags) for meta in model.meta_graphs):
@@ -129,7 +130,52 @@ def _ops(meta: Any) -> str:
     names = {node.op for node in meta.graph_def.node}
     for function in meta.graph_def.library.function:
         names.update(node.op for node in function.node_def)
-    return f"The MetaGraph with tag set {list(meta.meta_info_def.tags)} contains the following ops: {sorted(names)}"
+    listed = ", ".join(map(repr, sorted(names)))
+    return f"The MetaGraph with tag set {list(meta.meta_info_def.tags)} contains the following ops: {{{listed}}}"
+
+
+def _functions(meta: Any) -> Iterator[str]:
+    """Returns the lines on the functions of an object model: what arguments each was traced with."""
+    graph = meta.object_graph_def
+    if not graph.nodes:
+        return
+    decoded = importlib.import_module("stoker._src.saved_model.structures").decoded
+    found = {
+        child.local_name: graph.nodes[child.node_id].function
+        for child in graph.nodes[0].children
+        if 0 <= child.node_id < len(graph.nodes) and graph.nodes[child.node_id].HasField("function")
+    }
+    yield "\nConcrete Functions:" if found else ""
+    for number, name in enumerate(sorted(found)):
+        yield f"{'' if number == 0 else chr(10)}  Function Name: '{name}'"
+        for option, concrete in enumerate(found[name].concrete_functions, 1):
+            places, named = decoded(graph.concrete_functions[concrete].canonicalized_input_signature)
+            if not places and not named:
+                continue
+            yield f"    Option #{option}"
+            yield "      Callable with:"
+            for at, value in enumerate(places, 1):
+                yield f"        Argument #{at}"
+                yield from _argument(value)
+            for at, key in enumerate(named, 1):
+                yield f"        Named Argument #{at}"
+                yield f"          {key}"
+
+
+def _argument(value: Any) -> Iterator[str]:
+    if type(value).__name__ == "TensorSpec":
+        yield f"          {value.name}: {value!r}"
+    elif isinstance(value, str):
+        yield f"          {value}"
+    else:
+        yield f"          DType: {type(value).__name__}"
+        yield f"          Value: {_spelled(value)}"
+
+
+def _spelled(value: Any) -> str:
+    if isinstance(value, dict):
+        return "{" + "".join(f"'{key}': {_spelled(value[key])}, " for key in value) + "}"
+    return f"[{', '.join(map(_spelled, value))}]" if isinstance(value, list) else str(value)
 
 
 # ---- run --------------------------------------------------------------------------------------------------------

@@ -1,1 +1,1 @@
-"""`tf.distribute`: strategies for processes that hold the same variables. One replica is one process."""
+"""`tf.distribute`: strategies for processes that hold copies of the same variables. Each process is one replica."""

@@ -1,4 +1,4 @@
-"""`tf.distribute.cluster_resolver`: where a process learns about its cluster and which task of it it is."""
+"""`tf.distribute.cluster_resolver`: how a process learns the members of its cluster and its own task."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def _target(address: str, rpc_layer: str | None) -> str:
 
 @export("distribute.cluster_resolver.ClusterResolver")
 class ClusterResolver:
-    """The base class of resolvers. A subclass says what the cluster is; `task_type`, `task_id` and `rpc_layer` are attributes."""
+    """The base class of resolvers. Subclasses return the cluster. `task_type`, `task_id` and `rpc_layer` are attributes."""
 
     task_type: str | None = None
     task_id: int | None = None
@@ -24,7 +24,7 @@ class ClusterResolver:
 
     @property
     def environment(self) -> str | None:
-        """Where the job runs: "" or "google"."""
+        """The environment of the job: "" or "google"."""
         return ""
 
     def cluster_spec(self) -> ClusterSpec:
@@ -32,28 +32,28 @@ class ClusterResolver:
         raise NotImplementedError(f"{type(self).__name__} does not say what its cluster is.")
 
     def master(self, task_type: str | None = None, task_id: int | None = None, rpc_layer: str | None = None) -> str:
-        """The target for sessions: that of this task, or of another one."""
+        """Returns the session target of this task, or of the given task."""
         raise NotImplementedError(f"{type(self).__name__} does not say which targets its cluster has.")
 
     def num_accelerators(
         self, task_type: str | None = None, task_id: int | None = None, config_proto: Any = None
     ) -> dict[str, int]:
-        """The numbers of accelerators of a task, by kind; none are known."""
+        """Returns the number of accelerators per type. The base class does not know any."""
         return {}
 
 
 @export("distribute.cluster_resolver.SimpleClusterResolver")
 class SimpleClusterResolver(ClusterResolver):
-    """A resolver for a cluster that is known.
+    """A resolver for a fixed cluster.
 
     Args:
         cluster_spec: a ClusterSpec.
         master: the target of this task.
         task_type: the job of this task.
-        task_id: its index.
-        environment: where the job runs.
-        num_accelerators: numbers of accelerators by kind.
-        rpc_layer: the scheme of targets.
+        task_id: the index of this task.
+        environment: the environment of the job.
+        num_accelerators: the number of accelerators per type.
+        rpc_layer: the URL scheme of targets.
 
     Raises:
         TypeError: `cluster_spec` is not a ClusterSpec.
@@ -84,7 +84,7 @@ class SimpleClusterResolver(ClusterResolver):
         return self._cluster_spec
 
     def master(self, task_type: str | None = None, task_id: int | None = None, rpc_layer: str | None = None) -> str:
-        """The target for sessions: that of this task, or of another one."""
+        """Returns the session target of this task, or of the given task."""
         if task_type is not None and task_id is not None:
             return _target(self._cluster_spec.task_address(task_type, task_id), rpc_layer or self.rpc_layer)
         return _target(self._master, rpc_layer or self.rpc_layer)
@@ -92,7 +92,7 @@ class SimpleClusterResolver(ClusterResolver):
     def num_accelerators(
         self, task_type: str | None = None, task_id: int | None = None, config_proto: Any = None
     ) -> dict[str, int]:
-        """The numbers that were given."""
+        """Returns the numbers given to the constructor."""
         return self._num_accelerators or {}
 
 
@@ -103,10 +103,10 @@ class TFConfigClusterResolver(ClusterResolver):
         TF_CONFIG='{"cluster": {"worker": ["host1:2222", "host2:2222"]}, "task": {"type": "worker", "index": 0}}'
 
     Args:
-        task_type: the job of this task, if not that of TF_CONFIG.
-        task_id: its index, if not that of TF_CONFIG.
-        rpc_layer: the scheme of targets, if not that of TF_CONFIG.
-        environment: where the job runs, if not that of TF_CONFIG.
+        task_type: the job of this task. The default is read from TF_CONFIG.
+        task_id: the index of this task. The default is read from TF_CONFIG.
+        rpc_layer: the URL scheme of targets. The default is read from TF_CONFIG.
+        environment: the environment of the job. The default is read from TF_CONFIG.
     """
 
     def __init__(
@@ -148,7 +148,7 @@ class TFConfigClusterResolver(ClusterResolver):
 
     @property
     def rpc_layer(self) -> str | None:
-        """The scheme of targets."""
+        """The URL scheme of targets."""
         return self._rpc_layer if self._rpc_layer is not None else self._config().get("rpc_layer")
 
     @rpc_layer.setter
@@ -160,14 +160,14 @@ class TFConfigClusterResolver(ClusterResolver):
         return self._environment if self._environment is not None else self._config().get("environment")
 
     def cluster_spec(self) -> ClusterSpec:
-        """The cluster; an empty one without TF_CONFIG."""
+        """Returns the cluster. It is empty if TF_CONFIG is not set."""
         return ClusterSpec(self._config().get("cluster") or {})
 
     def master(self, task_type: str | None = None, task_id: int | None = None, rpc_layer: str | None = None) -> str:
-        """The target for sessions: that of this task, or of another one. Empty if the cluster has fewer than two tasks.
+        """Returns the session target of this task, or of the given task. It is empty if the cluster has fewer than two tasks.
 
         Raises:
-            ValueError: TF_CONFIG does not say which task this is.
+            ValueError: TF_CONFIG does not name the task of this process.
         """
         spec = self.cluster_spec()
         tasks = spec.as_dict()

@@ -1,4 +1,4 @@
-"""Where a program is with respect to strategies: `ReduceOp`, `ReplicaContext`, `InputContext`, and the functions that ask."""
+"""The current position of a program with respect to strategies: `ReduceOp`, `ReplicaContext`, `InputContext` and functions that query them."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from stoker._src.ops.collective import collectives, groups, replicas
 
 @export("distribute.ReduceOp")
 class ReduceOp(enum.Enum):
-    """How values of replicas are combined."""
+    """The ways to combine the values of replicas."""
 
     SUM = "SUM"
     MEAN = "MEAN"
 
 
 def reduce_op_of(value: Any) -> ReduceOp:
-    """A ReduceOp, also given by its name.
+    """Returns the ReduceOp with the given name. A ReduceOp is returned unchanged.
 
     Raises:
-        ValueError: there is no such reduction.
+        ValueError: the name is unknown.
     """
     return ReduceOp(value.upper()) if isinstance(value, str) else ReduceOp(value)
 
 
 def all_reduced(strategy: Any, reduce_op: Any, value: Any) -> Any:
-    """The tensors of a structure, reduced over all replicas. IndexedSlices become the rows of all of them."""
+    """Reduces the tensors of a structure over all replicas. IndexedSlices are concatenated."""
     op = reduce_op_of(reduce_op)
     if strategy.num_replicas_in_sync == 1:
         return value
@@ -52,7 +52,7 @@ def all_reduced(strategy: Any, reduce_op: Any, value: Any) -> Any:
 
 
 def all_gathered(strategy: Any, value: Any, axis: int) -> Any:
-    """The tensors of a structure, those of all replicas behind each other along `axis`."""
+    """Concatenates the tensors of a structure over all replicas along `axis`."""
 
     def gathered(tensor: Any) -> Any:
         tensor = convert_to_tensor(tensor)
@@ -72,11 +72,11 @@ def all_gathered(strategy: Any, value: Any, axis: int) -> Any:
 
 @export("distribute.ReplicaContext")
 class ReplicaContext:
-    """What a function called by `Strategy.run` can ask and do.
+    """The interface of a function called by `Strategy.run` to its replica.
 
     Args:
         strategy: the strategy.
-        replica_id_in_sync_group: the number of the replica; that of this process by default.
+        replica_id_in_sync_group: the number of the replica. The default is the replica of this process.
     """
 
     def __init__(self, strategy: Any, replica_id_in_sync_group: Any = None) -> None:
@@ -90,7 +90,7 @@ class ReplicaContext:
 
     @property
     def num_replicas_in_sync(self) -> int:
-        """The number of replicas that are kept equal."""
+        """The number of replicas that are kept in sync."""
         return self._strategy.num_replicas_in_sync
 
     @property
@@ -104,21 +104,21 @@ class ReplicaContext:
         return tuple(self._strategy.extended.worker_devices)
 
     def all_reduce(self, reduce_op: Any, value: Any, options: Any = None) -> Any:
-        """The sum or mean of a value, or of a structure of values, over all replicas.
+        """Returns the sum or mean of a value, or of a structure of values, over all replicas.
 
         Args:
             reduce_op: a ReduceOp or its name.
-            value: what this replica contributes.
-            options: accepted for TensorFlow's sake; messages are bucketed without being told.
+            value: the contribution of this replica.
+            options: accepted for compatibility. Messages are always bucketed.
         """
         return all_reduced(self._strategy, reduce_op, value)
 
     def all_gather(self, value: Any, axis: int, options: Any = None) -> Any:
-        """The values of all replicas behind each other along `axis`. Their sizes there may differ."""
+        """Concatenates the values of all replicas along `axis`. Their sizes along this axis may differ."""
         return all_gathered(self._strategy, value, axis)
 
     def merge_call(self, merge_fn: Callable[..., Any], args: Any = (), kwargs: Any = None) -> Any:
-        """Calls `merge_fn(strategy, *args, **kwargs)` outside of the replica."""
+        """Calls `merge_fn(strategy, *args, **kwargs)` outside the replica."""
         with replicas.entered(self._strategy, None):
             return merge_fn(self._strategy, *args, **(kwargs or {}))
 
@@ -133,7 +133,7 @@ class ReplicaContext:
 
 @export("distribute.InputReplicationMode")
 class InputReplicationMode(enum.Enum):
-    """How an input function is called: once for each worker."""
+    """How an input function is called: once per worker."""
 
     PER_WORKER = "PER_WORKER"
     PER_REPLICA = "PER_REPLICA"
@@ -141,7 +141,7 @@ class InputReplicationMode(enum.Enum):
 
 @export("distribute.InputContext")
 class InputContext:
-    """Tells an input function which part of the input it shall produce."""
+    """Tells an input function which part of the input to produce."""
 
     def __init__(self, num_input_pipelines: int = 1, input_pipeline_id: int = 0, num_replicas_in_sync: int = 1) -> None:
         self._num_input_pipelines = num_input_pipelines
@@ -150,7 +150,7 @@ class InputContext:
 
     @property
     def num_input_pipelines(self) -> int:
-        """How many pipelines there are: one for each process."""
+        """The number of input pipelines: one per process."""
         return self._num_input_pipelines
 
     @property
@@ -164,10 +164,10 @@ class InputContext:
         return self._num_replicas_in_sync
 
     def get_per_replica_batch_size(self, global_batch_size: int) -> int:
-        """The part of a global batch that one replica gets.
+        """Returns the number of elements of a global batch that one replica gets.
 
         Raises:
-            ValueError: the batch cannot be divided evenly.
+            ValueError: the batch is not divisible by the number of replicas.
         """
         if global_batch_size % self._num_replicas_in_sync:
             raise ValueError(
@@ -182,12 +182,12 @@ class InputContext:
 
 @export("distribute.has_strategy")
 def has_strategy() -> bool:
-    """Whether this code is in the scope of a strategy other than the default one."""
+    """Returns whether this code runs in the scope of a strategy other than the default one."""
     return replicas.current()[0] is not None
 
 
 @export("distribute.in_cross_replica_context")
 def in_cross_replica_context() -> bool:
-    """Whether this code is in the scope of a strategy, but not inside of a replica."""
+    """Returns whether this code runs in the scope of a strategy but outside replicas."""
     strategy, replica = replicas.current()
     return strategy is not None and replica is None

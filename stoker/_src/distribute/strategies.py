@@ -1,4 +1,4 @@
-"""The strategies: mirrored variables in one process or in several, and a single device."""
+"""The strategies: variables mirrored within one process or over several, and a single device."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from stoker._src.ops.collective import groups
 
 @export("distribute.CrossDeviceOps")
 class CrossDeviceOps:
-    """How values of several devices are combined. torch.distributed decides here (gloo on CPUs, NCCL on GPUs)."""
+    """How values of several devices are combined. In stoker, torch.distributed decides: gloo on CPUs, NCCL on GPUs."""
 
 
 @export("distribute.ReductionToOneDevice")
 class ReductionToOneDevice(CrossDeviceOps):
-    """Accepted for TensorFlow's sake; see `CrossDeviceOps`."""
+    """Accepted for compatibility. See `CrossDeviceOps`."""
 
     def __init__(self, reduce_to_device: Any = None, accumulation_fn: Any = None) -> None:
         self.reduce_to_device, self.accumulation_fn = reduce_to_device, accumulation_fn
@@ -27,7 +27,7 @@ class ReductionToOneDevice(CrossDeviceOps):
 
 @export("distribute.NcclAllReduce")
 class NcclAllReduce(CrossDeviceOps):
-    """Accepted for TensorFlow's sake; see `CrossDeviceOps`."""
+    """Accepted for compatibility. See `CrossDeviceOps`."""
 
     def __init__(self, num_packs: int = 1) -> None:
         self.num_packs = num_packs
@@ -35,7 +35,7 @@ class NcclAllReduce(CrossDeviceOps):
 
 @export("distribute.HierarchicalCopyAllReduce")
 class HierarchicalCopyAllReduce(CrossDeviceOps):
-    """Accepted for TensorFlow's sake; see `CrossDeviceOps`."""
+    """Accepted for compatibility. See `CrossDeviceOps`."""
 
     def __init__(self, num_packs: int = 1) -> None:
         self.num_packs = num_packs
@@ -43,7 +43,7 @@ class HierarchicalCopyAllReduce(CrossDeviceOps):
 
 @export("distribute.experimental.CollectiveCommunication", v2="distribute.experimental.CommunicationImplementation")
 class CollectiveCommunication(enum.Enum):
-    """The library for collective ops. torch.distributed chooses by the tensors' device."""
+    """The library for collective ops. torch.distributed selects one by the device of the tensors."""
 
     AUTO = "AUTO"
     RING = "RING"
@@ -51,7 +51,7 @@ class CollectiveCommunication(enum.Enum):
 
 
 def _single_device(devices: Any) -> str:
-    """The device of the one replica of a process.
+    """Returns the device of the single replica of a process.
 
     Raises:
         NotImplementedError: several devices are given.
@@ -67,17 +67,17 @@ def _single_device(devices: Any) -> str:
 
 @export("distribute.MirroredStrategy")
 class MirroredStrategy(Strategy):
-    """Each replica has a copy of the variables, and gradients are summed over the replicas.
+    """Every replica has a copy of the variables. Gradients are summed over the replicas.
 
-    TensorFlow has a replica for each GPU of one machine. Here a replica is a process that `stoker launch` started, on a GPU of its own if
-    there are enough.
+    TensorFlow runs one replica per GPU of a machine. In stoker, each replica is a process started by `stoker launch`, with its own GPU if
+    there are enough of them.
 
     Args:
-        devices: one device; or as many as there are processes, which then choose their own.
-        cross_device_ops: accepted for TensorFlow's sake.
+        devices: one device, or one device per process, from which each process picks its own.
+        cross_device_ops: accepted for compatibility.
 
     Raises:
-        NotImplementedError: several devices for one process.
+        NotImplementedError: several devices are given for one process.
     """
 
     def __init__(self, devices: Any = None, cross_device_ops: Any = None) -> None:
@@ -87,18 +87,18 @@ class MirroredStrategy(Strategy):
 
 @export("distribute.experimental.MultiWorkerMirroredStrategy", v2="distribute.MultiWorkerMirroredStrategy")
 class MultiWorkerMirroredStrategy(Strategy):
-    """Each worker has a copy of the variables, and gradients are summed over the workers.
+    """Every worker has a copy of the variables. Gradients are summed over the workers.
 
-    Workers are the processes that `stoker launch` started. Without it, they are those of a cluster: of the resolver, or of TF_CONFIG. The first one
-    listens at its address.
+    The workers are the processes started by `stoker launch`, or else the tasks of the cluster described by the resolver or TF_CONFIG. The first
+    worker listens at its address.
 
     Args:
-        communication: a CollectiveCommunication, accepted for TensorFlow's sake.
-        cluster_resolver: a ClusterResolver; TF_CONFIG by default.
-        communication_options: accepted for TensorFlow's sake.
+        communication: a CollectiveCommunication, accepted for compatibility.
+        cluster_resolver: a ClusterResolver. The default reads TF_CONFIG.
+        communication_options: accepted for compatibility.
 
     Raises:
-        ValueError: the cluster has workers, but does not say which one this process is.
+        ValueError: the cluster has workers, but the task of this process is unknown.
     """
 
     def __init__(
@@ -114,7 +114,7 @@ class MultiWorkerMirroredStrategy(Strategy):
 
 
 def _join_cluster(resolver: Any) -> None:
-    """Makes this process a member of the group that a cluster describes: the chief, if there is one, and the workers."""
+    """Adds this process to the process group of a cluster, which consists of the chief, if any, and the workers."""
     cluster = resolver.cluster_spec().as_dict()
     tasks = [
         (job, index, address)
@@ -151,9 +151,9 @@ class OneDeviceStrategy(Strategy):
 
 @export("distribute.experimental.CentralStorageStrategy")
 class CentralStorageStrategy(Strategy):
-    """Variables are on one device, and one device computes.
+    """Variables are placed on one device, and one device computes.
 
-    TensorFlow copies variables from the CPU to several GPUs at each step. With one device for both there is nothing to copy.
+    TensorFlow copies variables from the CPU to several GPUs at each step. With a single device nothing is copied.
 
     Args:
         compute_devices: one device.

@@ -1,4 +1,4 @@
-"""`Strategy`: how a program is distributed. Here a replica is a process, so that a strategy runs a function once, and reduces over processes."""
+"""`Strategy` distributes a program. Each replica is a process, so a strategy runs a function once and reduces over processes."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ class StrategyExtended:
     """The parts of a strategy that libraries use.
 
     Args:
-        container_strategy: the strategy it belongs to.
-        device: the device of the replica; "" for the default one.
+        container_strategy: the strategy that owns this object.
+        device: the device of the replica. "" is the default device.
     """
 
     def __init__(self, container_strategy: Any, device: str = "") -> None:
@@ -67,12 +67,12 @@ class StrategyExtended:
 
     @property
     def should_checkpoint(self) -> bool:
-        """Whether this process writes checkpoints: the first one does."""
+        """Whether this process writes checkpoints. Only the first one does."""
         return groups.rank() == 0
 
     @property
     def should_save_summary(self) -> bool:
-        """Whether this process writes summaries: the first one does."""
+        """Whether this process writes summaries. Only the first one does."""
         return groups.rank() == 0
 
     def call_for_each_replica(self, fn: Callable[..., Any], args: Any = (), kwargs: Any = None) -> Any:
@@ -82,11 +82,11 @@ class StrategyExtended:
             return fn(*args, **(kwargs or {}))
 
     def reduce_to(self, reduce_op: Any, value: Any, destinations: Any, options: Any = None) -> Any:
-        """The sum or mean of a value over all replicas. It is there for every destination."""
+        """Returns the sum or mean of a value over all replicas. The result is available on every destination."""
         return all_reduced(self._container_strategy, reduce_op, value)
 
     def batch_reduce_to(self, reduce_op: Any, value_destination_pairs: Any, options: Any = None) -> list[Any]:
-        """`reduce_to` of many values, in few messages."""
+        """Does the work of `reduce_to` for many values with few messages."""
         return all_reduced(self._container_strategy, reduce_op, [value for value, _ in value_destination_pairs])
 
     def update(self, var: Any, fn: Callable[..., Any], args: Any = (), kwargs: Any = None, group: bool = True) -> Any:
@@ -102,15 +102,15 @@ class StrategyExtended:
         return grouping.group(result) if group and not context.executing_eagerly() else result
 
     def value_container(self, value: Any) -> Any:
-        """The variable that a copy belongs to: itself."""
+        """Returns the variable that a copy belongs to, which is the copy itself."""
         return value
 
     def read_var(self, v: Any) -> Any:
-        """The value of a variable."""
+        """Returns the value of a variable."""
         return v.value()
 
     def non_slot_devices(self, var_list: Any) -> Any:
-        """Where an optimizer puts variables that are not slots."""
+        """Returns the devices on which an optimizer places variables other than slots."""
         return min(var_list, key=lambda variable: variable.name)
 
     def variable_created_in_scope(self, v: Any) -> bool:
@@ -119,23 +119,23 @@ class StrategyExtended:
 
     @contextmanager
     def colocate_vars_with(self, colocate_with_variable: Any) -> Iterator[None]:
-        """Places variables created inside with another one."""
+        """Places the variables created inside on the device of another variable."""
         with device(getattr(colocate_with_variable, "device", "")):
             yield
 
 
 class _InputIterator:
-    """What `make_input_fn_iterator` returns for an input function that returns a function."""
+    """The iterator that `make_input_fn_iterator` returns if the input function returns a function."""
 
     def __init__(self, produce: Callable[[], Any]) -> None:
         self._produce = produce
 
     def get_next(self) -> Any:
-        """The next input of this process."""
+        """Returns the next input of this process."""
         return self._produce()
 
     def initialize(self) -> Any:
-        """An op that starts from the beginning: nothing to do."""
+        """Returns an op that does nothing, because there is no state to reset."""
         return None if context.executing_eagerly() else grouping.no_op()
 
 
@@ -162,7 +162,7 @@ class Strategy:
 
     @property
     def num_replicas_in_sync(self) -> int:
-        """The number of replicas: processes that `stoker launch` started, or that a cluster names."""
+        """The number of replicas: the processes started by `stoker launch`, or the tasks of the cluster."""
         return groups.size()
 
     @property
@@ -202,22 +202,22 @@ class Strategy:
         return variable
 
     def run(self, fn: Callable[..., Any], args: Any = (), kwargs: Any = None, options: Any = None) -> Any:
-        """Calls `fn(*args, **kwargs)` in the replica of this process, and returns what it returns."""
+        """Calls `fn(*args, **kwargs)` in the replica of this process and returns its result."""
         with self.scope() if replicas.current()[0] is None else replicas.entered(self, None):
             return self._extended.call_for_each_replica(fn, args, kwargs)
 
     def experimental_run_v2(self, fn: Callable[..., Any], args: Any = (), kwargs: Any = None) -> Any:
-        """`run`, as it was called before 2.2."""
+        """The name of `run` before TensorFlow 2.2."""
         return self.run(fn, args, kwargs)
 
     def experimental_run(self, fn: Callable[..., Any], input_iterator: Any = None) -> Any:
-        """`run` with the next input of an iterator."""
+        """Calls `run` with the next input of an iterator."""
         return self.run(fn) if input_iterator is None else self.run(fn, (input_iterator.get_next(),))
 
     def reduce(self, reduce_op: Any, value: Any, axis: int | None = None) -> Any:
-        """The sum or mean of a value over all replicas, and over `axis` of it if that is given.
+        """Returns the sum or mean of a value over all replicas, and over its dimension `axis` if given.
 
-        A mean over an axis weighs every element alike, also if the replicas have different numbers of them.
+        A mean over an axis gives every element the same weight, even if the replicas have different numbers of elements.
         """
         op = reduce_op_of(reduce_op)
         if axis is None:
@@ -237,19 +237,19 @@ class Strategy:
         return nest.map_structure(over_axis, value)
 
     def gather(self, value: Any, axis: int) -> Any:
-        """The values of all replicas behind each other along `axis`."""
+        """Concatenates the values of all replicas along `axis`."""
         return all_gathered(self, value, axis)
 
     def experimental_local_results(self, value: Any) -> tuple[Any, ...]:
-        """The values of the replicas of this process: one."""
+        """Returns the values of the replicas of this process, of which there is one."""
         return (value,)
 
     def unwrap(self, value: Any) -> tuple[Any, ...]:
-        """`experimental_local_results`, as it was called first."""
+        """The earlier name of `experimental_local_results`."""
         return (value,)
 
     def group(self, value: Any, name: str | None = None) -> Any:
-        """An op that runs `value` in all replicas of this process."""
+        """Returns an op that runs `value` in all replicas of this process."""
         return grouping.group(value, name=name)
 
     # -- input ---------------------------------------------------------------------------------------------------
@@ -258,25 +258,25 @@ class Strategy:
         return InputContext(groups.size(), groups.rank(), self.num_replicas_in_sync)
 
     def distribute_datasets_from_function(self, dataset_fn: Callable[[InputContext], Any], options: Any = None) -> Any:
-        """The dataset of this process: what `dataset_fn` returns for its InputContext."""
+        """Returns the dataset of this process, which is the result of `dataset_fn` for its InputContext."""
         return dataset_fn(self._input_context())
 
     def experimental_distribute_datasets_from_function(self, dataset_fn: Any, options: Any = None) -> Any:
-        """`distribute_datasets_from_function`, as it was called first."""
+        """The earlier name of `distribute_datasets_from_function`."""
         return dataset_fn(self._input_context())
 
     def experimental_distribute_dataset(self, dataset: Any, options: Any = None) -> Any:
-        """The part of a dataset for this process.
+        """Returns the part of a dataset for this process.
 
         Raises:
-            NotImplementedError: there are several processes.
+            NotImplementedError: more than one process is running.
         """
         if self.num_replicas_in_sync > 1:
             raise NotImplementedError(_NO_DATASETS.format(count=self.num_replicas_in_sync))
         return dataset
 
     def experimental_distribute_values_from_function(self, value_fn: Callable[[Any], Any]) -> Any:
-        """What `value_fn` returns for this replica."""
+        """Returns the result of `value_fn` for this replica."""
         return value_fn(ReplicaContext(self))
 
     def make_input_fn_iterator(
@@ -284,7 +284,7 @@ class Strategy:
         input_fn: Callable[[InputContext], Any],
         replication_mode: InputReplicationMode = InputReplicationMode.PER_WORKER,
     ) -> Any:
-        """An iterator over what `input_fn(InputContext)` returns: a dataset, or a function that returns the next input.
+        """Returns an iterator over the result of `input_fn(InputContext)`: a dataset, or a function that returns the next input.
 
         Raises:
             ValueError: the mode is not PER_WORKER.
@@ -295,10 +295,10 @@ class Strategy:
         return _InputIterator(made) if callable(made) else _iterator_of(made)
 
     def make_dataset_iterator(self, dataset: Any) -> Any:
-        """An iterator over the part of a dataset for this process.
+        """Returns an iterator over the part of a dataset for this process.
 
         Raises:
-            NotImplementedError: there are several processes.
+            NotImplementedError: more than one process is running.
         """
         return _iterator_of(self.experimental_distribute_dataset(dataset))
 
@@ -307,14 +307,14 @@ class Strategy:
     def configure(
         self, session_config: Any = None, cluster_spec: Any = None, task_type: Any = None, task_id: Any = None
     ) -> None:
-        """Accepted for TensorFlow's sake: processes are configured when they are started."""
+        """Accepted for compatibility. Processes are configured when they start."""
 
     def update_config_proto(self, config_proto: Any) -> Any:
-        """The configuration for sessions of this strategy: the same."""
+        """Returns the session configuration for this strategy, which is `config_proto` unchanged."""
         return config_proto
 
     def colocate_vars_with(self, colocate_with_variable: Any) -> Any:
-        """Places variables created inside with another one."""
+        """Places the variables created inside on the device of another variable."""
         return self._extended.colocate_vars_with(colocate_with_variable)
 
 
@@ -326,7 +326,7 @@ def _iterator_of(dataset: Any) -> Any:
 
 
 class _DefaultStrategy(Strategy):
-    """The strategy of code that is in the scope of none: one replica."""
+    """The strategy outside of all scopes. It has one replica."""
 
     def __init__(self) -> None:
         super().__init__(StrategyExtended(self))
@@ -359,20 +359,20 @@ _DEFAULT_CONTEXT = ReplicaContext(_DEFAULT, 0)
 
 @export("distribute.get_strategy")
 def get_strategy() -> Strategy:
-    """The current strategy. Outside of all scopes, one with a single replica."""
+    """Returns the current strategy. Outside of all scopes it has a single replica."""
     return replicas.current()[0] or _DEFAULT
 
 
 @export("distribute.get_replica_context")
 def get_replica_context() -> ReplicaContext | None:
-    """The context of the replica that this code is in; None in a strategy's scope outside of replicas."""
+    """Returns the context of the current replica, or None in the scope of a strategy outside replicas."""
     strategy, replica = replicas.current()
     return _DEFAULT_CONTEXT if strategy is None else replica
 
 
 @export("distribute.experimental_set_strategy")
 def experimental_set_strategy(strategy: Strategy | None) -> None:
-    """Makes a strategy the current one without a scope; None ends that.
+    """Makes a strategy the current one without a scope. None removes it.
 
     Raises:
         RuntimeError: called inside a scope.
@@ -386,5 +386,5 @@ def experimental_set_strategy(strategy: Strategy | None) -> None:
 
 @export(v1="distribute.get_loss_reduction")
 def get_loss_reduction() -> ReduceOp:
-    """How optimizers combine the losses of replicas: they sum them."""
+    """Returns how optimizers combine the losses of replicas: by sum."""
     return ReduceOp.SUM

@@ -10,7 +10,8 @@ from stoker._src.base.errors import CancelledError, OpError, UnimplementedError
 from stoker._src.base.shapes import Shape
 from stoker._src.distributed.master import DividedRun, Master, MasterSession
 from stoker._src.distributed.partial_runs import PartialRuns
-from stoker._src.distributed.rpc import MasterConnection, raised
+from stoker._src.distributed.rpc import MasterConnection
+from stoker._src.distributed.statuses import raised
 from stoker._src.formats.protos import ConfigProto, RunOptions, StepStats
 from stoker._src.graph.graph import Graph
 from stoker._src.graph.interchange.graph_def import graph_def_and_names

@@ -14,12 +14,11 @@ from stoker._src.base.devices import DeviceSpec
 from stoker._src.base.errors import (
     AbortedError,
     CancelledError,
-    DeadlineExceededError,
     InvalidArgumentError,
     NotFoundError,
     OpError,
-    UnavailableError,
 )
+from stoker._src.distributed.links import Link
 from stoker._src.distributed.partition import TaskPart, partition
 from stoker._src.distributed.placer import Placer
 from stoker._src.distributed.task import STOKER, Task
@@ -31,6 +30,7 @@ from stoker._src.ops.support.waiting import RunState
 
 _MOST_SIGNATURES = 512  # divided graphs per session
 _SECONDS_BETWEEN_WARNINGS = 10.0
+_SECONDS_BETWEEN_CHECKS = 0.2  # whether a call that waits for other tasks was cancelled
 
 
 class Signature(tuple):
@@ -62,11 +62,12 @@ class Master:
             merged.CopyFrom(self.config)
         merged.MergeFrom(config)
         tasks = self._filtered(list(merged.device_filters))
-        if merged.cluster_def.job:
+        if merged.cluster_def.job and not self._is_cluster(merged.cluster_def):
             raise InvalidArgumentError(
                 None,
                 None,
-                "ConfigProto.cluster_def is not supported: the cluster is the one the server was started with.",
+                "ConfigProto.cluster_def names another cluster than the one the server was started with, which is not supported: "
+                f"{sorted(self.tasks.items())}",
             )
         session = MasterSession(self, merged, tasks, trusted=trusted)
         session.connect(state)
@@ -74,6 +75,17 @@ class Master:
         with self._guard:
             self._sessions[session.handle] = session
         return session
+
+    def _is_cluster(self, cluster_def: Any) -> bool:
+        """Whether a ClusterDef has the tasks of this cluster."""
+        named = {
+            f"/job:{job.name}/replica:0/task:{index}": address
+            for job in cluster_def.job
+            for index, address in job.tasks.items()
+        }
+        return named.keys() == self.tasks.keys() and all(
+            address == self.tasks[name] for name, address in named.items() if name != self.task.name
+        )
 
     def _filtered(self, filters: list[str]) -> list[str]:
         """Returns the tasks that a session with these device filters can use. Its own task is always among them."""
@@ -104,23 +116,27 @@ class Master:
     def devices(self, tasks: list[str] | None = None, state: RunState | None = None) -> dict[str, list[Any]]:
         """Returns the DeviceAttributes of each task. Waits until all have answered."""
         found: dict[str, list[Any]] = {}
-        waiting = [name for name in (tasks or self.tasks) if name != self.task.name]
         found[self.task.name] = self.task.devices()
+        calls = {
+            name: self.task.peers.connect(name).get_status() for name in (tasks or self.tasks) if name != self.task.name
+        }
         warned = time.monotonic()
-        while waiting:
-            calls = {name: self.task.peers.connect(name).get_status(1.0) for name in waiting}
-            for name, call in calls.items():
-                try:
-                    found[name] = call()
-                except (UnavailableError, DeadlineExceededError):
-                    continue
-            waiting = [name for name in waiting if name not in found]
-            if state is not None:
-                state.check("CreateSession")
-            if waiting and time.monotonic() - warned > _SECONDS_BETWEEN_WARNINGS:
-                warned = time.monotonic()
-                for name in waiting:
-                    tf_logging.info("CreateSession still waiting for response from worker: %s", name)
+        try:
+            while len(found) <= len(calls):
+                for name, call in calls.items():
+                    if name not in found:
+                        devices = call.poll(_SECONDS_BETWEEN_CHECKS)
+                        if devices is not None:
+                            found[name] = devices
+                    if state is not None:
+                        state.check("CreateSession")
+                if time.monotonic() - warned > _SECONDS_BETWEEN_WARNINGS:
+                    warned = time.monotonic()
+                    for name in calls.keys() - found.keys():
+                        tf_logging.info("CreateSession still waiting for response from worker: %s", name)
+        finally:
+            for call in calls.values():
+                call.cancel()
         return found
 
     def reset(self, containers: list[str], filters: list[str]) -> None:
@@ -172,6 +188,8 @@ class MasterSession:
         self._devices = {device.name: device for devices in by_task.values() for device in devices}
         self._local_device = by_task[self.local][0].name
         self._pushing = {name for name, devices in by_task.items() if devices[0].physical_device_desc == STOKER}
+        for name in self._pushing - {self.local}:
+            self.master.task.peers.connect(name).connection.recognize()
         isolated = self.config.isolate_session_state
         self.master.task.create_worker_session(self.handle, isolated=isolated, config=self.config)
         calls = [
@@ -423,6 +441,7 @@ class StepRun:
             state.on_cancel(lambda: self.abort(CancelledError(None, None, "RunStep was cancelled.")))
         fetched: dict[Tensor, Any] = {}
         calls: list[tuple[int, Any]] = []
+        routes: dict[str, Link] = {}
         local = -1
         try:
             for index, part in enumerate(divided.parts):
@@ -430,7 +449,11 @@ class StepRun:
                     local = index
                     continue
                 feeds = {key: values[position] for key, position in divided.given[index]}
-                call = task.peers.connect(part.task).run_graph(
+                connection = task.peers.connect(part.task)
+                link = connection.link() if part.task in session._pushing else None
+                if link is not None:
+                    routes[part.task] = link
+                call = connection.run_graph(
                     session.handle,
                     divided.handles[part.task],
                     self.step_id,
@@ -439,11 +462,12 @@ class StepRun:
                     self.timeout_in_ms,
                     self.trace,
                     self.abort,
+                    link,
                 )
                 self._on_abort(call.cancel)
                 calls.append((index, call))
             if local >= 0:
-                self._run_local(local, values, fetched)
+                self._run_local(local, values, fetched, routes)
             for index, call in calls:
                 try:
                     results = call.result()
@@ -460,7 +484,7 @@ class StepRun:
             raise self.error
         return fetched
 
-    def _run_local(self, index: int, values: list[Any], fetched: dict[Tensor, Any]) -> None:
+    def _run_local(self, index: int, values: list[Any], fetched: dict[Tensor, Any], routes: dict[str, Link]) -> None:
         divided = self.divided
         task = divided.session.master.task
         feeds = {key: values[position] for key, position in divided.given[index]}
@@ -474,6 +498,7 @@ class StepRun:
                 timeout_in_ms=self.timeout_in_ms,
                 trace=self.trace,
                 watch=self._on_abort,
+                routes=routes,
             )
             fetched.update(zip((tensor for tensor, _ in wanted), results))
         except OpError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -312,6 +313,7 @@ class Packed:
         flat = array if array.flags.c_contiguous else np.ascontiguousarray(array)
         data = flat.reshape(-1).view(np.uint8).data
         self.header = wire.header(flat)
+        self.dtype, self.shape = flat.dtype, flat.shape
         self.chunks = [bytes(data[at : at + CHUNK_BYTES]) for at in range(0, len(data), CHUNK_BYTES)]
 
     def messages(self, key: str) -> Iterator[bytes]:
@@ -385,3 +387,49 @@ def read_send_tensors_request(data: bytes) -> tuple[int, dict[str, Any]]:
             key, array = wire.read_named_tensor(data, at, end)
             values[key] = from_numpy(array)
     return step_id, values
+
+
+# -- links -------------------------------------------------------------------------------------------------------
+
+
+def link_response(port: int, token: bytes) -> bytes:
+    return wire.int_field(1, port) + wire.tag(2) + varint_bytes(len(token)) + token
+
+
+def read_link_response(data: bytes) -> tuple[int, bytes]:
+    port, token = 0, b""
+    for number, kind, at, end in wire.fields(data):
+        if number == 1 and kind == 0:
+            port = at & 0xFFFF
+        elif number == 2 and kind == 2:
+            token = data[at:end]
+    return port, token
+
+
+@functools.lru_cache(maxsize=1024)
+def link_run_head(
+    handle: str, graph_handle: str, master: str, fetches: tuple[str, ...], timeout_in_ms: int, traced: bool
+) -> bytes:
+    """Returns the head of a request to run a part."""
+    return b"".join(
+        (
+            wire.text_field(8, handle),
+            wire.text_field(1, graph_handle),
+            wire.text_field(7, master),
+            *(wire.text_field(4, key) for key in fetches),
+            wire.int_field(9, timeout_in_ms),
+            wire.int_field(10, int(traced)),
+        )
+    )
+
+
+def link_result_head(step_stats: Any = None) -> bytes:
+    if step_stats is None:
+        return b""
+    data = step_stats.SerializeToString()
+    return wire.tag(2) + varint_bytes(len(data)) + data
+
+
+def link_error_head(code: int, message: str) -> bytes:
+    data = message.encode()
+    return wire.int_field(5, code) + wire.tag(6) + varint_bytes(len(data)) + data

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,16 +12,53 @@ import torch
 
 from stoker._src.base.errors import CancelledError, InternalError, InvalidArgumentError, OpError
 from stoker._src.base.faults import own_fault
-from stoker._src.distributed.rendezvous import StepTable, task_of
+from stoker._src.distributed.links import Link
+from stoker._src.distributed.rendezvous import StepTable
 from stoker._src.distributed.stages import Stage, Stages, plan_stages
 from stoker._src.distributed.wire_graph import Edge, WireGraph
 from stoker._src.formats.protos import RunMetadata, RunOptions
 from stoker._src.graph.tensor import Tensor
-from stoker._src.ops.support.values import torch_dtype
 from stoker._src.ops.support.waiting import RunState, running, wait_until
 
 if TYPE_CHECKING:
     from stoker._src.distributed.task import Task, WorkerSession
+
+
+class _Step:
+    """The stages of a part, with a number for each value: its position in the list of values of a run."""
+
+    def __init__(self, part: Part, planned: Stages) -> None:
+        self.stages = planned.stages
+        wire = part.wire
+        tensors = dict.fromkeys(edge.tensor for edge in (*wire.receives, *wire.sends))
+        for stage in planned.stages:
+            tensors.update(dict.fromkeys((*stage.feeds, *stage.fetches)))
+        at = {tensor: i for i, tensor in enumerate(tensors)}
+        self.count = len(at)
+        self.feeds = {edge.key: (at[edge.tensor], edge) for edge in wire.receives if edge.is_client}
+        self.fetches = {edge.key: at[edge.tensor] for edge in wire.sends if edge.is_client}
+        self.remote = {
+            edge.key: (at[edge.tensor], planned.arrivals[edge.tensor], edge)
+            for edge in wire.receives
+            if not edge.is_client
+        }
+        self.asked = [
+            edge for _, _, edge in self.remote.values() if not edge.is_pushed and edge.source_task != part.task.name
+        ]
+        self.given = [[at[tensor] for tensor in stage.feeds] for stage in planned.stages]
+        self.made = [[at[tensor] for tensor in stage.fetches] for stage in planned.stages]
+        # For each stage: the position among its results, the task that needs the value (None: it asks), and the key.
+        self.sends: list[list[tuple[int, str | None, str]]] = [
+            [
+                (i, edge.destination_task if edge.is_pushed and edge.destination_task != part.task.name else None, key)
+                for i, tensor in enumerate(stage.fetches)
+                for edge in part.sends.get(tensor, ())
+                for key in (edge.key,)
+            ]
+            for stage in planned.stages
+        ]
+        stage = planned.stages[0] if len(planned.stages) == 1 else None
+        self.is_simple = stage is not None and not self.remote and not part.sends and not stage.plan.watched
 
 
 class Part:
@@ -28,9 +66,6 @@ class Part:
 
     def __init__(self, task: Task, session: WorkerSession, wire: WireGraph) -> None:
         self.task, self.session, self.wire = task, session, wire
-        self.feeds = {edge.key: edge for edge in wire.receives if edge.is_client}
-        self.fetches = {edge.key: edge for edge in wire.sends if edge.is_client}
-        self.remote = {edge.key: edge for edge in wire.receives if not edge.is_client}
         self.sends: dict[Tensor, list[Edge]] = {}
         for edge in wire.sends:
             if not edge.is_client:
@@ -38,15 +73,15 @@ class Part:
         # Nobody comes for a value later, so the step is over here when the part has run.
         self.ends_itself = all(edge.is_pushed for edges in self.sends.values() for edge in edges)
         self._generation = -1
-        self._planned: Stages | None = None
+        self._step: _Step | None = None
         self._planning = threading.Lock()
 
-    def stages(self) -> Stages:
+    def _planned(self) -> _Step:
         with self._planning:
-            if self._planned is None or self._generation != self.task.generation:
+            if self._step is None or self._generation != self.task.generation:
                 self._generation = self.task.generation
-                self._planned = plan_stages(self.wire, self.session.worker, self.session.steps)
-            return self._planned
+                self._step = _Step(self, plan_stages(self.wire, self.session.worker, self.session.steps))
+            return self._step
 
     def run(
         self,
@@ -57,6 +92,7 @@ class Part:
         timeout_in_ms: int = 0,
         trace: Any = None,
         watch: Callable[[Callable[[OpError], None]], None] | None = None,
+        routes: Mapping[str, Link] | None = None,
     ) -> list[Any]:
         """Runs the part in a step and returns the values of `fetches`.
 
@@ -67,26 +103,31 @@ class Part:
             timeout_in_ms: the time it may take; 0 for any.
             trace: a StepStats to fill with the time of each node, or None.
             watch: is called with a function that cancels the run with an error.
+            routes: links over which values go to tasks that take part in the same step. Their end ends the step.
 
         Raises:
             OpError: an op failed, a value did not arrive, or the step was cancelled.
         """
-        planned = self.stages()
-        if len(planned.stages) == 1 and not planned.arrivals and not self.sends and trace is None and not timeout_in_ms:
-            stage = planned.stages[0]
-            if not stage.plan.watched:
-                return self._results(dict(zip(stage.fetches, stage.plan.execute(self._given(stage, feeds)))), fetches)
+        step = self._planned()
+        values: list[Any] = [None] * step.count
+        _put_feeds(step, feeds, values)
+        wanted = _positions(step, fetches)
+        if step.is_simple and trace is None and not timeout_in_ms:
+            results = step.stages[0].plan.execute([values[i] for i in step.given[0]])
+            for i, value in zip(step.made[0], results):
+                values[i] = value
+            return [values[i] for i in wanted]
         table = self.task.rendezvous.table(step_id)
         state = RunState(timeout_in_ms)
         table.running += 1
-        run = _Run(self, planned, step_id, table, state, trace)
+        run = _Run(self, step, values, step_id, table, state, trace, routes or {})
         table.on_abort(lambda error: state.cancel())
         if watch is not None:
             watch(table.abort)
         try:
             with running(state):
-                values = run.go(feeds)
-            return self._results(values, fetches)
+                run.go()
+            return [values[i] for i in wanted]
         except CancelledError:
             if table.error is not None:
                 raise table.error from None
@@ -94,40 +135,41 @@ class Part:
         finally:
             table.running -= 1
 
-    def _given(self, stage: Stage, feeds: dict[str, Any]) -> list[Any]:
-        by_tensor = {}
-        for key, value in feeds.items():
-            edge = self.feeds.get(key)
-            if edge is None:
-                raise InvalidArgumentError(None, None, f"There is no feed with the key {key:.500}.")
-            check_value(edge.tensor, value)
-            by_tensor[edge.tensor] = value
-        missing = [edge.tensor.name for edge in self.feeds.values() if edge.tensor not in by_tensor]
-        if missing:
-            raise InvalidArgumentError(None, None, f"Feeds are missing: {', '.join(missing)}.")
-        return [by_tensor[tensor] for tensor in stage.feeds]
 
-    def _results(self, values: dict[Tensor, Any], fetches: list[str]) -> list[Any]:
-        results = []
-        for key in fetches:
-            edge = self.fetches.get(key)
-            if edge is None:
-                raise InvalidArgumentError(None, None, f"There is no fetch with the key {key:.500}.")
-            results.append(values[edge.tensor])
-        return results
+def _put_feeds(step: _Step, feeds: dict[str, Any], values: list[Any]) -> None:
+    for key, value in feeds.items():
+        found = step.feeds.get(key)
+        if found is None:
+            raise InvalidArgumentError(None, None, f"There is no feed with the key {key:.500}.")
+        at, edge = found
+        check_value(edge, value)
+        values[at] = value
+    if len(feeds) < len(step.feeds):
+        missing = [edge.tensor.name for key, (_, edge) in step.feeds.items() if key not in feeds]
+        raise InvalidArgumentError(None, None, f"Feeds are missing: {', '.join(missing)}.")
 
 
-def check_value(tensor: Tensor, value: Any) -> None:
+def _positions(step: _Step, fetches: list[str]) -> list[int]:
+    for key in fetches:
+        if key not in step.fetches:
+            raise InvalidArgumentError(None, None, f"There is no fetch with the key {key:.500}.")
+    return [step.fetches[key] for key in fetches]
+
+
+def check_value(edge: Edge, value: Any) -> None:
     """Checks the dtype of a value that arrives from elsewhere.
 
     Raises:
         InvalidArgumentError: it is not the tensor's.
     """
+    if isinstance(value, torch.Tensor) and value.dtype is edge.torch_dtype:
+        return
+    tensor = edge.tensor
     dtype = tensor.dtype.base_dtype
     if isinstance(value, np.ndarray):
         fits = dtype.name == "string"
     elif isinstance(value, torch.Tensor):
-        fits = dtype.name not in ("string", "resource", "variant") and value.dtype == torch_dtype(dtype)
+        fits = False
     else:
         return  # an object of this process
     if not fits:
@@ -139,25 +181,27 @@ class _Run:
     """One run of a part: the stages that have run, and the values that are there."""
 
     def __init__(
-        self, part: Part, planned: Stages, step_id: int, table: StepTable, state: RunState, trace: Any
+        self,
+        part: Part,
+        step: _Step,
+        values: list[Any],
+        step_id: int,
+        table: StepTable,
+        state: RunState,
+        trace: Any,
+        routes: Mapping[str, Link],
     ) -> None:
-        self.part, self.stages, self.step_id = part, planned.stages, step_id
-        self.table, self.state, self.trace = table, state, trace
-        self.numbers = planned.arrivals
-        self.values: dict[Tensor, Any] = {}
-        self.expected = set(part.remote)
+        self.part, self.step, self.step_id = part, step, step_id
+        self.table, self.state, self.trace, self.routes = table, state, trace, routes
+        self.values = values
+        self.expected = set(step.remote)
         self.arrived: set[int] = set()
         self.done: set[int] = set()
         self.threads: list[threading.Thread] = []
         self.pushed: list[Any] = []
+        self.began = time.time()
 
-    def go(self, feeds: dict[str, Any]) -> dict[Tensor, Any]:
-        for key, value in feeds.items():
-            edge = self.part.feeds.get(key)
-            if edge is None:
-                raise InvalidArgumentError(None, None, f"There is no feed with the key {key:.500}.")
-            check_value(edge.tensor, value)
-            self.values[edge.tensor] = value
+    def go(self) -> None:
         try:
             self._ask_for_values()
             self._run_stages()
@@ -176,25 +220,24 @@ class _Run:
         finally:
             for thread in self.threads:
                 thread.join()
-        return self.values
 
     def _ask_for_values(self) -> None:
         """Asks other tasks for the values that they do not send by themselves."""
-        for edge in self.part.remote.values():
-            source = task_of(edge.source)
-            if not edge.is_pushed and source != self.part.task.name:
-                self.part.task.peers.ask(source, self.step_id, edge, self.table)
+        for edge in self.step.asked:
+            self.part.task.peers.ask(edge.source_task, self.step_id, edge, self.table)
 
     def _run_stages(self) -> None:
-        waiting = list(range(len(self.stages)))
-        while waiting or len(self.done) < len(self.stages):
+        stages = self.step.stages
+        waiting = list(range(len(stages)))
+        while waiting or len(self.done) < len(stages):
+            done = len(self.done)
             self._collect()
-            ready = next((i for i in waiting if self._is_ready(self.stages[i])), None)
+            ready = next((i for i in waiting if self._is_ready(stages[i])), None)
             if ready is None:
-                self._wait()
+                self._wait(done)
                 continue
             waiting.remove(ready)
-            if self.stages[ready].blocking >= 0 and (waiting or self.threads):
+            if stages[ready].blocking >= 0 and (waiting or self.threads):
                 thread = threading.Thread(target=self._run_in_thread, args=(ready,), daemon=True)
                 self.threads.append(thread)
                 thread.start()
@@ -209,24 +252,42 @@ class _Run:
         with self.table.condition:
             if self.table.error is not None:
                 raise self.table.error
-            found = [key for key in self.expected if key in self.table.values]
-            for key in found:
-                tensor = self.part.remote[key].tensor
-                self.values[tensor] = value = self.table.values.pop(key)
-                check_value(tensor, value)
-                self.arrived.add(self.numbers[tensor])
-            self.expected.difference_update(found)
+            arrived = self.table.values
+            found = [key for key in self.expected if key in arrived]
+            taken = [arrived.pop(key) for key in found]
+        for key, value in zip(found, taken):
+            at, number, edge = self.step.remote[key]
+            check_value(edge, value)
+            self.values[at] = value
+            self.arrived.add(number)
+            if self.trace is not None:
+                self._trace_arrival(edge, value)
+        self.expected.difference_update(found)
 
-    def _wait(self) -> None:
-        """Waits until a value arrives, a blocking stage ends, or the step fails."""
-        done = len(self.done)
+    def _traced(self) -> Any:
+        """Returns the list of this task's nodes in the trace."""
+        name = f"{self.part.task.name}/device:CPU:0"
+        found = next((device for device in self.trace.dev_stats if device.device == name), None)
+        return (found or self.trace.dev_stats.add(device=name)).node_stats
+
+    def _trace_arrival(self, edge: Edge, value: Any) -> None:
+        """Notes how long the part has waited for a value, in the form in which TensorFlow does."""
+        size = value.nbytes if isinstance(value, torch.Tensor) else 0
+        label = f"[{size}B] {edge.tensor.op.name} from {edge.source} to {edge.destination}"
+        start, now = int(self.began * 1e6), int(time.time() * 1e6)
+        node = self._traced().add(node_name="RecvTensor", timeline_label=label, all_start_micros=start)
+        node.op_end_rel_micros = node.all_end_rel_micros = max(1, now - start)
+
+    def _wait(self, done: int) -> None:
+        """Waits until a value arrives, more than `done` stages have ended, or the step fails."""
 
         def changed() -> bool:
             table = self.table
             return table.error is not None or len(self.done) > done or any(key in table.values for key in self.expected)
 
         with self.table.condition:
-            what = ", ".join(sorted(self.part.remote[key].tensor.op.name for key in self.expected)[:3]) or "an op"
+            first = next(iter(self.expected), None)
+            what = "an op" if first is None else self.step.remote[first][2].tensor.op.name
             wait_until(self.table.condition, changed, f"Waiting for {what}")
 
     def _run_in_thread(self, index: int) -> None:
@@ -239,37 +300,41 @@ class _Run:
             self.table.abort(InternalError(None, None, repr(error)))
 
     def _run_stage(self, index: int) -> None:
-        stage = self.stages[index]
-        given = [self.values[tensor] for tensor in stage.feeds]
+        stage = self.step.stages[index]
+        given = [self.values[i] for i in self.step.given[index]]
         if self.trace is None:
             results = stage.plan.execute(given)
         else:
             metadata = RunMetadata()
             results = stage.plan.execute(given, RunOptions(trace_level=RunOptions.FULL_TRACE), metadata)
             for device in metadata.step_stats.dev_stats:
-                device.device = f"{self.part.task.name}/device:CPU:0"
-                self.trace.dev_stats.add().CopyFrom(device)
-        made = dict(zip(stage.fetches, results))
-        self._send(made)
+                self._traced().MergeFrom(device.node_stats)
+        for i, value in zip(self.step.made[index], results):
+            self.values[i] = value
+        self._send(index, results)
         with self.table.condition:
-            self.values.update(made)
             self.done.add(index)
             if stage.blocking >= 0:
                 self.arrived.add(stage.blocking)
-            self.table.condition.notify_all()
+            if self.threads:
+                self.table.condition.notify_all()
 
-    def _send(self, made: dict[Tensor, Any]) -> None:
+    def _send(self, index: int, results: list[Any]) -> None:
         """Sends the values that other tasks need: in one message to each stoker task, and on request to others."""
         pushed: dict[str, dict[str, Any]] = {}
         kept: dict[str, Any] = {}
-        for tensor, value in made.items():
-            for edge in self.part.sends.get(tensor, ()):
-                destination = task_of(edge.destination)
-                if edge.is_pushed and destination != self.part.task.name:
-                    pushed.setdefault(destination, {})[edge.key] = value
-                else:
-                    kept[edge.key] = value
+        for i, destination, key in self.step.sends[index]:
+            if destination is None:
+                kept[key] = results[i]
+            elif destination in pushed:
+                pushed[destination][key] = results[i]
+            else:
+                pushed[destination] = {key: results[i]}
         if kept:
             self.table.put(kept)
         for destination, values in pushed.items():
+            link = self.routes.get(destination)
+            if link is not None:
+                link.send_values(self.step_id, values)
+                continue
             self.pushed.append(self.part.task.peers.push(destination, self.step_id, values, self.table))

@@ -16,7 +16,7 @@ from stoker._src.graph.interchange.lower_control_flow import Lowering, takes_ref
 from stoker._src.graph.interchange.node_def import PRODUCER_VERSION, node_def_of
 from stoker._src.graph.interchange.older_forms import in_older_form
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.runtime.plan.planner import has_effect, in_order, prune
+from stoker._src.runtime.plan.pruning import has_effect, in_order, prune
 
 _LARGE_FETCH = 1 << 20  # elements
 
@@ -211,8 +211,9 @@ class _Partition:
         """Returns what stands for a control input.
 
         An op without effect, if it is on another task or only waited for, need not be waited for itself: what it waits for is, instead.
+        Several ops of another task are waited for by one signal.
         """
-        found: dict[str, None] = {}
+        found: list[Operation] = []
         task = task_of(device)
         pending, seen = [control], set()
         while pending:
@@ -221,10 +222,17 @@ class _Partition:
                 continue
             seen.add(each)
             if each in self.needed and (self._is_at(each, task) or self._has_effect(each)):
-                found["^" + self._wait_for(each, device)] = None
+                found.append(each)
             elif each in self.needed or each in self.waited:
                 pending += [*(t.op for t in each._inputs if t not in self.fed), *each._control_inputs]
-        return list(found)
+        by_task: dict[str, list[Operation]] = {}
+        for each in found:
+            by_task.setdefault(task_of(self.placer.device(each)), []).append(each)
+        names = []
+        for source, ops in by_task.items():
+            joined = source != task and len(ops) > 1
+            names += [self._wait_for_all(ops, device)] if joined else [self._wait_for(each, device) for each in ops]
+        return ["^" + name for name in dict.fromkeys(names)]
 
     def _is_at(self, op: Operation, task: str) -> bool:
         return task_of(self.placer.device(op)) == task
@@ -245,14 +253,27 @@ class _Partition:
         for known in (op, *op.outputs):
             if (task, known) in self.received:  # one of its values arrives there in any case
                 return self.received[task, known]
-        # What travels is a zero that is made after the op.
-        signal = NodeDef(name=self._name(f"{op.name}/_done"), op="Const", device=source, input=["^" + op.name])
+        self.received[task, op] = name = self._signal([op], source, device)
+        return name
+
+    def _wait_for_all(self, ops: list[Operation], device: str) -> str:
+        """Returns the name of a node that runs after several ops of another task."""
+        key = task_of(device), frozenset(ops)
+        found = self.received.get(key)
+        if found is None:
+            found = self.received[key] = self._signal(ops, self.placer.device(ops[0]), device)
+        return found
+
+    def _signal(self, ops: list[Operation], source: str, device: str) -> str:
+        """Sends a zero, made after `ops`, to another task. Returns the name of the receiving node."""
+        op = ops[0]
+        inputs = ["^" + each.name for each in ops]
+        signal = NodeDef(name=self._name(f"{op.name}/_done"), op="Const", device=source, input=inputs)
         signal.attr["dtype"].type = signal.attr["value"].tensor.dtype = 1
         signal.attr["value"].tensor.tensor_shape.SetInParent()
         signal.attr["value"].tensor.float_val.append(0.0)
         self._part(task_of(source)).graph_def.node.append(signal)
-        self.received[task, op] = name = self._join(op.name, signal.name, None, source, device)
-        return name
+        return self._join(op.name, signal.name, None, source, device)
 
     def _transfer(
         self,

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import os
-import re
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any
@@ -13,69 +14,48 @@ os.environ.setdefault("GRPC_VERBOSITY", "ERROR")  # gRPC logs every connection t
 
 import grpc
 
+from stoker._src.base import tf_logging
 from stoker._src.base.errors import (
     CancelledError,
+    DeadlineExceededError,
     InternalError,
     InvalidArgumentError,
     NotFoundError,
     OpError,
-    exception_type_from_error_code,
+    UnavailableError,
+    UnimplementedError,
 )
-from stoker._src.distributed import messages
+from stoker._src.distributed import links, messages
+from stoker._src.distributed.links import Link, LinkCall
 from stoker._src.distributed.rendezvous import DeadTensorError, StepTable
+from stoker._src.distributed.statuses import error_of
 from stoker._src.distributed.wire_graph import Edge
 from stoker._src.formats import protos
-from stoker._src.graph.graph import Graph
 
 MASTER, WORKER, PEER = "tensorflow.MasterService", "tensorflow.WorkerService", "stoker.PeerService"
+SERVER_KIND = ("x-stoker", "1")
+"""The metadata by which a client of a master recognizes stoker's server."""
 _OPTIONS = [
     ("grpc.max_send_message_length", -1),
     ("grpc.max_receive_message_length", -1),
     ("grpc.use_local_subchannel_pool", 1),
     ("grpc.initial_reconnect_backoff_ms", 100),
-    ("grpc.min_reconnect_backoff_ms", 100),
+    ("grpc.min_reconnect_backoff_ms", 10_000),  # the time that an attempt to connect may take
     ("grpc.max_reconnect_backoff_ms", 2000),
     ("grpc.enable_http_proxy", 0),
 ]
-_LONGEST_DETAILS = 3000  # gRPC limits the size of the trailer in which an error travels
-_NODE = re.compile(r"\n?\s*\[\[(?:\{\{)?node ([^\s{}\]]+)[^\]]*\]\]")
+# TensorFlow's servers end a connection that pings more often than every five minutes while nothing else is sent.
+_SLOW_PINGS = [("grpc.keepalive_time_ms", 310_000), ("grpc.keepalive_timeout_ms", 20_000)]
+_FAST_PINGS = [
+    ("grpc.keepalive_time_ms", links.SECONDS_UNTIL_LOST * 500),
+    ("grpc.keepalive_timeout_ms", links.SECONDS_UNTIL_LOST * 500),
+    ("grpc.http2.max_pings_without_data", 0),
+]
+_SECONDS_TO_ANSWER = 10.0
+_SECONDS_WITHOUT_LINK = 60.0  # after one could not be opened
 
 
 # -- errors ------------------------------------------------------------------------------------------------------
-
-
-def described(error: BaseException) -> tuple[int, str]:
-    """Returns an error as code and message, with the node that failed."""
-    if not isinstance(error, OpError):
-        return InternalError.error_code, f"{type(error).__name__}: {error}"
-    text = error.message
-    name = getattr(error.op, "name", None)
-    if name and not _NODE.search(text):
-        text += f"\n\t [[{{{{node {name}}}}}]]"
-    return error.error_code, text
-
-
-def error_of(code: int, message: str) -> OpError:
-    try:
-        kind = exception_type_from_error_code(code)
-    except KeyError:
-        return OpError(None, None, message, code)
-    return kind(None, None, message)
-
-
-def raised(error: OpError, graph: Graph) -> OpError:
-    """Returns an error of a server as an error of the client: with the op of the client's graph."""
-    name = getattr(error.op, "name", None)
-    message = error.message
-    found = _NODE.search(message)
-    if name is None and found is not None:
-        name = found[1]
-    op = graph._by_name.get(name) if name else None
-    if op is not None and found is not None and found[1] == name:
-        message = (message[: found.start()] + message[found.end() :]).strip()
-    copy = error_of(error.error_code, message)
-    copy._op = op
-    return copy
 
 
 def from_rpc_error(error: Any, where: str) -> OpError:
@@ -108,21 +88,31 @@ def tls_files() -> dict[str, bytes | None]:
     return found
 
 
-def open_channel(address: str, protocol: str) -> Any:
+def open_channel(address: str, protocol: str, *, is_stoker: bool = False) -> Any:
+    """Opens a channel. A peer that vanishes during a call is noticed sooner if it is known to be stoker's."""
+    options = [*_OPTIONS, *(_FAST_PINGS if is_stoker else _SLOW_PINGS)]
     if protocol == "grpc+tls":
         files = tls_files()
         credentials = grpc.ssl_channel_credentials(files["CA"], files["KEY"], files["CERT"])
-        return grpc.secure_channel(address, credentials, options=_OPTIONS)
-    return grpc.insecure_channel(address, options=_OPTIONS)
+        return grpc.secure_channel(address, credentials, options=options)
+    return grpc.insecure_channel(address, options=options)
 
 
 class Connection:
     """A channel to one server, and its methods by name. Requests and responses are bytes."""
 
     def __init__(self, address: str, protocol: str = "grpc") -> None:
-        self.address = address
+        self.address, self._protocol = address, protocol
         self._channel = open_channel(address, protocol)
+        self._channels = [self._channel]
         self._methods: dict[str, Any] = {}
+
+    def recognize(self) -> None:
+        """Is told that the server is stoker's. Calls from here on notice sooner when it vanishes."""
+        if len(self._channels) == 1:
+            self._channel = open_channel(self.address, self._protocol, is_stoker=True)
+            self._channels.append(self._channel)  # calls may be under way on the first
+            self._methods = {}
 
     def method(self, service: str, name: str) -> Any:
         found = self._methods.get(name)
@@ -136,6 +126,14 @@ class Connection:
         except grpc.RpcError as error:
             raise from_rpc_error(error, self.address) from None
 
+    def first_call(self, service: str, name: str, request: bytes, timeout: float | None) -> tuple[bytes, bool]:
+        """Returns the response, and whether the server says that it is stoker's."""
+        try:
+            response, call = self.method(service, name).with_call(request, timeout=timeout)
+        except grpc.RpcError as error:
+            raise from_rpc_error(error, self.address) from None
+        return response, any(key == SERVER_KIND[0] for key, _ in call.trailing_metadata() or ())
+
     def future(self, service: str, name: str, request: bytes, timeout: float | None = None) -> Any:
         return self.method(service, name).future(request, timeout=timeout)
 
@@ -143,7 +141,8 @@ class Connection:
         return self._channel.stream_unary(f"/{PEER}/{name}").future(requests)
 
     def close(self) -> None:
-        self._channel.close()
+        for channel in self._channels:
+            channel.close()
 
 
 def _streamed(step_id: int, values: dict[str, messages.Packed]) -> Iterator[bytes]:
@@ -180,11 +179,80 @@ class GraphCall:
         return [response.values[key] for key in self._keys]
 
 
+class StatusCall:
+    """Asks a server for its devices, as long as it takes until the server is there."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._future = self._ask()
+
+    def _ask(self) -> Any:
+        return self._connection.method(WORKER, "GetStatus").future(b"", timeout=60.0, wait_for_ready=True)
+
+    def poll(self, seconds: float) -> list[Any] | None:
+        """Returns the DeviceAttributes, or None if the server has not responded after that time."""
+        try:
+            return list(protos.GetStatusResponse.FromString(self._future.result(timeout=seconds)).device_attributes)
+        except grpc.FutureTimeoutError:
+            return None
+        except (grpc.RpcError, grpc.FutureCancelledError) as error:
+            problem = from_rpc_error(error, self._connection.address)
+            if not isinstance(problem, (UnavailableError, DeadlineExceededError)):
+                raise problem from None
+            self._future = self._ask()
+            return None
+
+    def cancel(self) -> None:
+        self._future.cancel()
+
+
 class WorkerConnection:
     """The calls of a master to a worker in another process. Each returns a function that waits for the result."""
 
-    def __init__(self, task: str, connection: Connection) -> None:
-        self.task, self.connection = task, connection
+    def __init__(self, task: str, connection: Connection, peers: Peers) -> None:
+        self.task, self.connection, self._peers = task, connection, peers
+        self._guard = threading.Lock()
+        self._link: Link | None = None
+        self._links_from = 0.0 if links.offered() else math.inf  # the time from which a link may be opened
+
+    def link(self) -> Link | None:
+        """Returns the link to a stoker task. It is opened if there is none; None if that is not possible.
+
+        Raises:
+            UnavailableError: the task does not respond.
+        """
+        link = self._link
+        if link is not None and not link.closed:
+            return link
+        with self._guard:
+            link = self._link
+            if (link is None or link.closed) and time.monotonic() >= self._links_from:
+                link = self._link = self._open_link()
+        return link if link is not None and not link.closed else None
+
+    def _open_link(self) -> Link | None:
+        try:
+            port, token = messages.read_link_response(self.connection.call(PEER, "Link", b"", _SECONDS_TO_ANSWER))
+        except UnimplementedError:
+            self._links_from = math.inf
+            return None
+        host = self.connection.address.rpartition(":")[0].strip("[]")
+        peers = self._peers
+        try:
+            return links.open_link(
+                host, port, token, self.task, most_bytes=-1, on_values=peers.on_values, on_refused=peers.on_refused
+            )
+        except OSError as error:
+            tf_logging.info("No link to %s at %s:%d (%s): steps use gRPC.", self.task, host, port, error)
+            self._links_from = time.monotonic() + _SECONDS_WITHOUT_LINK
+            return None
+
+    def close(self) -> None:
+        with self._guard:
+            link, self._link, self._links_from = self._link, None, math.inf
+        if link is not None:
+            link.close()
+        self.connection.close()
 
     def _start(self, name: str, request: Any, timeout: float | None = None) -> Callable[[], bytes]:
         data = request if isinstance(request, bytes) else request.SerializeToString()
@@ -198,9 +266,8 @@ class WorkerConnection:
 
         return wait
 
-    def get_status(self, timeout: float) -> Callable[[], list[Any]]:
-        wait = self._start("GetStatus", b"", timeout)
-        return lambda: list(protos.GetStatusResponse.FromString(wait()).device_attributes)
+    def get_status(self) -> StatusCall:
+        return StatusCall(self.connection)
 
     def create_worker_session(self, handle: str, isolated: bool) -> Callable[[], Any]:
         return self._start(
@@ -241,7 +308,13 @@ class WorkerConnection:
         timeout_in_ms: int,
         trace: Any,
         on_error: Callable[[OpError], None],
-    ) -> GraphCall:
+        link: Link | None = None,
+    ) -> GraphCall | LinkCall:
+        if link is not None:
+            head = messages.link_run_head(
+                handle, graph_handle, self._peers.own, tuple(fetches), timeout_in_ms, trace is not None
+            )
+            return link.run(step_id, head, feeds, fetches, timeout_in_ms, trace, on_error)
         request = messages.run_graph_request(handle, graph_handle, step_id, feeds, fetches, traced=trace is not None)
         future = self.connection.future(WORKER, "RunGraph", request, timeout_in_ms / 1000 or None)
         call = GraphCall(future, self.task, fetches, trace)
@@ -272,8 +345,12 @@ class WorkerConnection:
 class Peers:
     """Connections of one task to the others, opened when they are needed."""
 
-    def __init__(self, addresses: dict[str, str], protocol: str) -> None:
-        self._addresses, self._protocol = addresses, protocol
+    def __init__(self, own: str, addresses: dict[str, str], protocol: str) -> None:
+        """`own` is the task whose connections these are."""
+        self.own, self._addresses, self._protocol = own, addresses, protocol
+        # What links do with values that arrive: set by the owner of the rendezvous.
+        self.on_values: Callable[[int, dict[str, Any]], None] = lambda step_id, values: None
+        self.on_refused: Callable[[int, OpError], None] = lambda step_id, error: None
         self._guard = threading.Lock()
         self._connections: dict[str, WorkerConnection] = {}
 
@@ -284,12 +361,13 @@ class Peers:
                 address = self._addresses.get(task)
                 if address is None:
                     raise InvalidArgumentError(None, None, f"There is no task {task} in the cluster.")
-                found = self._connections[task] = WorkerConnection(task, Connection(address, self._protocol))
+                found = self._connections[task] = WorkerConnection(task, Connection(address, self._protocol), self)
             return found
 
     def push(self, task: str, step_id: int, values: dict[str, Any], table: StepTable) -> Callable[[], None]:
         """Sends values to a stoker task: small ones in one message, large ones in a stream. Returns a function that waits for the end."""
         connection = self.connect(task).connection
+        connection.recognize()
         small = {key: value for key, value in values.items() if not isinstance(value, messages.Packed)}
         large = {key: value for key, value in values.items() if isinstance(value, messages.Packed)}
         waits = []
@@ -357,7 +435,7 @@ class Peers:
         with self._guard:
             connections, self._connections = list(self._connections.values()), {}
         for each in connections:
-            each.connection.close()
+            each.close()
 
 
 # -- masters -----------------------------------------------------------------------------------------------------
@@ -373,10 +451,14 @@ class MasterConnection:
         self._timeout = config.operation_timeout_in_ms / 1000 or None
         request = protos.CreateSessionRequest(graph_def=graph_def, config=config, target=target)
         try:
-            data = self._call("CreateSession", request.SerializeToString())
+            data, is_stoker = self._connection.first_call(
+                MASTER, "CreateSession", request.SerializeToString(), self._timeout
+            )
         except OpError:
             self._connection.close()
             raise
+        if is_stoker:
+            self._connection.recognize()
         response = protos.CreateSessionResponse.FromString(data)
         self._handle, self._version = response.session_handle, response.graph_version
         self._guard = threading.Lock()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import queue
+import socket
 import sys
 import threading
 from collections.abc import Callable
@@ -20,14 +21,17 @@ from stoker._src.base.errors import (
     UnimplementedError,
     UnknownError,
 )
-from stoker._src.distributed import messages
+from stoker._src.distributed import links, messages
 from stoker._src.distributed.client import local_masters
 from stoker._src.distributed.cluster_spec import ClusterSpec
+from stoker._src.distributed.links import Link, LinkListener, Running
 from stoker._src.distributed.master import Master
 from stoker._src.distributed.partial_runs import PartialRuns
-from stoker._src.distributed.rpc import MASTER, PEER, WORKER, Peers, described, tls_files
+from stoker._src.distributed.rpc import MASTER, PEER, SERVER_KIND, WORKER, Peers, tls_files
+from stoker._src.distributed.statuses import described
 from stoker._src.distributed.task import Task
 from stoker._src.formats import protos
+from stoker._src.formats.link_frames import Head
 from stoker._src.formats.protos import RunMetadata, RunOptions, StepStats
 from stoker._src.formats.wire_tensors import read_message
 from stoker._src.ops.support.waiting import RunState, running
@@ -104,6 +108,10 @@ class Call:
         if not context.add_callback(self._terminated):
             self.state.cancel()
 
+    def say(self, metadata: tuple[str, str]) -> None:
+        """Sends metadata with the response."""
+        self._context.set_trailing_metadata((metadata,))
+
     def _terminated(self) -> None:
         if not self._ended:
             self.state.cancel()
@@ -136,6 +144,9 @@ class Service(grpc.GenericRpcHandler):
             ("grpc.max_send_message_length", -1),
             ("grpc.max_receive_message_length", self._most_bytes),
             ("grpc.http2.min_ping_interval_without_data_ms", 1000),
+            # A client or master that vanished is noticed, and what it had asked for is cancelled.
+            ("grpc.keepalive_time_ms", links.SECONDS_UNTIL_LOST * 500),
+            ("grpc.keepalive_timeout_ms", links.SECONDS_UNTIL_LOST * 500),
         ]
         keep_freed_memory()
         # A call passes through several threads. With Python's default, each may wait 5 ms for one that computes.
@@ -151,10 +162,13 @@ class Service(grpc.GenericRpcHandler):
         }
         own = f"/job:{job}/replica:0/task:{index}"
         addresses[own] = self.address
-        self.peers = Peers(addresses, protocol)
+        self.peers = Peers(own, addresses, protocol)
         self.task = Task(own, self._config, self.peers)
+        self.peers.on_values, self.peers.on_refused = self.task.deliver, self.task.refuse
         self.master = Master(self.task, addresses, self._config)
         self._partial_runs = PartialRuns(self.master)
+        self._bind_host = os.environ.get("STOKER_BIND_ADDRESS", host)
+        self._listener: LinkListener | None = None
         self._started = self._stopped = False
         self._guard = threading.Lock()
         self._handlers = {
@@ -162,7 +176,7 @@ class Service(grpc.GenericRpcHandler):
             for service, prefix, names in (
                 (MASTER, "_master_", MASTER_METHODS),
                 (WORKER, "_worker_", WORKER_METHODS),
-                (PEER, "_peer_", ("SendTensors",)),
+                (PEER, "_peer_", PEER_METHODS),
             )
             for name in names
             for handler in (grpc.unary_unary_rpc_method_handler(self._handling(getattr(self, prefix + _snake(name)))),)
@@ -216,8 +230,12 @@ class Service(grpc.GenericRpcHandler):
             self._stopped = True
         if local_masters.get(self.target) is self.master:
             del local_masters[self.target]
+        with self._guard:
+            listener, self._listener = self._listener, None
         self.master.close()
         self.task.close()
+        if listener is not None:
+            listener.close()
         self._server.stop(None).wait(5)
         self.peers.close()
 
@@ -252,6 +270,7 @@ class Service(grpc.GenericRpcHandler):
 
     def _master_create_session(self, data: bytes, call: Call) -> Any:
         request = read_message(protos.CreateSessionRequest, data)
+        call.say(SERVER_KIND)
         session = self.master.create_session(request.graph_def, request.config, trusted=False, state=call.state)
         return protos.CreateSessionResponse(session_handle=session.handle, graph_version=session.version)
 
@@ -447,6 +466,61 @@ class Service(grpc.GenericRpcHandler):
             self.task.deliver(step_id, {key: value})
         return b""
 
+    def _peer_link(self, data: bytes, call: Call) -> bytes:
+        """Tells where links are accepted. The first call opens the port."""
+        if self._protocol != "grpc" or not links.offered():
+            raise UnimplementedError(None, None, "This server offers no links.")
+        with self._guard:
+            if self._stopped:
+                raise CancelledError(None, None, f"The server {self.target} was stopped.")
+            if self._listener is None:
+                try:
+                    self._listener = LinkListener(self._bind_host, self._accept_link)
+                except OSError as error:
+                    raise UnimplementedError(None, None, f"There is no port for links: {error}") from None
+            listener = self._listener
+        return messages.link_response(listener.port, listener.token)
+
+    # -- links ---------------------------------------------------------------------------------------------------
+
+    def _accept_link(self, connection: socket.socket, where: str) -> Link:
+        return Link(
+            connection,
+            where,
+            most_bytes=self._most_bytes,
+            on_values=self.task.deliver,
+            on_refused=self.task.refuse,
+            on_run=self._run_for_link,
+        )
+
+    def _run_for_link(
+        self, link: Link, step_id: int, head: Head, feeds: dict[str, Any], running: Running, refused: OpError | None
+    ) -> None:
+        """Runs a part for a master, as RunGraph does."""
+        fetches = head.texts.get(4, [])
+        try:
+            if refused is not None:
+                raise refused
+            part = self.task.part(head.text(8), head.text(1))
+            trace = StepStats() if head.numbers.get(10) else None
+            values = part.run(
+                step_id,
+                feeds,
+                fetches,
+                timeout_in_ms=head.numbers.get(9, 0),
+                trace=trace,
+                watch=running.watch,
+                routes={head.text(7): link},
+            )
+            if part.ends_itself:
+                self.task.cleanup_graph(step_id)
+        except Exception as error:
+            if not isinstance(error, OpError):
+                tf_logging.error("A part failed: %s", error, exc_info=error)
+            link.respond(step_id, messages.link_error_head(*described(error)), [], [])
+        else:
+            link.respond(step_id, messages.link_result_head(trace), fetches, values)
+
 
 MASTER_METHODS = (
     "CreateSession",
@@ -460,6 +534,7 @@ MASTER_METHODS = (
     "RunCallable",
     "ReleaseCallable",
 )
+PEER_METHODS = ("SendTensors", "Link")
 WORKER_METHODS = (
     "GetStatus",
     "CreateWorkerSession",

@@ -26,7 +26,8 @@ from stoker._src.graph.interchange.function_def import function_refs
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.runtime.plan.compiled import Plan
 from stoker._src.runtime.plan.emit import copied
-from stoker._src.runtime.plan.planner import Planner, has_effect, in_order
+from stoker._src.runtime.plan.planner import Planner
+from stoker._src.runtime.plan.pruning import has_effect, in_order
 
 _NOTHING: frozenset[int] = frozenset()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 import threading
+from contextlib import suppress
 from functools import cached_property
 from typing import Any
 
@@ -203,6 +204,11 @@ class Task:
     def deliver(self, step_id: int, values: dict[str, Any]) -> None:
         """Takes values that another task sent."""
         self.rendezvous.deliver(step_id, values)
+
+    def refuse(self, step_id: int, error: OpError) -> None:
+        """Ends a step whose values were refused."""
+        with suppress(AbortedError):
+            self.rendezvous.table(step_id).abort(error)
 
     def take(self, step_id: int, key: str) -> Any:
         """Returns a value that a part of this task sends, as soon as it is there.

@@ -6,6 +6,7 @@ The part is an ordinary graph after that. The edges say which placeholder gets w
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from stoker._src.base.errors import (
@@ -15,13 +16,14 @@ from stoker._src.base.errors import (
     PermissionDeniedError,
     UnimplementedError,
 )
-from stoker._src.distributed.rendezvous import key_text
+from stoker._src.distributed.rendezvous import key_text, task_of
 from stoker._src.formats.protos import GraphDef
 from stoker._src.graph import context
 from stoker._src.graph.graph import Graph
 from stoker._src.graph.interchange.function_library import UnknownNameError
 from stoker._src.graph.interchange.importer import import_graph_def
 from stoker._src.graph.tensor import Tensor
+from stoker._src.ops.support.values import torch_dtype
 
 _RECEIVES = ("_Recv", "_HostRecv")
 _SENDS = ("_Send", "_HostSend")
@@ -40,6 +42,20 @@ class Edge:
     destination: str
     is_client: bool  # a feed or a fetch, which travels with the request to run the part
     is_pushed: bool
+
+    @cached_property
+    def source_task(self) -> str:
+        return task_of(self.source)
+
+    @cached_property
+    def destination_task(self) -> str:
+        return task_of(self.destination)
+
+    @cached_property
+    def torch_dtype(self) -> Any:
+        """The dtype of the value as a torch tensor; None if it is none."""
+        dtype = self.tensor.dtype.base_dtype
+        return None if dtype.name in ("string", "resource", "variant") else torch_dtype(dtype)
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,6 @@ from stoker._src.feature_column.transformation import as_ids
 from stoker._src.graph.sparse_tensor import SparseTensor, is_sparse
 from stoker._src.ops.array import casting
 from stoker._src.ops.ragged.feature_specs import VarLenFeature
-from stoker._src.ops.ragged.ragged_tensor import RaggedTensor
 from stoker._src.ops.sparse import sparse_features, sparse_functions
 
 
@@ -57,8 +56,6 @@ class WeightedCategoricalColumn(
         if weights is None:
             raise ValueError(f"Missing weights {self.weight_feature_key}.")
         sparse = sparse_functions.as_sparse(weights) if is_sparse(weights) else weights
-        if isinstance(sparse, RaggedTensor):
-            sparse = sparse.to_sparse()
         if self.dtype is not sparse.dtype.base_dtype:
             raise ValueError(f"Bad dtype, expected {self.dtype!r}, but got {sparse.dtype!r}.")
         if not isinstance(sparse, SparseTensor):
@@ -129,7 +126,6 @@ class CrossedColumn(
                     f"crossed_column does not support weight_tensor, but the given column populates weight_tensor. Given column: {key.name}"
                 )
             crossed.append(pair.id_tensor)
-        crossed = [each.to_sparse() if isinstance(each, RaggedTensor) else each for each in crossed]
         return sparse_features.cross_hashed(crossed, self.hash_bucket_size, self.hash_key)
 
     def get_sparse_tensors(self, transformation_cache: Any, state_manager: Any) -> IdWeightPair:

@@ -20,7 +20,7 @@ from stoker._src.feature_column.base import (
     _DenseColumn,
     _SequenceDenseColumn,
 )
-from stoker._src.feature_column.lookups import combined_rows
+from stoker._src.feature_column.lookups import combined_rows, matching
 from stoker._src.feature_column.protocol import OfOneColumn, buckets_of, sparse_tensors
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.sparse_tensor import SparseTensor
@@ -41,7 +41,7 @@ def checked_embedding(
     """Checks the arguments of an embedding and returns its initializer.
 
     Raises:
-        ValueError: a dimension below one, half of a place in a checkpoint, an initializer that cannot be called.
+        ValueError: the dimension is below one, only one of the two checkpoint arguments is given, or the initializer cannot be called.
     """
     if dimension is None or dimension < 1:
         raise ValueError(f"Invalid dimension {dimension}.")
@@ -67,7 +67,7 @@ class OfTable(OfOneColumn):
 
     combiner: Any
     max_norm: Any
-    _kind = ""  # the function that makes such columns, for messages
+    _kind = ""  # # the name of the function that creates such columns, for messages
 
     def _table(self, state_manager: Any) -> Any:
         raise NotImplementedError(type(self).__name__)
@@ -161,7 +161,7 @@ def embedding_column(
         use_safe_embedding_lookup: lets TensorFlow skip its handling of examples without categories. It has no effect here.
 
     Raises:
-        ValueError: a dimension below one, half of a place in a checkpoint, an initializer that cannot be called.
+        ValueError: the dimension is below one, only one of the two checkpoint arguments is given, or the initializer cannot be called.
     """
     what = f"Embedding of column_name: {getattr(categorical_column, 'name', categorical_column)}"
     initializer = checked_embedding(dimension, initializer, ckpt_to_load_from, tensor_name_in_ckpt, what)
@@ -210,10 +210,10 @@ class IndicatorColumn(
 
 def counted(ids: SparseTensor, weights: SparseTensor | None, depth: int, in_range: bool) -> Any:
     """Sums the weights of each id (or counts it) along the last dimension of a SparseTensor. The result is [..., depth]."""
+    if weights is not None:
+        weights = matching(ids, weights)
     if not in_range or weights is not None:
         keep = comparison.logical_and(comparison.greater_equal(ids.values, 0), comparison.less(ids.values, depth))
-        if weights is not None:  # as many as ids, or an error
-            keep = comparison.logical_and(keep, shaping.ones_like(weights.values, dtype=dtypes.bool_))
         weights = None if weights is None else sparse_functions.retain(weights, keep)
         ids = sparse_functions.retain(ids, keep)
     rank = ids.static_shape.rank
@@ -236,7 +236,7 @@ def indicator_column(categorical_column: Any) -> IndicatorColumn:
     """Creates a dense column that counts each category, or sums its weights.
 
     Raises:
-        ValueError: something that is no categorical column.
+        ValueError: `categorical_column` is not a categorical column.
     """
     if not isinstance(categorical_column, (CategoricalColumn, _CategoricalColumn)):
         raise ValueError(f"Unsupported input type. Input must be a CategoricalColumn. Given: {categorical_column}")

@@ -14,7 +14,6 @@ from stoker._src.graph import context
 from stoker._src.graph.keys import GraphKeys
 from stoker._src.ops.array import joining, shaping
 from stoker._src.ops.variables import variable_scope
-from stoker._src.ops.variables.partitioned import PartitionedVariable
 
 
 def check_features(features: Any) -> None:
@@ -64,11 +63,11 @@ def input_layer(
         feature_columns: dense columns. Categorical columns must be wrapped in an embedding or indicator column.
         weight_collections: collections to add variables to, in addition to GLOBAL_VARIABLES and MODEL_VARIABLES.
         trainable: whether to add variables to TRAINABLE_VARIABLES.
-        cols_to_vars: a dictionary that receives the list of variables of each column.
+        cols_to_vars: a dictionary that receives the list of variables of each column. A shared table belongs to the first of its columns.
         cols_to_output_tensors: a dictionary that receives the matrix of each column.
 
     Raises:
-        ValueError: columns that are not dense, or two of one name; a feature that is missing.
+        ValueError: a column is not dense, two columns have the same name, or a feature is missing.
     """
     check_features(features)
     columns = sorted_columns(feature_columns)
@@ -88,7 +87,7 @@ def input_layer(
                 matrix = as_matrix(dense_tensor(column, cache, state), column)
                 matrices.append(matrix)
                 if cols_to_vars is not None:
-                    cols_to_vars[column] = _made_since(before) or _shared(column)
+                    cols_to_vars[column] = _made_since(before)
                 if cols_to_output_tensors is not None:
                     cols_to_output_tensors[column] = matrix
         check_batches(matrices, columns)
@@ -107,12 +106,3 @@ def _variables() -> list[Any]:
 def _made_since(before: list[Any]) -> list[Any]:
     known = set(map(id, before))
     return [each for each in _variables() if id(each) not in known]
-
-
-def _shared(column: Any) -> list[Any]:
-    """Returns the table of a shared embedding if another column has created it."""
-    name = getattr(column, "shared_embedding_collection_name", None)
-    if name is None:
-        return []
-    found = context.get_default_graph().get_collection(name)
-    return [part for table in found for part in (table if isinstance(table, PartitionedVariable) else [table])]

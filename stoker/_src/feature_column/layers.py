@@ -44,7 +44,7 @@ class LayerState(StateManager, Trackable):
         """Creates a variable of the layer.
 
         Raises:
-            ValueError: the column has one of this name.
+            ValueError: the column already has a variable of this name.
         """
         mine = self._variables_of.setdefault(feature_column, {})
         if name in mine:
@@ -64,10 +64,10 @@ class LayerState(StateManager, Trackable):
         self._variables_of.setdefault(feature_column, {})[var.name] = var
 
     def get_variable(self, feature_column: Any, name: str) -> Any:
-        """Returns a variable that was created before.
+        """Returns a variable that was created earlier.
 
         Raises:
-            ValueError: there is none.
+            ValueError: the variable does not exist.
         """
         mine = self._variables_of.get(feature_column, {})
         if name not in mine:
@@ -81,10 +81,10 @@ class LayerState(StateManager, Trackable):
         return name in self._resources_of.get(feature_column, {})
 
     def get_resource(self, feature_column: Any, name: str) -> Any:
-        """Returns a resource that was added before.
+        """Returns a resource that was added earlier.
 
         Raises:
-            ValueError: there is none.
+            ValueError: the resource does not exist.
         """
         if not self.has_resource(feature_column, name):
             raise ValueError("Resource does not exist.")
@@ -100,6 +100,7 @@ def _without_first_number(name: str) -> str:
 class _FeaturesLayer(Layer):
     """The base class of layers of feature columns."""
 
+    _lists_updates = False
     _kind: type[Any] = DenseColumn
     _refusal = ""
 
@@ -158,7 +159,7 @@ class DenseFeatures(_FeaturesLayer):
         partitioner: the partitioner of the layer's variables.
 
     Raises:
-        ValueError: columns that are not dense, or two of one name.
+        ValueError: a column is not dense, or two columns have the same name.
     """
 
     _refusal = (
@@ -196,7 +197,7 @@ class SequenceFeatures(_FeaturesLayer):
         name: the name of the layer and its scope.
 
     Raises:
-        ValueError: columns of another kind, or two of one name.
+        ValueError: a column is not a sequence column, or two columns have the same name.
     """
 
     _kind = SequenceDenseColumn
@@ -206,8 +207,8 @@ class SequenceFeatures(_FeaturesLayer):
         """Returns float32 [batch, time, total width] for features by name, and the lengths [batch].
 
         Raises:
-            ValueError: features that are not in a dictionary.
-            InvalidArgumentError: columns whose sequences have different lengths.
+            ValueError: the features are not a dictionary.
+            InvalidArgumentError: the sequences of the columns have different lengths.
         """
         check_features(inputs)
         cache = FeatureTransformationCache(inputs)

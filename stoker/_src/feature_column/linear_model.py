@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from stoker._src.base import dtypes
 from stoker._src.base.export import export
 from stoker._src.feature_column.base import InScope, _CategoricalColumn, _DenseColumn, sorted_columns
 from stoker._src.feature_column.input_layer import as_matrix, check_batches, check_features
 from stoker._src.feature_column.lookups import combined_rows
-from stoker._src.feature_column.protocol import buckets_of, dense_tensor
+from stoker._src.feature_column.protocol import buckets_of, dense_tensor, shape_of
 from stoker._src.feature_column.transformation import FeatureTransformationCache
+from stoker._src.graph import context
+from stoker._src.graph.keys import GraphKeys
 from stoker._src.graph.scopes import name_scope
 from stoker._src.ops.linalg import matrix_products
 from stoker._src.ops.math import arithmetic
@@ -43,7 +47,7 @@ def linear_model(
         cols_to_vars: a dictionary that receives the list of variables of each column, and of "bias".
 
     Raises:
-        ValueError: columns that are neither dense nor categorical, or two of one name; a feature that is missing.
+        ValueError: a column is neither dense nor categorical, two columns have the same name, or a feature is missing.
     """
     check_features(features)
     columns = sorted_columns(feature_columns)
@@ -66,10 +70,13 @@ def linear_model(
             with variable_scope.variable_scope(name, auxiliary_name_scope=False), name_scope(name):
                 if isinstance(column, _CategoricalColumn):
                     weights = state.variable("weights", (buckets_of(column), units), dtypes.float32, zeros)
-                    sums.append(combined_rows(weights, column, cache, state, sparse_combiner, None, "weighted_sum"))
+                    sums.append(
+                        combined_rows(weights, column, cache, state, sparse_combiner, None, "weighted_sum", flat=True)
+                    )
                 else:
+                    width = int(np.prod([int(size) for size in shape_of(column)], dtype=np.int64))
+                    weights = state.variable("weights", (width, units), dtypes.float32, zeros)
                     matrix = as_matrix(dense_tensor(column, cache, state), column)
-                    weights = state.variable("weights", (matrix.static_shape[1], units), dtypes.float32, zeros)
                     sums.append(matrix_products.matmul(matrix, weights, name="weighted_sum"))
                 if cols_to_vars is not None:
                     cols_to_vars[column] = _parts(weights)
@@ -78,6 +85,7 @@ def linear_model(
         bias = state.variable("bias_weights", (units,), dtypes.float32, zeros)
         if cols_to_vars is not None:
             cols_to_vars["bias"] = _parts(bias)
+        context.get_default_graph().get_collection_ref(GraphKeys.UPDATE_OPS)  # creates the collection
         return bias_ops.bias_add(total, bias, name="weighted_sum")
 
 

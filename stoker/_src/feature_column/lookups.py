@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from stoker._src.base import dtypes
 from stoker._src.base.shapes import Shape
 from stoker._src.feature_column.categorical import IdentityCategoricalColumn
 from stoker._src.feature_column.protocol import sparse_tensors
@@ -29,10 +28,19 @@ _COMBINED = {
 
 
 def combined_rows(
-    table: Any, column: Any, cache: Any, state_manager: Any, combiner: str, max_norm: Any, name: str | None
+    table: Any,
+    column: Any,
+    cache: Any,
+    state_manager: Any,
+    combiner: str,
+    max_norm: Any,
+    name: str | None,
+    *,
+    flat: bool = False,
 ) -> Any:
     """Returns [batch, dimension]: the rows of `table` for the ids of each example, combined.
 
+    Ids of more dimensions are combined along the last one, or with `flat` along all but the first.
     Negative ids are ignored. Except for sums, so are ids with weights that are not positive. An example without ids gets zeros.
     """
     plain = not isinstance(table, (PartitionedVariable, list, tuple)) and combiner in _COMBINED
@@ -40,14 +48,17 @@ def combined_rows(
         ids, weights = column._unchecked(cache, state_manager), None
     else:
         ids, weights = sparse_tensors(column, cache, state_manager)
-    ids = _of_rank_two(ids)
-    weights = None if weights is None else _of_rank_two(weights)
-    if not plain:
+    if flat or ids.static_shape.rank is None:
+        ids, weights = _of_rank_two(ids), None if weights is None else _of_rank_two(weights)
+    if not plain or ids.static_shape.rank not in (2, None):
         return embedding.safe_embedding_lookup_sparse(
             table, ids, weights, combiner, name=name, max_norm=max_norm, partition_strategy="div"
         )
     if weights is not None:
-        keep = comparison.logical_and(comparison.greater_equal(ids.values, 0), _counting(weights, combiner))
+        weights = matching(ids, weights)
+        keep = comparison.greater_equal(ids.values, 0)
+        if combiner != "sum":
+            keep = comparison.logical_and(keep, comparison.greater(weights.values, 0))
         ids, weights = sparse_functions.retain(ids, keep), sparse_functions.retain(weights, keep)
     elif not getattr(column, "_in_range", False):
         ids = sparse_functions.retain(ids, comparison.greater_equal(ids.values, 0))
@@ -64,11 +75,9 @@ def combined_rows(
     return result
 
 
-def _counting(weights: SparseTensor, combiner: str) -> Any:
-    """Returns a mask of the weights to use. If there are not as many weights as ids, combining the masks fails."""
-    if combiner == "sum":
-        return shaping.ones_like(weights.values, dtype=dtypes.bool_)
-    return comparison.greater(weights.values, 0)
+def matching(ids: SparseTensor, weights: SparseTensor) -> SparseTensor:
+    """Returns the weights at the places of the ids. There must be as many of them."""
+    return SparseTensor(ids.indices, shaping.reshape(weights.values, shaping.shape(ids.values)), ids.dense_shape)
 
 
 def _weighted(table: Any, ids: SparseTensor, weights: Any, combiner: str, max_norm: Any, name: str | None) -> Any:

@@ -25,7 +25,6 @@ from stoker._src.graph.sparse_tensor import SparseTensor, is_sparse
 from stoker._src.ops.array import casting, joining, ranges, selection, shaping
 from stoker._src.ops.math import arithmetic, counting
 from stoker._src.ops.ragged.feature_specs import FixedLenFeature
-from stoker._src.ops.ragged.ragged_tensor import RaggedTensor
 
 
 def check_key(key: Any) -> None:
@@ -72,13 +71,11 @@ class NumericColumn(
 
     def transform_feature(self, transformation_cache: Any, state_manager: Any) -> Any:
         tensor = transformation_cache.get(self.key, state_manager)
-        if is_sparse(tensor) or isinstance(tensor, RaggedTensor):
+        if is_sparse(tensor):
             raise ValueError(
                 "The corresponding Tensor of numerical column must be a Tensor. SparseTensor is not supported. key: "
                 f"{self.key}, given: {type(tensor).__name__}"
             )
-        if tensor.dtype.base_dtype is dtypes.string:
-            raise ValueError(f"Cannot cast a tensor of strings to numbers. key: {self.key}")
         if self.normalizer_fn is not None:
             tensor = self.normalizer_fn(tensor)
         return casting.cast(tensor, dtypes.float32)
@@ -99,8 +96,8 @@ def checked_shape(shape: Any, key: str) -> tuple[int, ...]:
     """Returns a shape as a tuple of positive integers.
 
     Raises:
-        TypeError: a dimension that is no integer.
-        ValueError: one that is not positive.
+        TypeError: a dimension is not an integer.
+        ValueError: a dimension is not positive.
     """
     sizes = tuple(shape) if isinstance(shape, Iterable) else (shape,)
     for size in sizes:
@@ -115,7 +112,7 @@ def _checked_default(default: Any, shape: tuple[int, ...], dtype: Any, key: str)
     """Returns a default value as nested tuples of `shape`. A single number is repeated.
 
     Raises:
-        TypeError: another shape or kind of number.
+        TypeError: the default has another shape or another kind of number.
     """
     if default is None:
         return None
@@ -159,8 +156,8 @@ def numeric_column(
         normalizer_fn: a function that is applied to the tensor after parsing.
 
     Raises:
-        TypeError: a dimension that is no integer; a default that does not fit.
-        ValueError: a dimension that is not positive; a dtype that is neither integer nor floating point.
+        TypeError: a dimension is not an integer, or the default value does not fit.
+        ValueError: a dimension is not positive, or the dtype is neither integer nor floating point.
     """
     sizes, kind = checked_numbers(key, shape, dtype)
     default = _checked_default(default_value, sizes, kind, key)
@@ -213,6 +210,11 @@ class BucketizedColumn(
     def get_sparse_tensors(self, transformation_cache: Any, state_manager: Any) -> IdWeightPair:
         """Bucket b of element i of the source has the id i * buckets + b, so elements do not share weights."""
         buckets = transformation_cache.get(self, state_manager)
+        if buckets.static_shape.rank not in (2, None):
+            raise ValueError(
+                f"Dimensions must be equal: a feature with shape {buckets.shape} has no single row of numbers for each example. "
+                f"column: {self.name}"
+            )
         width = self.source_column.shape[0]
         rows = shaping.shape(buckets)[0]
         known = buckets.static_shape[0]
@@ -243,7 +245,7 @@ def bucketized_column(source_column: Any, boundaries: Any) -> BucketizedColumn:
     """Creates a column of the intervals that numbers fall into. n boundaries make n + 1 intervals; each includes its lower boundary.
 
     Raises:
-        ValueError: a source that is no numeric column of one dimension; boundaries that are not a sorted list.
+        ValueError: the source is not a numeric column with one dimension, or the boundaries are not a sorted list.
     """
     if not isinstance(source_column, NumericColumn):
         raise ValueError(f"source_column must be a column generated with numeric_column(). Given: {source_column}")

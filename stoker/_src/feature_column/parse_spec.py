@@ -31,7 +31,7 @@ def make_parse_example_spec(feature_columns: Any) -> dict[str, Any]:
     """Returns the features of columns for `tf.io.parse_example`.
 
     Raises:
-        ValueError: something that is no column; two columns that need one feature in different forms.
+        ValueError: an element is not a column, or two columns need the same feature in different forms.
     """
     return _merged(feature_columns, (_FeatureColumn,), "_FeatureColumn")
 
@@ -74,7 +74,7 @@ def classifier_parse_example_spec(
     """Returns the features of a classifier: those of its columns, a label with one value, and weights.
 
     Raises:
-        ValueError: a label or weight that is a feature too; weights that are no numeric column.
+        ValueError: the label or the weight is also a feature, or the weight column is not numeric.
     """
     return _with_label(feature_columns, label_key, FixedLenFeature((1,), label_dtype, label_default), weight_column)
 
@@ -91,7 +91,7 @@ def regressor_parse_example_spec(
     """Returns the features of a regressor: those of its columns, a label with `label_dimension` values, and weights.
 
     Raises:
-        ValueError: a label or weight that is a feature too; weights that are no numeric column.
+        ValueError: the label or the weight is also a feature, or the weight column is not numeric.
     """
     label = FixedLenFeature((label_dimension,), label_dtype, label_default)
     return _with_label(feature_columns, label_key, label, weight_column)

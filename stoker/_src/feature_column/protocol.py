@@ -1,4 +1,4 @@
-"""What columns of either generation have in common, and how to ask for it."""
+"""The interface shared by columns of both generations, and functions to query it."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ def dense_tensor(column: Any, cache: Any, state_manager: Any) -> Any:
 
 
 def spec_of(column: Any) -> dict[str, Any]:
-    """What Examples must hold for a column."""
+    """The features that Examples must contain for a column."""
     return column.parse_example_spec if isinstance(column, FeatureColumn) else column._parse_example_spec
 
 
 def buckets_of(column: Any) -> int:
-    """How many ids a categorical column has."""
+    """The number of ids of a categorical column."""
     return column.num_buckets if isinstance(column, CategoricalColumn) else column._num_buckets
 
 
@@ -43,7 +43,7 @@ def shape_of(column: Any) -> Any:
 
 
 class OfOneColumn(Both):
-    """A column that is made of one categorical column, needs the same features and has its name, followed by `_suffix`."""
+    """A column that wraps one categorical column. It needs the same features, and its name is that column's name plus `_suffix`."""
 
     categorical_column: Any
     _suffix = ""

@@ -26,7 +26,6 @@ from stoker._src.graph.sparse_tensor import SparseTensor, is_sparse
 from stoker._src.ops.array import joining, shaping
 from stoker._src.ops.math import arithmetic, segment_reductions
 from stoker._src.ops.ragged.feature_specs import VarLenFeature
-from stoker._src.ops.ragged.ragged_tensor import RaggedTensor
 from stoker._src.ops.sparse import sparse_functions
 
 
@@ -172,8 +171,6 @@ class SequenceNumericColumn(
 
     def transform_feature(self, transformation_cache: Any, state_manager: Any) -> Any:
         tensor = transformation_cache.get(self.key, state_manager)
-        if isinstance(tensor, RaggedTensor):
-            tensor = tensor.to_sparse()
         if not is_sparse(tensor):
             raise TypeError(f"sequence_input must be a SparseTensor. key: {self.key}, given: {tensor}")
         return tensor if self.normalizer_fn is None else self.normalizer_fn(tensor)
@@ -211,8 +208,8 @@ def sequence_numeric_column(
         normalizer_fn: a function that is applied to the SparseTensor.
 
     Raises:
-        TypeError: a dimension that is no integer; a normalizer that cannot be called.
-        ValueError: a dimension that is not positive; a dtype that is neither integer nor floating point.
+        TypeError: a dimension is not an integer, or the normalizer cannot be called.
+        ValueError: a dimension is not positive, or the dtype is neither integer nor floating point.
     """
     sizes, kind = checked_numbers(key, shape, dtype)
     check_normalizer(normalizer_fn)

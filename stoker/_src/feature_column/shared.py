@@ -159,8 +159,8 @@ def shared_embedding_columns(
             see `embedding_column`.
 
     Raises:
-        ValueError: columns that do not go together, or what `embedding_column` refuses.
-        RuntimeError: eager mode.
+        ValueError: the columns cannot share a table, or `embedding_column` refuses the arguments.
+        RuntimeError: eager mode is enabled.
     """
     name, _, initializer = _checked(
         categorical_columns, shared_embedding_collection_name, dimension, initializer, ckpt_to_load_from, tensor_name_in_ckpt
@@ -279,11 +279,11 @@ def shared_embeddings(
 ) -> list[SharedEmbeddingColumn]:
     """Creates a dense column for each categorical column, for `DenseFeatures`. All of them share one table of vectors.
 
-    Args: those of `embedding_column`, and `shared_embedding_collection_name`, the name of the table's variable.
+    Args: the arguments of `embedding_column`, and `shared_embedding_collection_name`, the name of the table's variable.
 
     Raises:
-        ValueError: columns that do not go together, or what `embedding_column` refuses.
-        RuntimeError: eager mode.
+        ValueError: the columns cannot share a table, or `embedding_column` refuses the arguments.
+        RuntimeError: eager mode is enabled.
     """
     name, buckets, initializer = _checked(
         categorical_columns, shared_embedding_collection_name, dimension, initializer, ckpt_to_load_from, tensor_name_in_ckpt

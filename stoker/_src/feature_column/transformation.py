@@ -32,8 +32,8 @@ class FeatureTransformationCache:
         """Returns the feature of a name, or the tensor that a column computes.
 
         Raises:
-            ValueError: a name that is not among the features, or a column that makes nothing.
-            TypeError: a key of another kind.
+            ValueError: the name is not among the features, or the column returns nothing.
+            TypeError: the key is neither a name nor a column.
         """
         if key in self._made:
             return self._made[key]
@@ -55,7 +55,10 @@ class FeatureTransformationCache:
             raise ValueError(f"Feature {key} is not in features dictionary.")
         feature = self._features[key]
         if isinstance(feature, RaggedTensor):
-            return feature
+            raise TypeError(
+                f"Failed to convert elements of {feature} to Tensor. Feature columns take dense and sparse features. key: {key}. Call "
+                "to_sparse() or to_tensor()."
+            )
         if is_sparse(feature):
             sparse = sparse_functions.as_sparse(feature)
             return sparse if sparse.static_shape.rank != 1 else sparse_functions.reshape(sparse, [-1, 1])
@@ -76,8 +79,6 @@ def as_ids(tensor: Any) -> SparseTensor:
     """Returns a feature of categories as a SparseTensor. In a dense feature, -1 and the empty string stand for missing values."""
     if is_sparse(tensor):
         return sparse_functions.as_sparse(tensor)
-    if isinstance(tensor, RaggedTensor):
-        return tensor.to_sparse()
     tensor = convert_to_tensor(tensor)
     kind = tensor.dtype.base_dtype
     nothing: Any = "" if kind is dtypes.string else -1 if kind.is_integer else 0

@@ -9,7 +9,20 @@ raises, the old file remains and the temporary file is removed. A crash may leav
 and ends in `.tmp`, and nothing reads it. `sweep` removes such files, except those that are locked because they are being written.
 
 Several files become visible in the order in which their blocks end, so a file that refers to others (an index, the
-`checkpoint` file) is written last.
+`checkpoint` file) is written last. `one_commit` does so for all files that a block writes, and pays for the disk only once.
+
+Which syncs are necessary? Let a save write D (data), I (its index) and S (the state file that names the checkpoint).
+
+- The contents of D, I and S are synced before the first rename. Otherwise a power failure could leave a name whose bytes are missing.
+  The three need no order among each other, because nothing refers to a temporary file. All are handed to the disk first and awaited
+  afterwards, so that the file system writes its journal once for all of them.
+- D, I and S are renamed in this order, without a sync in between. File systems with a journal or a log (ext4, XFS, Btrfs, ZFS, APFS, NTFS)
+  make the renames of one directory durable in the order in which they were made. After a power failure, a prefix of the sequence is
+  there: S never names a checkpoint that is not. If files are in different directories, each directory is synced before the next
+  directory's files are renamed.
+- The directory is synced after the last rename, before the caller deletes older checkpoints or reports success.
+
+A process that is killed leaves a prefix of the sequence on every file system, because the system keeps what it has been told.
 
 `replacing_directory` does the same for a directory: its files are written to a temporary directory beside it, and the two directories
 change names in one step.
@@ -24,6 +37,7 @@ import re
 import secrets
 import shutil
 import sys
+import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -44,11 +58,13 @@ class Together:
             data, index = files.open("model.data"), files.open("model.index")
             ...
 
-    All files are synced to disk at the same time, which costs little more than syncing one.
+    A caller with other needs states the steps itself: `create` makes a temporary file, and `rename`, `link` and `remove` are carried out in the
+    order of the calls, after all files are on disk.
     """
 
     def __init__(self) -> None:
-        self._files: list[tuple[BinaryIO, str, str]] = []  # (file, temporary name, name)
+        self._files: dict[str, BinaryIO] = {}  # temporary name -> open file
+        self._steps: list[tuple[str, str, str]] = []  # what to do, with which file, under which name
 
     def open(self, path: Path) -> BinaryIO:
         """Opens a binary file for reading and writing that is renamed to `path` at the end.
@@ -56,8 +72,17 @@ class Together:
         Raises:
             OSError: the directory does not exist or is not writable.
         """
-        target = os.fsdecode(path)
-        directory, name = os.path.split(target)
+        file = self.create(path)
+        self.rename(file, path)
+        return file
+
+    def create(self, path: Path, buffering: int = -1) -> BinaryIO:
+        """Opens a temporary file in the directory of `path`. It is removed at the end unless a step gives it a name.
+
+        Raises:
+            OSError: the directory does not exist or is not writable.
+        """
+        directory, name = os.path.split(os.fsdecode(path))
         while True:
             # The truncated name keeps the temporary name within the file system's limit on name length.
             temporary = os.path.join(directory, f".{name[:100]}.{secrets.token_hex(8)}.tmp")
@@ -66,9 +91,25 @@ class Together:
             if _locked(descriptor) and os.path.exists(temporary):
                 break
             os.close(descriptor)  # a sweep ran between creation and locking
-        file = os.fdopen(descriptor, "w+b")
-        self._files.append((file, temporary, target))
+        file: Any = os.fdopen(descriptor, "w+b", buffering)
+        self._files[temporary] = file
         return file
+
+    def name(self, file: BinaryIO) -> str:
+        """Returns the temporary name of a file."""
+        return next(name for name, each in self._files.items() if each is file)
+
+    def rename(self, file: BinaryIO | str, path: Path) -> None:
+        """Gives a file its name; `file` is one of these files or the path of another. A file that has the name is replaced."""
+        self._steps.append(("rename", file if isinstance(file, str) else self.name(file), os.fsdecode(path)))
+
+    def link(self, file: BinaryIO | str, path: Path) -> None:
+        """Gives a file one more name. The name disappears again if the next step fails."""
+        self._steps.append(("link", file if isinstance(file, str) else self.name(file), os.fsdecode(path)))
+
+    def remove(self, path: Path) -> None:
+        """Removes a file if it exists and can be removed."""
+        self._steps.append(("remove", "", os.fsdecode(path)))
 
     def __enter__(self) -> Together:
         return self
@@ -78,24 +119,89 @@ class Together:
             self._discard()
             return
         try:
-            for file, _, _ in self._files:
+            for file in self._files.values():
                 file.flush()
-            _sync_all([file.fileno() for file, _, _ in self._files])
-            for file, temporary, target in self._files:
-                os.replace(temporary, target)
-                file.close()
+                start_writing(file)
+            group = getattr(_LOCAL, "group", None)
+            if group is None:
+                self._commit()
+            else:
+                group._files.update(self._files)
+                group._steps += self._steps
         except BaseException:
             self._discard()
             raise
-        for directory in dict.fromkeys(os.path.dirname(target) for _, _, target in self._files):
-            sync_directory(directory)
+
+    def _commit(self) -> None:
+        _sync_all([file.fileno() for file in self._files.values()])
+        before = None
+        links: list[str] = []
+        try:
+            for what, source, path in self._steps:
+                directory = os.path.dirname(path)
+                if before not in (None, directory):
+                    sync_directory(before)
+                before = directory
+                if what == "rename":
+                    os.replace(source, path)
+                    links.clear()
+                    file = self._files.pop(source, None)
+                    if file is not None:
+                        file.close()
+                elif what == "link":
+                    links.append(path)
+                    _link_synced(source, path)
+                else:
+                    with suppress(OSError):
+                        os.unlink(path)
+        except BaseException:
+            for path in links:
+                with suppress(OSError):
+                    os.unlink(path)
+            raise
+        self._discard()
+        if before is not None:
+            sync_directory(before)
 
     def _discard(self) -> None:
-        for file, temporary, _ in self._files:
+        for temporary, file in self._files.items():
             with suppress(OSError):  # flushing the buffer may fail if the disk is full
                 file.close()
             with suppress(FileNotFoundError):
                 os.unlink(temporary)
+        self._files.clear()
+
+
+def _link_synced(source: str, target: str) -> None:
+    """Links a file, or copies it where the file system has no links."""
+    try:
+        os.link(source, target)
+    except OSError as error:
+        if error.errno not in (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK):
+            raise
+        shutil.copyfile(source, target)
+        with open(target, "rb+") as file:
+            os.fsync(file.fileno())
+
+
+_LOCAL = threading.local()
+
+
+@contextmanager
+def one_commit() -> Iterator[None]:
+    """Lets all files that the block writes in this thread appear together at its end, in the order in which they were finished.
+
+    The block does not see the files under their names. If it raises, none of them appears.
+    """
+    if getattr(_LOCAL, "group", None) is not None:
+        yield  # part of the outer block
+        return
+    with Together() as group:
+        _LOCAL.group = group
+        try:
+            yield
+        finally:
+            _LOCAL.group = None
 
 
 def _locked(descriptor: int) -> bool:
@@ -112,12 +218,39 @@ def _locked(descriptor: int) -> bool:
 
 
 def _sync_all(descriptors: list[int]) -> None:
-    """Syncs files to disk concurrently."""
-    if len(descriptors) == 1:
-        os.fsync(descriptors[0])
-    elif descriptors:
-        with ThreadPoolExecutor(len(descriptors)) as pool:
-            list(pool.map(os.fsync, descriptors))
+    """Syncs files to disk at the same time. The file system then writes its journal once for all of them."""
+    others = [_syncers().submit(os.fsync, descriptor) for descriptor in descriptors[1:]]
+    try:
+        for descriptor in descriptors[:1]:
+            os.fsync(descriptor)
+    finally:
+        errors = [each.exception() for each in others]  # waits: no file may be closed while it is synced
+    for error in errors:
+        if error is not None:
+            raise error
+
+
+def _syncers() -> ThreadPoolExecutor:
+    global _pool
+    if _pool is None or _pool[0] != os.getpid():  # threads do not survive a fork
+        _pool = os.getpid(), ThreadPoolExecutor(4, "sync")
+    return _pool[1]
+
+
+_pool: tuple[int, ThreadPoolExecutor] | None = None
+
+_WRITE = 2  # SYNC_FILE_RANGE_WRITE
+_sync_file_range: Any = None
+if sys.platform.startswith("linux"):
+    _sync_file_range = getattr(ctypes.CDLL(None), "sync_file_range", None)
+if _sync_file_range is not None:
+    _sync_file_range.argtypes = (ctypes.c_int, ctypes.c_int64, ctypes.c_int64, ctypes.c_uint)
+
+
+def start_writing(file: BinaryIO) -> None:
+    """Asks the system to write a file's bytes to disk, without waiting for it. A later sync has less to do, and reports what goes wrong."""
+    if _sync_file_range is not None:
+        _sync_file_range(file.fileno(), 0, 0, _WRITE)
 
 
 @contextmanager

@@ -334,6 +334,23 @@ def replacing(path: str) -> Iterator[BinaryIO]:
         sink.close()
 
 
+@contextlib.contextmanager
+def one_commit(path: str) -> Iterator[None]:
+    """`atomic.one_commit` for files at or near `path`. A failure to make them appear is an error of tf.errors."""
+    failure: BaseException | None = None
+    try:
+        with atomic.one_commit():
+            try:
+                yield
+            except BaseException as error:
+                failure = error
+                raise
+    except OSError as error:
+        if error is failure:
+            raise
+        raise_for(error, path)
+
+
 def sweep_beside(path: str) -> None:
     """Removes temporary files of killed writers from the directory of `path`, if it is a local one."""
     location = resolve(path)

@@ -6,15 +6,23 @@ under an ordered-code key. Data files contain the tensors' bytes contiguously, l
 Strings are stored as varint lengths, the masked CRC-32C of the lengths (as uint32, or uint64 for those past 4 GiB), and
 the bytes.
 
-Files appear complete or not at all, the index last.
+Files appear complete or not at all. The index is renamed last and makes the bundle visible.
+
+A bundle may replace one of the same prefix, whose data files have the same names. A crash between the renames of data and index must not leave
+the old index with new data. Therefore the new data files first get a second name, as shards of a bundle that has one shard more:
+`prefix.data-00000-of-00002`. An index that refers to those names replaces the old one, and commits the bundle. Then the data files are renamed to
+the names they replace, the index that refers to these follows, and the second names are removed. At each moment, the index and the files that it
+refers to belong together.
 """
 
 from __future__ import annotations
 
 import collections
 import contextlib
+import io
 import math
 import mmap
+import operator
 import os
 import struct
 from collections.abc import Iterable, Sequence
@@ -51,7 +59,8 @@ HEADER_KEY = b""
 _PRODUCER = 1
 _MIN_CONSUMER_KNOWN = 1
 _COPY_CHUNK = 1 << 24
-_JOINED = 1 << 20  # smaller tensors are written together
+_JOINED = 1 << 22  # smaller tensors are written together
+_PIECES = 1000  # so many at a time; systems take at least 1024
 _RUN = 1 << 24  # adjacent tensors are read together, up to this many bytes
 _MAPPED = 1 << 26  # larger tensors may be memory-mapped
 # By wire number. Resources and variants cannot be stored.
@@ -145,8 +154,6 @@ def _buffer(array: np.ndarray) -> np.ndarray:
 
 
 _UNSIGNED = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
-# Maps valid pairs of a requested dtype and an array's dtype to the dtype number.
-_NUMBERS: dict[Any, int] = {}
 
 
 # ---- files ----
@@ -156,12 +163,76 @@ def _index(num_shards: int, entries: dict[bytes, Any]) -> bytes:
     """Builds the contents of an index file; entries are messages or serialized messages."""
     header = protos.BundleHeaderProto(num_shards=num_shards)
     header.version.producer = _PRODUCER
-    keys = sorted(entries)
-    values = [
-        entry if isinstance(entry, bytes) else entry.SerializeToString(deterministic=True)
-        for entry in map(entries.__getitem__, keys)
-    ]
-    return write_table([HEADER_KEY, *keys], [header.SerializeToString(deterministic=True), *values])
+    entries = _in_order(entries)
+    return write_table([HEADER_KEY, *entries], [header.SerializeToString(deterministic=True), *entries.values()])
+
+
+def _in_order(entries: dict[bytes, Any]) -> dict[bytes, bytes]:
+    """Serializes entries, which are messages or serialized messages, and sorts them by key."""
+    return {
+        key: entry if entry.__class__ is bytes else entry.SerializeToString(deterministic=True)
+        for key, entry in sorted(entries.items(), key=operator.itemgetter(0))
+    }
+
+
+def _write_all(sink: Any, pieces: Sequence[Any]) -> None:
+    """Writes contiguous arrays or bytes to a data file, which is unbuffered if it is local. Many small pieces are one call to the system."""
+    if not isinstance(sink, io.FileIO):
+        for piece in pieces:
+            view = memoryview(piece)
+            if view.nbytes:
+                sink.write(view.cast("B"))  # buffered: takes all
+        return
+    sizes = [memoryview(piece).nbytes for piece in pieces]
+    start = 0
+    while start < len(pieces):
+        stop, size = start, 0
+        while stop < len(pieces) and stop - start < _PIECES and size < _JOINED:
+            size += sizes[stop]
+            stop += 1
+        _write_vector(sink, pieces[start:stop], size)
+        atomic.start_writing(sink)
+        start = stop
+
+
+def _write_vector(sink: Any, pieces: Sequence[Any], size: int) -> None:
+    written = os.writev(sink.fileno(), pieces) if hasattr(os, "writev") else 0
+    if written < size:  # a signal or a limit of the system (2 GiB a call) came between
+        rest = memoryview(b"".join(pieces) if len(pieces) > 1 else memoryview(pieces[0]).cast("B"))
+        while written < size:
+            written += os.write(sink.fileno(), rest[written : written + _COPY_CHUNK])
+
+
+def _publish(files: atomic.Together, prefix: str, data: Sequence[Any], entries: dict[bytes, Any]) -> None:
+    """Plans how a bundle appears: the steps are in the description of the module.
+
+    Args:
+        files: carries out the steps.
+        prefix: a local path.
+        data: data files in the order of shards, open or as paths.
+        entries: the entries of the index.
+    """
+    names = [data_filename(prefix, shard, len(data)) for shard in range(len(data))]
+    folder, base = os.path.split(data_filename(prefix, 0, 1).removesuffix("00000-of-00001"))
+    present = [os.path.join(folder, name) for name in os.listdir(folder or ".") if name.startswith(base)]
+    second: list[str] = []
+    index = index_filename(prefix)
+    entries = _in_order(entries)  # once for both indices
+    if not set(names).isdisjoint(present) and not set(names).issubset(data) and os.path.exists(index):
+        count = len(data) + 1
+        while any(name.endswith(f"-of-{count:05d}") for name in present):
+            count += 1
+        second = [data_filename(prefix, shard, count) for shard in range(len(data))]
+        for file, name in zip(data, second):
+            files.link(file, name)
+        files.open(index).write(_index(count, entries))
+    for file, name in zip(data, names):
+        if file != name:
+            files.rename(file, name)
+    files.open(index).write(_index(len(data), entries))
+    for name in (*second, *present):
+        if name not in names:
+            files.remove(name)
 
 
 class _Remote:
@@ -206,11 +277,14 @@ class BundleWriter:
         location = resolve(data_filename(prefix, 0, 1))
         local = location.prefix in ("", "file://")
         self._files: Any = atomic.Together() if local else _Remote()
-        self._index_path = resolve(index_filename(prefix)).path if local else index_filename(prefix)
+        self._local_prefix = resolve(prefix).path if local else None
         if local:
             atomic.sweep(os.path.dirname(location.path))
         with mapped(location.full):
-            self._sink = self._files.open(location.path if local else data_filename(prefix, 0, 1))
+            if local:
+                self._sink = self._files.create(location.path, buffering=0)
+            else:
+                self._sink = self._files.open(data_filename(prefix, 0, 1))
         self._open = True
 
     def add(self, name: str, array: Any, dtype: Any = None) -> None:
@@ -229,40 +303,29 @@ class BundleWriter:
 
     def add_all(self, keys: Sequence[bytes], arrays: list[np.ndarray], kinds: Sequence[Any]) -> None:
         """Adds many whole tensors, excluding string tensors. Faster than calling `add` for each."""
-        numbers, buffers = [], []
-        for number, array in enumerate(arrays):
-            dtype = kinds[number]
-            known = _NUMBERS.get((dtype, array.dtype))
-            if known is None:
-                known = _checked_dtype(array, dtype, _text(keys[number])).as_datatype_enum
-                _NUMBERS[dtype, array.dtype] = known
-            numbers.append(known)
-            buffers.append(_buffer(array))
         if not self._open:
             raise FailedPreconditionError(None, None, f"Adding {_text(keys[0])} to a bundle that is finished")
+        numbers, buffers = bytearray(), arrays
+        dtype = stored = known = None
+        plain = True
+        for array, kind, key in zip(arrays, kinds, keys):
+            if kind is not dtype or array.dtype is not stored:
+                dtype, stored = kind, array.dtype
+                known = _checked_dtype(array, kind, _text(key)).as_datatype_enum
+                plain = plain and stored.kind in "fiubc" and stored.isnative and stored.num < 24
+            numbers.append(known)  # type: ignore[arg-type]
+        if not plain or not all(array.flags.c_contiguous for array in arrays):
+            buffers = [_buffer(array) for array in arrays]
+        # The bytes are written first, so that the disk is busy with them while the entries are encoded.
+        with mapped(self._prefix):
+            _write_all(self._sink, buffers)
         before = len(self._entries)
         self._entries.update(zip(keys, encode_entries(buffers, bytes(numbers), self._offset)))
+        self._offset += sum([buffer.nbytes for buffer in buffers])
         if HEADER_KEY in self._entries or len(self._entries) - before != len(keys):
             counts = collections.Counter(keys)
             repeated = next((key for key in keys if counts[key] > 1 or not key), keys[0])
             raise InvalidArgumentError(None, None, f"Adding duplicate key: {_text(repeated)!r}")
-        with mapped(self._prefix):
-            # Small tensors are joined first, since a write costs more than copying their bytes.
-            pending: list[Any] = []
-            size = 0
-            for buffer in buffers:
-                if buffer.nbytes < _JOINED:
-                    pending.append(buffer)
-                    size += buffer.nbytes
-                if pending and (size >= _JOINED or buffer.nbytes >= _JOINED):
-                    self._sink.write(b"".join(pending))
-                    self._offset += size
-                    pending, size = [], 0
-                if buffer.nbytes >= _JOINED:
-                    self._sink.write(memoryview(buffer).cast("B"))
-                    self._offset += buffer.nbytes
-            self._sink.write(b"".join(pending))
-            self._offset += size
 
     def _add(self, key: bytes, name: str, array: np.ndarray, dtype: dtypes.DType) -> None:
         if not self._open:
@@ -280,8 +343,7 @@ class BundleWriter:
             pieces, entry.crc32c = [data.data], mask(crc32c(data))
         entry.size = sum(len(piece) for piece in pieces)
         with mapped(self._prefix):
-            for piece in pieces:
-                self._sink.write(piece)
+            _write_all(self._sink, pieces)
         self._offset += entry.size
         self._entries[key] = entry
 
@@ -331,7 +393,10 @@ class BundleWriter:
         self._open = False
         try:
             with mapped(self._prefix):
-                self._files.open(self._index_path).write(_index(1, self._entries))
+                if self._local_prefix is None:
+                    self._files.open(index_filename(self._prefix)).write(_index(1, self._entries))
+                else:
+                    _publish(self._files, self._local_prefix, [self._sink], self._entries)
         except BaseException:
             self._files.__exit__(_Discarded, _Discarded(), None)
             raise
@@ -726,14 +791,20 @@ def merge_bundles(prefixes: Iterable[str], merged_prefix: str, allow_missing: bo
     if directory:
         gfile.makedirs(directory)
     sweep_beside(merged_prefix)
-    targets = [data_filename(merged_prefix, shard, len(files)) for shard in range(len(files))]
     if len(set(files)) != len(files):
         raise AlreadyExistsError(None, None, f"A bundle is named twice: {prefixes}")
-    for source, target in zip(files, targets):
-        if source != target:
-            gfile.rename(source, target, overwrite=True)
-    with replacing(index_filename(merged_prefix)) as sink:
-        sink.write(_index(len(files), entries))
+    locations = [resolve(path) for path in (merged_prefix, *files)]
+    if all(location.prefix in ("", "file://") for location in locations):
+        target, *sources = (location.path for location in locations)
+        with mapped(merged_prefix), atomic.Together() as together:
+            _publish(together, target, sources, entries)
+    else:
+        for shard, source in enumerate(files):
+            target = data_filename(merged_prefix, shard, len(files))
+            if source != target:
+                gfile.rename(source, target, overwrite=True)
+        with replacing(index_filename(merged_prefix)) as sink:
+            sink.write(_index(len(files), entries))
     for prefix in prefixes:
         if prefix != merged_prefix:
             gfile.remove(index_filename(prefix))

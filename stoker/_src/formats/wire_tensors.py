@@ -65,7 +65,7 @@ def dtype_of(array: np.ndarray) -> DType:
 
 
 @functools.lru_cache(maxsize=4096)
-def _shape_header(kind: int, shape: tuple[int, ...]) -> bytes:
+def shape_header(kind: int, shape: tuple[int, ...]) -> bytes:
     dims = b"".join(
         tag(2) + varint_bytes(len(size)) + size for size in (int_field(1, each) or b"\x08\x00" for each in shape)
     )
@@ -75,7 +75,7 @@ def _shape_header(kind: int, shape: tuple[int, ...]) -> bytes:
 def tensor_chunks(array: np.ndarray, before: int | None = None) -> list[Chunk]:
     """Returns the TensorProto of an array. If `before`, the number of bytes in front of it, is given, large elements are aligned."""
     dtype = dtype_of(array)
-    header = _shape_header(dtype.as_datatype_enum, array.shape)
+    header = shape_header(dtype.as_datatype_enum, array.shape)
     if dtype is dtypes.string:
         chunks: list[Chunk] = [header]
         for item in array.ravel():
@@ -115,7 +115,7 @@ def tensor_field_chunks(number: int, array: np.ndarray, before: int) -> list[Chu
 
 def header(array: np.ndarray) -> bytes:
     """Returns dtype and shape of an array as field 2 of a message, a TensorProto without elements."""
-    data = _shape_header(dtype_of(array).as_datatype_enum, array.shape)
+    data = shape_header(dtype_of(array).as_datatype_enum, array.shape)
     return tag(2) + varint_bytes(len(data)) + data
 
 
@@ -202,25 +202,36 @@ def read_tensor(data: bytes, start: int = 0, end: int | None = None) -> np.ndarr
 
 
 def read_header(data: bytes) -> tuple[str, np.dtype, list[int]]:
-    """Returns the name, dtype and shape of a NamedTensorProto whose elements come separately.
+    """Returns the name, dtype and shape of a NamedTensorProto of numbers whose elements come separately.
 
     Raises:
         InvalidArgumentError: the message is malformed, or the elements cannot come as bytes.
     """
+    name, dtype, dims = read_named_header(data, 0, len(data))
+    if dtype is None or dtype == np.bool_:
+        raise _malformed(f"{name!r:.200} of shape {dims} does not have the dtype of a number.")
+    return name, dtype, dims
+
+
+def read_named_header(data: bytes, start: int, end: int) -> tuple[str, np.dtype | None, list[int]]:
+    """Returns the name, dtype and shape of a NamedTensorProto without elements. The dtype is None if elements have no fixed size.
+
+    Raises:
+        InvalidArgumentError: the message is malformed.
+    """
     name, kind, dims = "", 0, []
-    for number, wire, at, stop in fields(data):
+    for number, wire, at, stop in fields(data, start, end):
         if number == 1 and wire == _BYTES:
             name = read_text(data, at, stop)
         elif number == 2 and wire == _BYTES:
-            for inner, inner_wire, start, end in fields(data, at, stop):
+            for inner, inner_wire, first, last in fields(data, at, stop):
                 if inner == 1 and inner_wire == _VARINT:
-                    kind = start
+                    kind = first
                 elif inner == 2 and inner_wire == _BYTES:
-                    _read_dims(data, start, end, dims)
-    dtype = _pod_dtype(kind)
-    if dtype is None or dtype == np.bool_ or len(dims) > _MAX_RANK or min(dims, default=0) < 0:
-        raise _malformed(f"dtype {kind} and shape {dims} of {name!r:.200} are not those of numbers.")
-    return name, dtype, dims
+                    _read_dims(data, first, last, dims)
+    if len(dims) > _MAX_RANK or min(dims, default=0) < 0:
+        raise _malformed(f"the shape {dims} of {name!r:.200} is not that of a value.")
+    return name, _pod_dtype(kind), dims
 
 
 def _read_dims(data: bytes, start: int, end: int, dims: list[int]) -> None:

@@ -229,6 +229,11 @@ class OpDefinition(Signature):
         self.planning.calls = how
         return self
 
+    def switching(self) -> OpDefinition:
+        """Declares that only one output has a value. The kernel gives DEAD for the others, and no op that depends on those runs."""
+        self.planning.switches = True
+        return self
+
     def keeping(self) -> OpDefinition:
         """Declares that the op's result calls the functions among its attributes, after the run and from any thread.
 

@@ -35,6 +35,7 @@ class Planning:
     """The choices a planner has for an op. The methods of `OpDefinition` that fill them in say what each function takes."""
 
     calls: str = ""  # "once" or "loop": the op's functions are called with its last input (a list)
+    switches: bool = False  # only one output has a value; what depends on the others does not run
     keeps: bool = False  # the op's functions are called after it has run, by its result
     specialize: Callable[[Any], Kernel | None] | None = None  # a faster kernel for a specific node
     in_place: tuple[int, Kernel] | None = None  # the input that is overwritten, and the in-place kernel
@@ -54,4 +55,13 @@ class Planning:
     rows: Callable[[Any, list[Any]], Any] | None = None  # the batched op, if it is not elementwise
     deals: Kernel | None = None  # several runs of a blocking op that produces values, in one call
     collects: tuple[Callable[[Any], int], Kernel] | None = None  # the same for a blocking op that consumes values
+    of_variable_shapes: bool = False  # the result depends only on the shapes of variables
+    pads: Kernel | None = None  # the kernel with a first output as long as the input, padded with -1
+    padded: Callable[..., list[bool] | None] | None = None  # which outputs are padded if some inputs are
+    # A sparse update whose rows are distinct or, to be skipped, out of range: the kernel for one op, and for several at once.
+    on_distinct: tuple[Kernel, Kernel] | None = None
+    # The input that the size of the output depends on, a kernel for that size, and one that takes the size as last input.
+    sized: tuple[int, Kernel, Kernel] | None = None
+    # A node's kernel for a GPU (it also takes the `device`). Its state is there, so that a recorded step repeats it.
+    on_gpu: Callable[[Any], Kernel | None] | None = None
     background: tuple[Callable[[Any], Any], Kernel, Kernel] | None = None  # the key, and the two halves of the kernel

@@ -4,28 +4,45 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 from types import CodeType
 
 import stoker
 
 _PACKAGE = os.path.dirname(os.path.abspath(stoker.__file__)) + os.sep
 _LIMIT = 24
+_FARTHEST = 64  # frames that are looked at; functions that nest deeply are differentiated by a deep recursion
 
 # A code object and an instruction offset. The line number is computed only on demand.
 Frames = tuple[tuple[CodeType, int], ...]
 
 
+class _Recent(threading.local):
+    frames: Frames = ()
+
+
+_recent = _Recent()
+
+
 def user_frames() -> Frames:
-    """The caller's frames outside of this package, innermost first."""
+    """The caller's frames outside of this package, innermost first.
+
+    If they are too far away, those of the last op count that this thread made closer to them.
+    """
     frame = sys._getframe(2)
     package = _PACKAGE
     found = []
-    while frame is not None and len(found) < _LIMIT:
+    left = _FARTHEST
+    while frame is not None and left and len(found) < _LIMIT:
         code = frame.f_code
         if not code.co_filename.startswith(package):
             found.append((code, frame.f_lasti))
         frame = frame.f_back
-    return tuple(found)
+        left -= 1
+    if found:
+        _recent.frames = frames = tuple(found)
+        return frames
+    return () if left else _recent.frames
 
 
 def is_ours(filename: str) -> bool:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from stoker._src.base import dtypes
 from stoker._src.base.export import export, named
 from stoker._src.graph.conversion import convert_to_tensor
@@ -72,7 +70,8 @@ def _linear(name: str, kernel: list[list[float]], doc: str) -> Callable[[Any], T
     @named(name, doc)
     def convert(images: Any) -> Tensor:
         images = convert_to_tensor(images, name="images")
-        matrix = convert_to_tensor(np.array(kernel), images.dtype.base_dtype, name="kernel")
+        # Fractions have no integer value, so integer images are refused.
+        matrix = convert_to_tensor(kernel, images.dtype.base_dtype, name="kernel")
         return einsum.tensordot(images, matrix, [[images.static_shape.rank - 1], [0]])
 
     convert.__module__ = __name__

@@ -12,7 +12,7 @@ from stoker._src.graph.tensor import Tensor
 from stoker._src.ops.array import casting, joining, ranges, selection, shaping
 from stoker._src.ops.control_flow import functional_loops
 from stoker._src.ops.image import cropping, suppression
-from stoker._src.ops.math import comparison, unary_functions
+from stoker._src.ops.math import arithmetic, comparison, reductions, unary_functions
 
 _NO_THRESHOLD = float("-inf")
 
@@ -187,17 +187,28 @@ def non_max_suppression_padded(
                 f"'pad_to_max_output_size' (value {pad_to_max_output_size}) must be True for batched input"
             )
 
+        # TensorFlow's own loop drops boxes that overlap by the threshold or more, where the op wants more than the threshold.
+        least = limits[0]
+        most = arithmetic.NEXT_AFTER(least, casting.cast(0.0, kind))
+        overlap = selection.where_v2(comparison.greater(least, 0.0), most, casting.cast(1.0, kind))
+
         def chosen(boxes: Tensor, scores: Tensor) -> tuple[Tensor, Tensor]:
-            order, thresholds = scores, limits
+            order = casting.cast(scores, kind)
+            allowed = comparison.logical_or(
+                comparison.greater(order, limits[1]), comparison.equal(limits[1], _NO_THRESHOLD)
+            )
+            # Boxes without a positive coordinate count as padding.
+            allowed = comparison.logical_and(allowed, reductions.reduce_any(comparison.greater(boxes, 0), -1))
             if sorted_input:
-                # Positions break ties among boxes above the threshold. The others get a score below all positions.
-                places = casting.cast(ranges.range(shaping.shape(scores)[0]), kind)
-                out = casting.cast(-(2**24), kind)
-                order = selection.where_v2(comparison.greater(scores, limits[1]), unary_functions.negative(places), out)
-                thresholds = [limits[0], out]
+                order = unary_functions.negative(casting.cast(ranges.range(shaping.shape(order)[0]), kind))
+            else:
+                # NaN ranks first.
+                nan = comparison.not_equal(order, order)
+                order = selection.where_v2(nan, casting.cast(float("inf"), kind), arithmetic.maximum(order, kind.min))
+            order = selection.where_v2(allowed, order, casting.cast(_NO_THRESHOLD, kind))
             return tuple(
                 suppression.NON_MAX_SUPPRESSION_V4(
-                    boxes, order, max_output_size, *thresholds, pad_to_max_output_size=pad_to_max_output_size
+                    boxes, order, max_output_size, overlap, _NO_THRESHOLD, pad_to_max_output_size=pad_to_max_output_size
                 )
             )
 

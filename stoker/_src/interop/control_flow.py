@@ -12,7 +12,7 @@ from typing import Any
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.interop.values import CONSTANT, HOST, LIST, TENSOR, Value, is_countable
 from stoker._src.interop.writer import Environment, Writer, form
-from stoker._src.runtime.plan.planner import passed_through
+from stoker._src.runtime.plan.pruning import passed_through
 
 
 @form("PartitionedCall", "StatefulPartitionedCall")

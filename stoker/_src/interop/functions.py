@@ -19,7 +19,7 @@ Tensor = torch.Tensor
 
 
 def tensor(value: Any, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """A number, or a list of numbers, as a tensor. Sizes may be symbolic."""
+    """Converts a number, or a list of numbers, to a tensor. Sizes may be symbolic."""
     if isinstance(value, Tensor):
         return value.to(dtype)
     if isinstance(value, (list, tuple)):
@@ -30,12 +30,12 @@ def tensor(value: Any, dtype: torch.dtype, device: torch.device) -> Tensor:
 
 
 def numbers(value: Any) -> Any:
-    """A tensor as plain numbers. Numbers stay as they are."""
+    """Converts a tensor to plain numbers. Numbers are returned unchanged."""
     return value.tolist() if isinstance(value, Tensor) else value
 
 
 def assign(target: Tensor, value: Any) -> None:
-    """Gives a variable another value, in place. No gradient passes."""
+    """Assigns another value to a variable in place. No gradient passes through."""
     value = value.detach() if isinstance(value, Tensor) else value
     if target.requires_grad:
         with torch.no_grad():
@@ -141,7 +141,7 @@ def mirror_pad(x: Tensor, paddings: Sequence[Sequence[int]], symmetric: bool) ->
 
 
 def cut(x: Tensor, begin: Sequence[int], size: Sequence[int]) -> Tensor:
-    """`tf.slice`: a size of -1 takes all that is left."""
+    """`tf.slice`: a size of -1 takes the rest of the dimension."""
     for axis, (start, length) in enumerate(zip(begin, size)):
         length = x.shape[axis] - start if isinstance(length, int) and length == -1 else length
         if not (isinstance(start, int) and start == 0 and isinstance(length, int) and length == x.shape[axis]):
@@ -150,7 +150,7 @@ def cut(x: Tensor, begin: Sequence[int], size: Sequence[int]) -> Tensor:
 
 
 def strided_slice(x: Tensor, parts: Sequence[Any]) -> Tensor:
-    """Indexing with (start, end, step) triples, numbers, None for a dimension of size 1, and ... for the dimensions left out.
+    """Indexing with (start, end, step) triples, numbers, None for a new dimension of size 1, and ... for the remaining dimensions.
 
     torch has no negative steps: those dimensions are flipped first.
     """
@@ -286,7 +286,7 @@ def scatter_nd_update(target: Tensor, indices: Tensor, updates: Tensor) -> Tenso
 
 
 def segment_sum(data: Tensor, ids: Tensor, count: int) -> Tensor:
-    """The sums of the rows with the same id. Negative ids are left out."""
+    """The sums of the rows with the same id. Negative ids are ignored."""
     flat = ids.reshape(-1).to(torch.int64)
     rows = data.reshape([flat.shape[0], *data.shape[ids.dim() :]])
     kept = (flat >= 0).reshape([-1] + [1] * (rows.dim() - 1))
@@ -307,7 +307,7 @@ def sparse_segments(name: str, data: Tensor, indices: Tensor | None, ids: Tensor
 
 
 def unique(x: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor, Tensor]:
-    """The distinct elements of a vector in order of their first occurrence, the place of each element among them, and counts."""
+    """The distinct elements of a vector in order of first occurrence, the index of each element among them, and counts."""
     found, places, counts = torch.unique(x, return_inverse=True, return_counts=True)
     first = torch.full_like(counts, x.shape[0]).scatter_reduce(
         0, places, torch.arange(x.shape[0], device=x.device), "amin"
@@ -317,7 +317,7 @@ def unique(x: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def bucketize(x: Tensor, boundaries: Sequence[float]) -> Tensor:
-    """How many boundaries each element has reached."""
+    """The number of boundaries that are less than or equal to each element."""
     edges = torch.tensor(boundaries, dtype=torch.float32, device=x.device)
     return torch.bucketize(x.detach().to(torch.float32), edges, right=True).to(torch.int32)
 
@@ -329,7 +329,7 @@ def dynamic_partition(data: Tensor, partitions: Tensor, count: int) -> tuple[Ten
 
 
 def cholesky(x: Tensor) -> Tensor:
-    """The lower Cholesky factor; NaN for a matrix that is not positive definite."""
+    """The lower Cholesky factor, or NaN for a matrix that is not positive definite."""
     factor, info = torch.linalg.cholesky_ex(x)
     return torch.where(info[..., None, None] != 0, torch.full_like(factor, math.nan).tril(), factor)
 
@@ -345,7 +345,7 @@ def sparse_matmul(indices: Tensor, values: Tensor, shape: Sequence[int], dense: 
 
 
 def reduce(name: str, x: Tensor, axes: Any, keep_dims: bool) -> Tensor:
-    """A reduction over `axes`, a number or a list of them. An empty list leaves `x` as it is."""
+    """A reduction over `axes`, a number or a list of numbers. An empty list returns `x` unchanged."""
     axes = [axes] if isinstance(axes, int) else list(axes)
     if name == "prod":
         for axis in sorted([axis % max(x.dim(), 1) for axis in axes], reverse=True):
@@ -368,7 +368,7 @@ _REDUCTIONS: dict[str, Callable[..., Tensor]] = {
 
 
 def cumulative(name: str, x: Tensor, axis: int, exclusive: bool, reverse: bool) -> Tensor:
-    """A running sum or product; `exclusive` leaves each element itself out."""
+    """A cumulative sum or product. `exclusive` excludes each element itself."""
     x = x.flip(axis) if reverse else x
     if exclusive and x.shape[axis]:
         first = torch.full_like(x.narrow(axis, 0, 1), 0 if name == "cumsum" else 1)
@@ -403,7 +403,7 @@ def _paddings(
 
 
 def _split(x: Tensor, pads: list[tuple[int, int]], value: float = 0.0) -> tuple[Tensor, list[int]]:
-    """Pads on one side what is not symmetric, and returns the symmetric rest for torch's own padding."""
+    """Applies the asymmetric part of the padding and returns the symmetric rest for torch's own padding."""
     if all(before == after for before, after in pads) and value == 0.0:
         return x, [before for before, _ in pads]
     return F.pad(x, [each for pair in reversed(pads) for each in pair], value=value), [0] * len(pads)
@@ -452,7 +452,7 @@ def depthwise_conv(
     channels_last: bool = True,
     dilations: Sequence[int] = (1, 1),
 ) -> Tensor:
-    """A convolution of each channel with filters of its own. The filter is [height, width, in, multiplier]."""
+    """A depthwise convolution: each channel has its own filters. The filter is [height, width, in, multiplier]."""
     h, w, channels, multiplier = filter.shape
     return conv(
         x,
@@ -490,7 +490,7 @@ def conv_transpose(
     function = (F.conv_transpose1d, F.conv_transpose2d, F.conv_transpose3d)[count - 1]
     full = function(x, weight, None, list(strides), 0, 0, 1, dilations)
     for i, ((before, _), size) in enumerate(zip(pads, wanted)):
-        # A stride may leave positions behind the last window, which no filter reaches.
+        # # With a stride, positions after the last window may be reached by no filter.
         short = before + size - full.shape[2 + i]
         if short > 0:
             full = F.pad(full, [0, 0] * (count - 1 - i) + [0, short])
@@ -508,7 +508,7 @@ def max_pool(x: Tensor, *, window: Sequence[int], strides: Sequence[int], paddin
 
 
 def avg_pool(x: Tensor, *, window: Sequence[int], strides: Sequence[int], padding: Any, channels_last: bool) -> Tensor:
-    """An average over the elements that lie in the image; padding does not count."""
+    """Average pooling over the elements inside the image. Padding does not count."""
     x = _first(x, channels_last)
     pads = _paddings(x, window, strides, [1] * len(window), padding)
     function = (F.avg_pool1d, F.avg_pool2d, F.avg_pool3d)[len(window) - 1]
@@ -559,7 +559,7 @@ def batch_norm(
 def batch_norm_training(
     x: Tensor, scale: Tensor, offset: Tensor, *, epsilon: float, channels_last: bool
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Batch normalization with the batch's own statistics: (y, mean, unbiased variance, variance)."""
+    """Batch normalization with the statistics of the batch: (y, mean, unbiased variance, variance)."""
     wide = x.to(scale.dtype)
     y = F.batch_norm(_first(wide, channels_last), None, None, scale, offset, True, 0.0, epsilon)
     axes = list(range(x.dim() - 1)) if channels_last else [0, *range(2, x.dim())]
@@ -594,7 +594,7 @@ def in_top_k(predictions: Tensor, targets: Tensor, k: int) -> Tensor:
 
 
 def top_k(x: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """The largest elements of each row and their indices. Of equal ones the first comes first."""
+    """The largest elements of each row and their indices. Equal elements keep their order."""
     values, indices = torch.sort(x, dim=-1, descending=True, stable=True)
     return values[..., :k], indices[..., :k]
 
@@ -637,7 +637,7 @@ def _log_uniform(classes: Tensor, range_max: int) -> Tensor:
 
 
 def expected_counts(classes: Tensor, samples: int, range_max: int, log_uniform: bool) -> Tensor:
-    """How often each class is expected among the samples."""
+    """The expected number of occurrences of each class among the samples."""
     if log_uniform:
         return _log_uniform(classes, range_max) * samples
     return torch.full_like(classes, samples / range_max, dtype=torch.float32)
@@ -647,14 +647,14 @@ def expected_counts(classes: Tensor, samples: int, range_max: int, log_uniform: 
 
 
 def cond(predicate: Any, then: Callable[[], Any], otherwise: Callable[[], Any]) -> Any:
-    """One of two functions without arguments. A traced tensor decides through `torch.cond`, other values in Python."""
+    """Calls one of two functions without arguments. A traced tensor selects through `torch.cond`, other values in Python."""
     if isinstance(predicate, Tensor) and torch.compiler.is_compiling():
         return torch.cond(_truth(predicate), lambda: _fresh(then()), lambda: _fresh(otherwise()))
     return then() if bool(predicate) else otherwise()
 
 
 def switch_case(index: Any, branches: Sequence[Callable[[], Any]]) -> Any:
-    """The branch with a number; the last one for a number out of range."""
+    """Calls the branch with the given number, or the last branch if the number is out of range."""
     if not isinstance(index, Tensor) or not torch.compiler.is_compiling():
         index = int(index)
         return branches[index if 0 <= index < len(branches) else -1]()
@@ -673,24 +673,24 @@ def _truth(predicate: Tensor) -> Tensor:
 
 
 def _fresh(values: Any) -> Any:
-    # A branch of `torch.cond` may not return what it was given, nor a value twice.
+    # # A branch of `torch.cond` may return neither its inputs nor the same value twice.
     return tuple(value.clone() for value in values)
 
 
 def goes_on(condition: Any) -> bool:
-    """Whether a bounded loop runs its body once more. While it is traced, every iteration is; `kept` drops what is too much."""
+    """Whether a bounded loop runs its body once more. A traced loop runs all iterations, and `kept` discards the surplus ones."""
     return True if isinstance(condition, Tensor) and torch.compiler.is_compiling() else bool(condition)
 
 
 def both(before: Any, condition: Any) -> Any:
-    """Whether the loop has gone on so far and still does."""
+    """Whether the condition has been true in all iterations so far, including this one."""
     if isinstance(before, Tensor) or (isinstance(condition, Tensor) and torch.compiler.is_compiling()):
         return torch.logical_and(torch.as_tensor(before), torch.as_tensor(condition))
     return condition
 
 
 def kept(condition: Any, after: Any, before: Any) -> Any:
-    """A loop's values after an iteration; those before it where a traced loop had ended already."""
+    """The loop variables after an iteration. A traced loop that has already ended keeps the earlier values."""
     if not isinstance(condition, Tensor) or not torch.compiler.is_compiling():
         return after
     return tuple(_kept(condition, new, old) for new, old in zip(after, before))
@@ -710,7 +710,7 @@ def _kept_item(condition: Tensor, new: Tensor, old: Tensor | None) -> Tensor:
 
 
 def while_loop(condition: Callable[..., Any], body: Callable[..., Any], values: tuple[Any, ...]) -> tuple[Any, ...]:
-    """A loop whose length depends on data: Python's, or torch's `while_loop` while it is traced (which has no gradient)."""
+    """A loop whose number of iterations depends on data: a Python loop, or torch's `while_loop` (which has no gradient) while tracing."""
     if not torch.compiler.is_compiling():
         while bool(condition(*values)):
             values = body(*values)
@@ -730,7 +730,7 @@ def while_loop(condition: Callable[..., Any], body: Callable[..., Any], values: 
 
 
 def list_set(items: list[Any], index: Any, item: Tensor) -> list[Any]:
-    """A copy of the list with one element replaced. It grows where it is too short."""
+    """A copy of the list with one element replaced. The list grows if it is too short."""
     index = int(index)
     items = [*items, *[None] * (index + 1 - len(items))]
     items[index] = item

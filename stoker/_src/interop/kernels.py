@@ -1,7 +1,7 @@
-"""Calls of the Session's kernels in a module's code, for ops that have no form of their own.
+"""Calls of the Session's kernels from the code of a module, for ops that have no torch form.
 
-While torch traces (export, compile), the kernel itself is called: one that is written in torch is traced. Otherwise autograd records the call as
-one step whose backward is TensorFlow's gradient of the op, computed by the eager executor.
+While torch traces (export, compile), the kernel itself is called, and a kernel written in torch is traced. Otherwise autograd records the call as
+one step. The backward of that step is TensorFlow's gradient of the op, computed by the eager executor.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from stoker._src.runtime.eager.tape import GradientTape
 
 
 def kernel_call(definition: OpDefinition, attrs: dict[str, Any]) -> Callable[..., Any]:
-    """A function of the inputs (tensors, plain numbers for host inputs, lists of them) that runs the op. Several outputs come as a tuple."""
+    """Returns a function that runs the op on its inputs (tensors, plain numbers for host inputs, lists of them). Several outputs form a tuple."""
     kernel = definition.kernel_fn
     assert kernel is not None
     keywords = {name: attrs[name] for name in definition.kernel_attrs}
@@ -45,13 +45,13 @@ def kernel_call(definition: OpDefinition, attrs: dict[str, Any]) -> Callable[...
 
 
 class _Layout:
-    """What a recorded call is made of besides its tensors."""
+    """The parts of a recorded call other than its tensors."""
 
     def __init__(self, definition: OpDefinition, kernel: Any, keywords: Any, attrs: Any, args: Any) -> None:
         self.definition, self.kernel, self.keywords, self.attrs, self.args = definition, kernel, keywords, attrs, args
 
     def filled(self, tensors: list[Any]) -> list[Any]:
-        """The arguments with other tensors, in order."""
+        """The arguments with their tensors replaced, in order."""
         rest = iter(tensors)
         return _replaced(self.args, lambda _: next(rest))
 
@@ -63,7 +63,7 @@ class _Recorded(torch.autograd.Function):
         ctx.save_for_backward(*tensors)
         plain = [tensor.detach() for tensor in tensors]
         results = layout.definition.flatten_results(layout.kernel(*layout.filled(plain), **layout.keywords))
-        # A result may not be an input, and autograd takes integers as not differentiable.
+        # # A result may not be an input, and autograd must treat integers as not differentiable.
         shared = {id(tensor) for tensor in plain}
         results = tuple(each.clone() if id(each) in shared else each for each in results)
         ctx.mark_non_differentiable(
@@ -95,7 +95,7 @@ def _eager(value: torch.Tensor) -> EagerTensor:
 
 
 def _dense(value: Any) -> torch.Tensor:
-    return _value_of(convert_to_tensor(value))  # the gradient of a lookup comes as IndexedSlices
+    return _value_of(convert_to_tensor(value))  # # the gradient of a lookup is IndexedSlices
 
 
 def _value_of(tensor: Any) -> torch.Tensor:

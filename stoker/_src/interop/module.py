@@ -29,13 +29,13 @@ class Scope(torch.nn.Module):
 
 
 class TorchModule(torch.nn.Module):
-    """A graph as a torch module. Made by `stoker.to_torch`.
+    """A graph as a torch module, created by `stoker.to_torch`.
 
     Attributes:
-        code: the source of `forward`. Each line has the name of its node behind it.
-        variable_names: the name of the TensorFlow variable, by the name in `state_dict()`.
-        input_names: the names of the tensors that `forward` takes, in order.
-        output_names: the names of those that it returns.
+        code: the source of `forward`. Each line ends with the name of its node.
+        variable_names: maps names in `state_dict()` to names of TensorFlow variables.
+        input_names: the names of the input tensors of `forward`, in order.
+        output_names: the names of its output tensors.
     """
 
     code: str = ""
@@ -47,7 +47,7 @@ class TorchModule(torch.nn.Module):
         super().__init__()
         self.variable_names = {}
         self.input_names, self.output_names = [], []
-        # Constants that the code makes go where the module is, also if it has no variables.
+        # # Constants in the code are created on the module's device, even if the module has no variables.
         self.register_buffer("anchor", torch.zeros([0]), persistent=False)
 
     @property
@@ -74,27 +74,27 @@ def to_torch(
 ) -> TorchModule:
     """Turns a graph into a `torch.nn.Module` whose parameters are the variables.
 
-    The module's `forward` takes the inputs in order and returns the outputs. Its source is `module.code`: a line for each op. It trains under
-    torch's autograd, moves between devices, and `torch.export` and `torch.compile` accept it. Trainable variables are parameters,
-    others buffers; their names are those of the variables with dots instead of slashes (`module.variable_names` maps them back).
+    The module's `forward` takes the inputs in order and returns the outputs. Its source, one line per op, is `module.code`. The module can be trained
+    with torch's autograd, moved between devices, and passed to `torch.export` and `torch.compile`. Trainable variables become parameters and
+    others buffers. Their names have dots instead of slashes (`module.variable_names` maps them back).
 
-    Random ops draw from torch's generator. Assertions, summaries and prints are left out. Layouts stay TensorFlow's: images are
-    [batch, height, width, channels] where the graph has them so.
+    Random ops draw from torch's generator. Assertions, summaries and prints are omitted. Data layouts are unchanged: images stay
+    [batch, height, width, channels] if the graph uses that layout.
 
     Args:
         source: a tf.Graph, a tf.Session, a GraphDef or MetaGraphDef, or a path: of a SavedModel's directory, a `.meta` file (with its checkpoint
             beside it), a checkpoint (with its `.meta` beside it), a frozen graph (`.pb` or `.pbtxt`).
         inputs: the tensors that `forward` takes, or their names: one, a list, or a dict from argument names to tensors. Any tensor of the
             graph can be one, as in a feed_dict. A boolean scalar, such as `is_training`, also takes Python's True and False.
-        outputs: what `forward` returns: one tensor, a list (it returns a tuple) or a dict (it returns a dict). An operation, such as an update of
-            moving averages, is run and returns nothing.
-        session: where the values of variables are (default: the default session).
-        checkpoint: a checkpoint with their values, instead.
+        outputs: the results of `forward`: one tensor, a list (`forward` returns a tuple) or a dict (it returns a dict). An operation, such as an update
+            of moving averages, is run and returns nothing.
+        session: the session that holds the values of the variables. The default is the default session.
+        checkpoint: a checkpoint to read the values from instead.
         signature: for a SavedModel or MetaGraphDef, the signature that names inputs and outputs if they are not given.
-        tags: those of the SavedModel's meta graph (default: "serve", or the only ones).
-        updates: the operations that run while `module.training` is true: True for those of the collection UPDATE_OPS that belong to the
+        tags: the tags of the SavedModel's meta graph. The default is "serve", or the only set of tags.
+        updates: the operations to run while `module.training` is true: True for the members of the collection UPDATE_OPS that belong to the
             outputs (moving averages of batch normalization), a list of operations, or False for none.
-        train_constants: make the floating-point constants of a frozen graph parameters, so that it can be trained on.
+        train_constants: whether the floating-point constants of a frozen graph become parameters, so that it can be fine-tuned.
 
     Raises:
         FailedPreconditionError: a variable has no value.
@@ -104,12 +104,27 @@ def to_torch(
     with open_source(source, session, checkpoint, tags) as opened:
         if inputs is None and outputs is None:
             chosen = opened.signature(signature)
-            inputs, outputs = (
-                {key: infos[key].name for key in sorted(infos)} for infos in (chosen.inputs, chosen.outputs)
-            )
+            inputs, outputs = (_components(infos) for infos in (chosen.inputs, chosen.outputs))
         elif inputs is None or outputs is None:
             raise ValueError("Give both inputs and outputs, or a model with signatures and neither.")
         return _Builder(opened, train_constants).build(inputs, outputs, updates)
+
+
+def _components(infos: Any) -> dict[str, str]:
+    """Returns the names of a signature's tensors by key. A sparse or ragged tensor is represented by its parts, each with a key of its own."""
+    names: dict[str, str] = {}
+    for key in sorted(infos):
+        info = infos[key]
+        kind = info.WhichOneof("encoding")
+        if kind == "coo_sparse":
+            for part in ("indices", "values", "dense_shape"):
+                names[f"{key}_{part}"] = getattr(info.coo_sparse, f"{part}_tensor_name")
+        elif kind == "composite_tensor":
+            for number, part in enumerate(info.composite_tensor.components):
+                names[f"{key}_{number}" if number else key] = part.name
+        else:
+            names[key] = info.name
+    return names
 
 
 class _Builder:
@@ -142,7 +157,7 @@ class _Builder:
         return self._shapes[code]
 
     def constant(self, value: Value) -> str:
-        """The code of a constant: a buffer."""
+        """The code of a constant, which becomes a buffer."""
         key = id(value.array)
         if key not in self._codes:
             self._arrays.append(value.array)
@@ -174,7 +189,7 @@ class _Builder:
         return ".".join([*path, name])
 
     def _free(self, owner: torch.nn.Module, wanted: str, kind: Any) -> str:
-        """A name that `owner` has not, or that of a scope that it has."""
+        """A name that `owner` does not use yet, or that names one of its scopes."""
         base = identifier(wanted)
         name, count = base, 1
         while hasattr(owner, name) and not (kind is not None and isinstance(getattr(owner, name), kind)):
@@ -203,7 +218,7 @@ class _Builder:
         writer.line(f"def forward({', '.join(['self', *arguments])}):")
         writer.lines[0] = writer.lines[0].lstrip()
         for tensor in tensors:
-            # A branch takes Python's True and False as they are. Other ops need a tensor.
+            # # A branch accepts Python's True and False. Other ops need a tensor.
             if tensor.dtype is dtypes.bool_ and tensor.static_shape.rank == 0 and not _only_decides(tensor):
                 name = writer.unique(f"{env[tensor].name}_tensor")
                 writer.line(f"{name} = ops.tensor({env[tensor].name}, torch.bool, self.device)", tensor.op.name)
@@ -253,7 +268,7 @@ class _Builder:
             if not isinstance(op, Operation) or op in targets:
                 continue
             needs = _ancestors([op], given)
-            # What the update averages must be a part of the model. What feeds it must be there, too.
+            # # The values averaged by the update must be part of the model, and its inputs must be available.
             of_model = any(each in computed and not _is_read(each) for each in needs)
             if of_model and not any(each.type in ("Placeholder", "PlaceholderV2") for each in needs):
                 found.append(op)
@@ -290,7 +305,7 @@ def _named(items: Any) -> list[tuple[str, Any]]:
 
 
 def _element(graph: Any, item: Any) -> Any:
-    """A tensor or operation of the graph. The name of an op that has outputs means the first of them."""
+    """A tensor or operation of the graph. The name of an op that has outputs refers to its first output."""
     if isinstance(item, str) and ":" not in item:
         op = graph.as_graph_element(item, allow_tensor=False)
         return op.outputs[0] if op.outputs else op
@@ -318,7 +333,7 @@ def _refuse(problems: dict[str, str]) -> None:
 
 
 def _compiled(module: TorchModule, writer: Writer) -> TorchModule:
-    """Gives the module a class of its own, whose forward method is the code."""
+    """Gives the module its own class, whose forward method is the code."""
     source = "\n".join(writer.lines) + "\n"
     known = {"torch": torch, "F": F, "ops": functions, **writer.globals}
     filename = f"<stoker module {next(_counter)}>"

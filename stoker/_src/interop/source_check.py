@@ -1,7 +1,7 @@
-"""What the code of a module may contain. Graphs come from files, so nothing in them may become code.
+"""Restricts the code of a module. Graphs come from files, so nothing in them may become arbitrary code.
 
-Names are made from node names by `identifier`, comments keep only harmless characters, and text occurs only where an op's attribute has a
-few allowed values. `check_module_source` compiles the code after it has compared every part with that.
+Names are derived from node names by `identifier`, comments keep only harmless characters, and string literals occur only as attributes with a
+few allowed values. `check_module_source` checks every part of the code against these rules before it compiles it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def identifier(text: str) -> str:
 
 
 def comment(text: str) -> str:
-    """A node's name as it may stand in a comment."""
+    """A node's name with only the characters that are safe in a comment."""
     return re.sub(r"[^\w./:\-]", "?", text, flags=re.ASCII)
 
 
@@ -46,7 +46,7 @@ def check_module_source(source: str, filename: str, known: set[str]) -> CodeType
     """Compiles the code of a forward method after checking it.
 
     Raises:
-        InternalError: the code contains something that the writer does not write.
+        InternalError: the code contains something that the writer never writes.
     """
     tree = ast.parse(source, filename)
     stored, loaded = set(BUILTINS), set()

@@ -1,4 +1,4 @@
-"""Where `to_torch` takes a graph and the values of its variables from."""
+"""The sources of `to_torch`: a graph, and the values of its variables."""
 
 from __future__ import annotations
 
@@ -64,14 +64,14 @@ class Source:
         return self._stack.enter_context(context)
 
     def is_trainable(self, op: Operation) -> bool:
-        """Whether a variable becomes a parameter. A graph without collections does not say: all its floating-point variables do."""
+        """Whether a variable becomes a parameter. In a graph without collections, all floating-point variables do."""
         return self._trainable is None or op.name in self._trainable
 
     def value(self, op: Operation) -> np.ndarray:
         """The value of a variable.
 
         Raises:
-            FailedPreconditionError: it has none.
+            FailedPreconditionError: the variable has no value.
         """
         if self._reader is not None:
             return self._read(op)
@@ -111,10 +111,10 @@ class Source:
         return value
 
     def signature(self, key: str | None) -> Any:
-        """The SignatureDef with a key; without one the default, or the only one.
+        """The SignatureDef with the given key. Without a key it is the default one, or the only one.
 
         Raises:
-            ValueError: there is no such signature.
+            ValueError: the signature does not exist.
         """
         known = (
             {}
@@ -130,7 +130,7 @@ class Source:
 
 
 def open_source(source: Any, session: Any, checkpoint: Any, tags: Any) -> Source:
-    """Opens what `to_torch` was given: a Graph, Session, message or path."""
+    """Opens the argument of `to_torch`: a Graph, Session, message or path."""
     checkpoint = None if checkpoint is None else path_text(checkpoint)
     if isinstance(source, Graph):
         if session is None and checkpoint is None:

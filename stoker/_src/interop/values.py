@@ -1,4 +1,4 @@
-"""What the writer of a module's code knows about each tensor of the graph."""
+"""The writer's knowledge about each tensor of the graph."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ class Value:
     code: str = ""
     items: list[str] | None = None
     array: Any = None
-    name: str = ""  # the node that a constant comes from; the argument that an input is
+    name: str = ""  # # the node of a constant, or the argument of an input
 
     @property
     def is_host(self) -> bool:
-        """Whether plain numbers can stand for it: sizes, and small constants of integers or booleans."""
+        """Whether the tensor can be represented by plain numbers: sizes, and small constants of integers or booleans."""
         if self.kind == CONSTANT:
             return is_countable(self.dtype) and self.array.ndim <= 2 and self.array.size <= 64
         return self.kind == HOST
@@ -68,7 +68,7 @@ def is_countable(dtype: DType) -> bool:
 
 
 def is_simple(code: str) -> bool:
-    """Whether code is short enough to be repeated instead of being given a name."""
+    """Whether code is short enough to be repeated instead of assigned to a name."""
     return _SIMPLE.fullmatch(code) is not None
 
 
@@ -77,7 +77,7 @@ def dtype_code(dtype: DType) -> str:
 
 
 def literal(array: np.ndarray) -> str:
-    """A scalar as Python writes it, with as few digits as its precision needs."""
+    """A scalar as a Python literal, with as few digits as its precision needs."""
     value = array.item()
     if isinstance(value, (bool, int)):
         return repr(value)

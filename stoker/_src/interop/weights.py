@@ -1,4 +1,4 @@
-"""`stoker.from_torch_state`: weights of a torch module back into variables."""
+"""`stoker.from_torch_state` copies the weights of a torch module back into variables."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ from stoker._src.runtime.session import get_default_session
 def from_torch_state(
     module_or_state_dict: Any, variables: Any, map: Any = None, session: Any = None, *, strict: bool = True
 ) -> list[str]:
-    """Gives variables the values of a torch module's parameters and buffers.
+    """Assigns the parameters and buffers of a torch module to variables.
 
     All shapes and dtypes are checked before the first variable changes.
 
     Args:
-        module_or_state_dict: a torch.nn.Module, or what its `state_dict()` returns.
-        variables: the variables: a list, a dict from names to variables, an object with `variables` (a tf.Module, a layer), or a Session or
+        module_or_state_dict: a torch.nn.Module, or the result of its `state_dict()`.
+        variables: a list of variables, a dict from names to variables, an object with `variables` (a tf.Module, a layer), or a Session or
             Graph for all its global variables.
-        map: where the value of a variable is: a dict from variable names to keys of the state, or a function of the name that returns
+        map: the source of each variable: a dict from variable names to keys of the state, or a function of the name that returns
             a key. Instead of a key it may give a pair (key, function) to convert the tensor, for example
             `("fc.weight", torch.t)` for the weight of a torch.nn.Linear; or None to leave the variable as it is. Without a map, a module
             of `to_torch` knows its variables; for others the key is the name itself, or the name with dots instead of slashes.
-        session: where the variables are (default: the default session). Variables of eager mode need none.
-        strict: raise if a variable has no value in the state. Otherwise it stays as it is.
+        session: the session that holds the variables. The default is the default session. Variables of eager mode need none.
+        strict: whether to raise an error if a variable has no value in the state. Otherwise the variable is left unchanged.
 
     Returns:
-        The keys of the state that no variable took.
+        The keys of the state that were not used.
 
     Raises:
         KeyError: the state has no value for a variable.
@@ -65,7 +65,7 @@ def from_torch_state(
 
 
 def _state(source: Any) -> tuple[Mapping[str, Any], dict[str, str]]:
-    """The state, and its keys by variable name where a module knows them."""
+    """The state, and its keys by variable name if the module knows them."""
     if isinstance(source, torch.nn.Module):
         names = getattr(source, "variable_names", {})
         return source.state_dict(), {name: key for key, name in names.items()}

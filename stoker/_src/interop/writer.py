@@ -32,8 +32,7 @@ from stoker._src.interop.values import (
     literal,
 )
 from stoker._src.ops.support.values import from_numpy, host_value, to_numpy
-from stoker._src.runtime.plan.ordering import in_order
-from stoker._src.runtime.plan.planner import prune
+from stoker._src.runtime.plan.pruning import in_order, prune
 
 _FOLD_LIMIT = 1 << 20  # most elements of a folded constant
 _WIDTH = 78  # column of the comments

@@ -118,6 +118,8 @@ class Layer(Trackable):
         activity_regularizer: a function of the output. Its mean over the batch is a regularization loss.
     """
 
+    _lists_updates = True  # whether a call creates the collection UPDATE_OPS, as in `tf.layers` but not in Keras
+
     def __init__(
         self,
         trainable: bool = True,
@@ -420,7 +422,7 @@ class Layer(Trackable):
             if not context.executing_eagerly():
                 self._seen.extend(flat)
             outputs = self.call(inputs, *args, **kwargs)
-            if not context.executing_eagerly():
+            if self._lists_updates and not context.executing_eagerly():
                 variable_scope.program_graph().get_collection_ref(
                     GraphKeys.UPDATE_OPS
                 )  # creates the collection, even if it stays empty

@@ -35,6 +35,7 @@ from stoker._src.lite.lowering import (
 from stoker._src.lite.model import Model, Operator, Signature, Subgraph, Tensor, type_of
 from stoker._src.lite.passes import cleanup, fusion, patterns
 from stoker._src.lite.passes.editing import Editor, apply_rules
+from stoker._src.lite.passes.reordering import REORDERING
 from stoker._src.lite.versions import assign_versions, minimum_runtime
 
 assert builtins.__all__  # importing the package registers the lowerings
@@ -101,6 +102,8 @@ def convert_sources(sources: list[Source], rules: Rules, observe: Observer | Non
             main.operators.insert(0, once)
     _observed(observe, "lowered", model)
     for step, rewrite in STEPS:
+        if (step == _CELLS and not rules.cells) or (step == _REORDERED and not rules.reorder_fake_quant):
+            continue
         for subgraph in model.subgraphs:
             rewrite(subgraph)
         _observed(observe, step, model)
@@ -125,14 +128,17 @@ def _dead_code(subgraph: Subgraph) -> None:
     Editor(subgraph).finish()
 
 
+_CELLS, _REORDERED = "cells", "reordered"
 STEPS: list[tuple[str, Callable[[Subgraph], Any]]] = [
     ("pruned", _dead_code),
     ("cleaned", cleanup.clean),
     ("patterns", lambda subgraph: apply_rules(subgraph, patterns.PATTERNS)),
+    ("shared", cleanup.merge_duplicates),
+    (_REORDERED, lambda subgraph: apply_rules(subgraph, REORDERING)),
     ("folded", lambda subgraph: apply_rules(subgraph, fusion.FOLDING)),
     ("tidied", cleanup.clean),
     ("fused", lambda subgraph: apply_rules(subgraph, fusion.FUSING)),
-    ("cells", lambda subgraph: apply_rules(subgraph, {"MUL": [patterns.lstm_cell]})),
+    (_CELLS, lambda subgraph: apply_rules(subgraph, {"MUL": [patterns.lstm_cell]})),
     ("merged", cleanup.merge_duplicates),
 ]
 

@@ -9,6 +9,8 @@ from typing import Any
 from stoker._src.base import dtypes, tf_logging
 from stoker._src.base.export import export
 from stoker._src.formats import gfile
+from stoker._src.formats.keras_files import read_keras_model
+from stoker._src.graph.tensor_spec import TensorSpec
 from stoker._src.lite import pictures, sources
 from stoker._src.lite.convert import ConverterError, Source, convert_sources, finish
 from stoker._src.lite.flatbuffer import write_model
@@ -18,9 +20,9 @@ from stoker._src.lite.model import Model
 from stoker._src.lite.options import GRAPHVIZ_DOT, TFLITE, OpsSet, Optimize, RepresentativeDataset, TargetSpec
 from stoker._src.lite.quantization.request import Request, quantize
 from stoker._src.runtime.functions.concrete_function import ConcreteFunction
+from stoker._src.runtime.functions.def_function import function
 from stoker._src.saved_model import constants
 
-_KERAS = "Keras models are not supported: stoker has no tf.keras layers to build them from. Save the model as a SavedModel and use from_saved_model."
 # The names that 1.x gives its pictures.
 _AT_IMPORT, _AFTER = "toco_AT_IMPORT.dot", "toco_AFTER_TRANSFORMATIONS.dot"
 
@@ -49,7 +51,28 @@ class _Converter:
             select_ops=OpsSet.SELECT_TF_OPS in supported,
             custom_ops=bool(self.allow_custom_ops),
             user_select_ops=frozenset(self.target_spec.experimental_select_user_tf_ops),
+            cells=not set(self.optimizations) & _QUANTIZING,
         )
+
+    def _check_available(self) -> None:
+        """Refuses settings that would change the result, and that nothing here carries out.
+
+        Raises:
+          NotImplementedError: There is such a setting.
+        """
+        asked = {
+            "optimizations has tf.lite.Optimize.EXPERIMENTAL_SPARSITY": Optimize.EXPERIMENTAL_SPARSITY
+            in set(self.optimizations),
+            "target_spec.supported_ops has EXPERIMENTAL_STABLEHLO_OPS": OpsSet.EXPERIMENTAL_STABLEHLO_OPS
+            in set(self.target_spec.supported_ops),
+            "target_spec.experimental_supported_backends is set": bool(
+                self.target_spec.experimental_supported_backends
+            ),
+            "conversion_summary_dir is set": bool(getattr(self, "conversion_summary_dir", None)),
+        }
+        found = [what for what, is_asked in asked.items() if is_asked]
+        if found:
+            raise NotImplementedError(f"The converter cannot do what is asked: {'; '.join(found)}.")
 
     def _checked_dataset(self) -> None:
         data = self.representative_dataset
@@ -61,6 +84,7 @@ class _Converter:
             raise ValueError("Provide an input generator for representative_dataset")
 
     def _model(self, found: list[Source], observe: Callable[[str, Model], None] | None = None) -> Model:
+        self._check_available()
         self._checked_dataset()
         model = convert_sources(found, self._rules(), observe)
         quantize(model, self._numbers())
@@ -134,14 +158,16 @@ class TFLiteConverter(_Converter):
       quantized_input_stats: (mean, standard deviation) of each quantized input: real = (quantized - mean) / deviation.
       default_ranges_stats: (min, max) of tensors without a range, to try quantization out.
       drop_control_dependency: Whether control dependencies are left out silently; if False they are an error.
-      reorder_across_fake_quant: Whether fake quantization may be moved where it hinders other transformations.
-      change_concat_input_ranges: Whether inputs and output of a concatenation get one range.
+      reorder_across_fake_quant: Whether fake quantization that keeps arithmetic or an activation from being folded is moved behind it.
+      change_concat_input_ranges: Whether the inputs and the output of a concatenation get one range; else each keeps the one that it was trained with.
       allow_custom_ops: Whether ops without a builtin become custom ops, which the runtime must be given kernels for.
       dump_graphviz_dir: Folder for pictures of the model before and after the transformations.
       dump_graphviz_video: Whether there is a picture after each transformation.
       target_spec: What the target can run.
       optimizations: Optimizations to apply, such as `[tf.lite.Optimize.DEFAULT]`.
       representative_dataset: Samples of the inputs, for full integer quantization.
+      conversion_summary_dir: Not available: anything but None raises NotImplementedError.
+      experimental_new_converter: Without effect: there is one converter.
 
     Args:
       graph_def: A GraphDef without variables.
@@ -281,12 +307,23 @@ class TFLiteConverter(_Converter):
         output_arrays: Any = None,
         custom_objects: Any = None,
     ) -> TFLiteConverter:
-        """A converter for an HDF5 file of a Keras model.
+        """A converter for a file with a Keras model: HDF5, or a `.keras` archive. Reading them needs h5py.
+
+        Args:
+          model_file: Path of the file.
+          input_arrays: Names of the tensors to feed; the model's inputs by default.
+          input_shapes: Shapes by name, for inputs whose own is not complete.
+          output_arrays: Names of the tensors to fetch; the model's outputs by default.
+          custom_objects: Functions and classes that the model names, by name: activations, and layers that are made with their settings.
 
         Raises:
-          NotImplementedError: Always: there are no Keras layers.
+          IOError: There is no such file, or it is no Keras model.
+          ValueError: The model has layers that cannot be converted, all of them in one message; or there is no such tensor.
+          ImportError: h5py is not installed.
         """
-        raise NotImplementedError(_KERAS)
+        source = sources.from_keras(read_keras_model(model_file), custom_objects, input_arrays, output_arrays)
+        sources.set_shapes(source, input_shapes)
+        return cls._from_source(source)
 
     def get_input_arrays(self) -> list[str]:
         """The names of the input tensors."""
@@ -397,7 +434,13 @@ class TFLiteConverter(_Converter):
             numbers.inference_type = self.inference_type
             numbers.input_stats = dict(self.quantized_input_stats or {})
             numbers.default_ranges = self.default_ranges_stats
+        numbers.join_concatenations = bool(self.change_concat_input_ranges)
         return numbers
+
+    def _rules(self) -> Rules:
+        rules = super()._rules()
+        rules.reorder_fake_quant = bool(self.reorder_across_fake_quant)
+        return rules
 
     def _observer(self) -> Callable[[str, Model], None] | None:
         folder = self.dump_graphviz_dir
@@ -419,6 +462,43 @@ class TFLiteConverter(_Converter):
         return observe
 
 
+def traced(model: Any) -> ConcreteFunction:
+    """A callable as a concrete function.
+
+    Raises:
+      ValueError: It does not say what its inputs are.
+    """
+    if isinstance(model, ConcreteFunction):
+        return model
+    if hasattr(model, "get_concrete_function") and getattr(model, "input_signature", None) is not None:
+        return model.get_concrete_function()
+    if not callable(model):
+        raise ValueError(f"A model to convert is a Keras model or a callable with inputs, not {type(model).__name__}.")
+    call = getattr(model, "call", model)
+    if hasattr(call, "get_concrete_function") and getattr(call, "input_signature", None) is not None:
+        return call.get_concrete_function()
+    given = getattr(model, "inputs", None)
+    if given is None and getattr(model, "input_shape", None) is not None:
+        given = TensorSpec(model.input_shape, getattr(model, "dtype", None) or dtypes.float32)
+    if given is None:
+        raise ValueError(
+            f"The model of type {type(model).__name__} does not say what its inputs are: give it an attribute `inputs` with a TensorSpec for "
+            "each, or pass a tf.function with an input_signature."
+        )
+    specs = [
+        TensorSpec(each.shape, each.dtype, name=_plain_name(getattr(each, "name", None)))
+        for each in (given if isinstance(given, (list, tuple)) else [given])
+    ]
+    # A model of one input takes it as it is; one of several takes a list of them, as Keras models do, if it has `call`.
+    if len(specs) > 1 and hasattr(model, "call"):
+        return function(lambda *arguments: model(list(arguments)), input_signature=specs).get_concrete_function()
+    return function(lambda *arguments: model(*arguments), input_signature=specs).get_concrete_function()
+
+
+def _plain_name(name: Any) -> str | None:
+    return None if not name else str(name).partition(":")[0]
+
+
 @export(v2="lite.TFLiteConverter")
 class TFLiteConverterV2(_Converter):
     """Converts functions or a SavedModel to a TFLite model.
@@ -434,7 +514,9 @@ class TFLiteConverterV2(_Converter):
       target_spec: What the target can run.
       inference_input_type, inference_output_type: Types of the inputs and outputs: float32, or int8 and uint8 with full integer quantization.
       allow_custom_ops: Whether ops without a builtin become custom ops, which the runtime must be given kernels for.
-      exclude_conversion_metadata: Whether the file says nothing about the conversion.
+      exclude_conversion_metadata: Whether the file says nothing about the conversion, which it does not in any case.
+      experimental_enable_resource_variables: Whether the model may keep variables between calls.
+      experimental_new_converter, experimental_new_quantizer: Without effect: there is one of each.
 
     Args:
       funcs: Concrete functions.
@@ -489,12 +571,22 @@ class TFLiteConverterV2(_Converter):
 
     @classmethod
     def from_keras_model(cls, model: Any) -> TFLiteConverterV2:
-        """A converter for a Keras model.
+        """A converter for a model that is an object.
+
+        Args:
+          model: A Sequential or functional model of the `keras` package, of any backend; a concrete function; a `tf.function` with an
+            input signature; or a callable, such as a `tf.Module`, with `inputs`: tensors or `TensorSpec`s that say what it takes.
 
         Raises:
-          NotImplementedError: Always: there are no Keras layers.
+          ValueError: The model does not say what its inputs are, or has layers that cannot be converted.
         """
-        raise NotImplementedError(_KERAS)
+        described = sources.described_model(model)
+        if described is not None:
+            source = sources.from_keras(described, None, signature=True)
+            made = cls([])
+            made._make_sources = lambda: [source]
+            return made
+        return cls([traced(model)], model)
 
     def convert(self) -> bytes:
         """The converted model.
@@ -506,4 +598,11 @@ class TFLiteConverterV2(_Converter):
         found = self._make_sources()
         if not found:
             raise ValueError("No ConcreteFunction is specified.")
-        return self._finished(self._model(found))
+        model = self._model(found)
+        if not self.experimental_enable_resource_variables:
+            assigned = [each.outputs[0].name for each in model.operators() if each.code == "VAR_HANDLE"]
+            if assigned:
+                raise ConverterError(
+                    f"The model assigns to variables ({', '.join(sorted(set(assigned)))}), and experimental_enable_resource_variables is False."
+                )
+        return self._finished(model)

@@ -1,13 +1,15 @@
 """Models to and from `.tflite` bytes, through the schema that LiteRT ships.
 
-Written with the flatbuffers builder instead of `ModelT.Pack`: buffers of weights need an alignment of 16 bytes, and go from their arrays
-straight into the result.
+The flatbuffers builder writes everything but the buffers of weights, which follow behind it: they go from their arrays, which may be transposed
+views, straight into the result, so that a model takes the memory of its weights once more and no more than that.
 """
 
 from __future__ import annotations
 
 import hashlib
+import io
 import struct
+from collections.abc import Iterator
 from typing import Any
 
 import flatbuffers
@@ -34,6 +36,10 @@ IDENTIFIER = b"TFL3"
 SCHEMA_VERSION = 3
 MAX_BYTES = 2**31 - 1
 ALIGNMENT = 16
+# Bytes of the number before a vector, and the slot of a buffer's data in its table.
+_LENGTH, _DATA_SLOT = 4, 4
+# Arrays that are no plain run of bytes are read in pieces of this many.
+_BLOCK = 1 << 20
 # Codes from here on do not fit the byte in which old files keep them.
 _PLACEHOLDER_CODE = OPERATOR_CODES["PLACEHOLDER_FOR_GREATER_OP_CODES"]
 # The fields of options that refer to subgraphs, in the order of `Operator.subgraphs`.
@@ -77,21 +83,28 @@ class _Writer:
                 f"The model's constants take {total:,} bytes, and a TFLite file ends at {MAX_BYTES:,}: its offsets have 32 bits. "
                 "Quantize the weights (float16 halves them, int8 quarters them), or split the model."
             )
-        try:
-            return self._pack(subgraphs, signatures, metadata, total)
-        except flatbuffers.builder.BuilderSizeError:
+        structure = self._structure(subgraphs, signatures, metadata)
+        starts, size = [], len(structure)
+        for each in self.buffers:
+            # The number of bytes comes first; the bytes themselves are aligned.
+            start = size + (-(size + _LENGTH) % ALIGNMENT)
+            starts.append(start)
+            size = start + _LENGTH + each.nbytes if each.nbytes else size
+        if size > MAX_BYTES:
             raise ValueError(
-                f"The model takes more than {MAX_BYTES:,} bytes ({total:,} of them constants), where a TFLite file ends: its offsets "
+                f"The model takes {size:,} bytes ({total:,} of them constants), and a TFLite file ends at {MAX_BYTES:,}: its offsets "
                 "have 32 bits. Quantize the weights, or split the model."
-            ) from None
+            )
+        return self._filled(structure, starts, size)
 
-    def _pack(self, subgraphs: list[Any], signatures: list[Any], metadata: list[Any], total: int) -> bytes:
-        # Room for everything at once: growing doubles the memory and copies it. What is not weights is small.
-        room = total + (ALIGNMENT + 32) * len(self.buffers) + 4096
-        builder = flatbuffers.Builder(min(room, flatbuffers.Builder.MAX_BUFFER_SIZE))
+    def _structure(self, subgraphs: list[Any], signatures: list[Any], metadata: list[Any]) -> bytearray:
+        """The flatbuffer, in which each buffer refers to an empty vector."""
+        builder = flatbuffers.Builder(4096)
         codes = [_operator_code(*key).Pack(builder) for key in self._codes]
+        builder.StartVector(1, 0, 1)
+        nothing = builder.EndVector()
         fields = {
-            "Buffers": _offsets(builder, [_packed_buffer(builder, each) for each in self.buffers]),
+            "Buffers": _offsets(builder, [_packed_buffer(builder, each, nothing) for each in self.buffers]),
             "OperatorCodes": _offsets(builder, codes),
             "Subgraphs": _offsets(builder, [each.Pack(builder) for each in subgraphs]),
         }
@@ -106,13 +119,38 @@ class _Writer:
         for name, offset in fields.items():
             getattr(schema, f"ModelAdd{name}")(builder, offset)
         builder.Finish(schema.ModelEnd(builder), IDENTIFIER)
-        return bytes(memoryview(builder.Bytes)[builder.Head() :])
+        return builder.Output()
+
+    def _filled(self, structure: bytearray, starts: list[int], size: int) -> bytes:
+        """The structure with the buffers behind it, and the references to them."""
+        file = io.BytesIO()
+        file.seek(size - 1)
+        file.write(b"\0")
+        with file.getbuffer() as view:
+            view[: len(structure)] = structure
+            model: Any = schema.Model.GetRootAs(structure)
+            for number, (data, start) in enumerate(zip(self.buffers, starts, strict=True)):
+                if not data.nbytes:
+                    continue
+                table = model.Buffers(number)._tab
+                reference = table.Pos + table.Offset(_DATA_SLOT)
+                struct.pack_into("<I", view, reference, start - reference)
+                struct.pack_into("<I", view, start, data.nbytes)
+                place = np.frombuffer(view, data.dtype, data.size, start + _LENGTH).reshape(data.shape)
+                np.copyto(place, data)
+                del place  # it holds the view
+        # The bytes of the buffer themselves, not a copy.
+        return file.getvalue()
 
     def _buffer(self, data: np.ndarray) -> int:
         """The index of the buffer with these bytes."""
-        data = np.ascontiguousarray(data).reshape(-1).view(np.uint8)
+        if data.nbytes <= _BLOCK:
+            data = np.ascontiguousarray(data).reshape(-1).view(np.uint8)
+        digest = hashlib.blake2b(str(data.nbytes).encode(), digest_size=32)
+        for block in _blocks(data):
+            digest.update(block)
         # A digest is as good as the bytes and can be kept for gigabytes of weights.
-        key = hashlib.blake2b(data.data, digest_size=32).digest() if data.nbytes > 64 else data.tobytes()
+        key = digest.digest()
         index = self._by_content.get(key)
         if index is None:
             index = self._by_content[key] = len(self.buffers)
@@ -216,16 +254,20 @@ def _quantization_table(quantization: Quantization) -> Any:
     return written
 
 
-def _packed_buffer(builder: flatbuffers.Builder, data: np.ndarray) -> int:
-    if not data.nbytes:
-        schema.BufferStart(builder)
-        return schema.BufferEnd(builder)
-    builder.StartVector(1, data.nbytes, ALIGNMENT)
-    builder.head -= data.nbytes
-    builder.Bytes[builder.Head() : builder.Head() + data.nbytes] = data.data
-    vector = builder.EndVector()
+def _blocks(data: np.ndarray) -> Iterator[memoryview]:
+    """The bytes of an array in pieces, without a copy of all of it."""
+    if data.flags.c_contiguous:
+        yield data.reshape(-1).view(np.uint8).data
+        return
+    rows = max(1, _BLOCK * data.shape[0] // data.nbytes)
+    for first in range(0, data.shape[0], rows):
+        yield np.ascontiguousarray(data[first : first + rows]).reshape(-1).view(np.uint8).data
+
+
+def _packed_buffer(builder: flatbuffers.Builder, data: np.ndarray, nothing: int) -> int:
     schema.BufferStart(builder)
-    schema.BufferAddData(builder, vector)
+    if data.nbytes:
+        schema.BufferAddData(builder, nothing)
     return schema.BufferEnd(builder)
 
 

@@ -1,7 +1,7 @@
-"""Lowers the parts of a graph that `OpHint` marks to single operators: recurrent cells to TFLite's fused ones, other functions to custom ops.
+"""Lowers the parts of a graph that `OpHint` marks to single operators: recurrent cells to TFLite's fused operators, other functions to custom ops.
 
-The results of a hint get their values before the rest of the graph is lowered, so that the walk stops there and what the hint wraps is left
-out. Where a part is not what the fused operator computes, nothing is done, and its nodes are lowered one by one.
+The results of a hint get their values before the rest of the graph is lowered. The walk stops there, so the nodes inside the hint are not
+lowered. If a part does not match the fused operator, the hint is ignored and its nodes are lowered one by one.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from stoker._src.lite.op_hints import ATTRIBUTE_PREFIX, OpHint
 
 _LOOPS = ("While", "StatelessWhile")
 _ACTIVATIONS = {"tanh": 4, "relu": 1, "relu6": 3}
-# The numbers of the hint's arguments are those of the operator's inputs.
+# # The hint numbers its arguments like the inputs of the operator.
 _LSTM_INPUTS, _LSTM_STATES, _LSTM_RESULT = 24, (18, 19), 2
 _RNN_INPUTS, _RNN_STATES, _RNN_RESULT = 5, (4,), 1
 
@@ -65,7 +65,7 @@ def lower_hints(scope: Scope, outputs: Sequence[GraphTensor], controls: Sequence
     """Gives values to the results of the hints that `outputs` need."""
     for hint in sorted(hints_in(needed_ops(outputs, controls, scope.values)), key=lambda each: -each.level):
         if not hint.inputs or not hint.outputs:
-            continue  # a part that is needed only for its other results
+            continue  # # the part is needed only for its other results
         first = len(scope.subgraph.operators)
         try:
             if hint.level > 1:
@@ -101,10 +101,10 @@ def _lower_loop(scope: Scope, parent: Hint) -> None:
 
 
 def _check_chain(children: list[Hint], inside: list[Operation]) -> None:
-    """Each cell must read what the one before it writes, the first a step of the sequence, and the last one's output must be the loop's.
+    """Checks that the cells form a chain from a step of the sequence to the output of the loop.
 
     Raises:
-      Unsupported: Something else is computed at each step, which the fused operators would leave out.
+      Unsupported: Each step computes something else that the fused operators would drop.
     """
     before: Operation | None = None
     for child in children:
@@ -118,14 +118,14 @@ def _check_chain(children: list[Hint], inside: list[Operation]) -> None:
 
 
 def _behind(tensor: GraphTensor) -> GraphTensor:
-    """What an identity passes on, unless it is itself the mark of a result."""
+    """The input of an identity, unless the identity itself marks a result."""
     while tensor.op.type == "Identity" and OpHint.FUNCTION_OUTPUT_INDEX_ATTR not in tensor.op.attrs:
         tensor = tensor.op.inputs[0]
     return tensor
 
 
 class _Body:
-    """Values of a loop's body at its first step."""
+    """Values of a loop body in its first step."""
 
     def __init__(self, scope: Scope, loop: Operation, body: Function) -> None:
         self.scope, self.loop, self.body = scope, loop, body
@@ -134,7 +134,7 @@ class _Body:
         """The values of tensors of the body that do not depend on the step.
 
         Raises:
-          Unsupported: They do, or they are not constant.
+          Unsupported: The values depend on the step or are not constant.
         """
         scope = self.scope
         given = dict.fromkeys(self.body.inputs)
@@ -153,7 +153,7 @@ class _Body:
 
 
 class _Here:
-    """Values of the graph itself, for cells that are unrolled."""
+    """Values of the graph itself, for unrolled cells."""
 
     def __init__(self, scope: Scope) -> None:
         self.scope = scope
@@ -194,7 +194,7 @@ def _unpacked(scope: Scope, ops: list[Operation], whole: Tensor) -> list[Tensor]
 def _arguments(
     scope: Scope, hint: Hint, sequence: Tensor, where: Any, count: int, states: tuple[int, ...]
 ) -> tuple[list[Tensor | None], list[np.ndarray]]:
-    """The operator's inputs: the sequence, weights, and states, which start as zeros and live in the model."""
+    """The operator's inputs: the sequence, the weights, and the states, which are initially zero and stored in the model."""
     places = [index for index in sorted(hint.inputs) if index != 0]
     found = where.constants([hint.inputs[index][0].inputs[0] for index in places])
     inputs: list[Tensor | None] = [None] * count
@@ -257,7 +257,7 @@ _RESULTS = {"UnidirectionalSequenceLstm": _LSTM_RESULT, "UnidirectionalSequenceR
 
 
 def _lower_custom(scope: Scope, hint: Hint) -> None:
-    """Another function, as a custom op of its name."""
+    """Lowers any other hinted function to a custom op of the same name."""
     inputs: list[Tensor | None] = []
     for index in sorted(hint.inputs):
         wrapped = hint.inputs[index]

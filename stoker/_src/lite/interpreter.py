@@ -1,7 +1,7 @@
 """`tf.lite.Interpreter`: runs a TFLite model on LiteRT.
 
 Models are verified before LiteRT sees them (`verification/`), because it reads the file in place and trusts it. Errors of the runtime are
-`ValueError`s, as the documents of 1.x say; as later versions raise `RuntimeError` for some of them, they are both.
+`ValueError`s, as documented for 1.x. Later versions raise `RuntimeError` for some of them, so our class derives from both.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ class InterpreterError(ValueError, RuntimeError):
 
 
 class DelegateError(OSError, ValueError):
-    """A delegate's library that cannot be loaded."""
+    """The library of a delegate could not be loaded."""
 
 
 @export("lite.experimental.OpResolverType")
 class OpResolverType(enum.Enum):
-    """Which kernels a model runs on: `AUTO` and `BUILTIN` the optimized ones, `BUILTIN_REF` the reference ones."""
+    """The kernels that run a model: `AUTO` and `BUILTIN` are the optimized ones, `BUILTIN_REF` the reference ones."""
 
     AUTO = 0
     BUILTIN = 1
@@ -42,13 +42,13 @@ class OpResolverType(enum.Enum):
 
 
 class Delegate:
-    """A delegate from a shared library. It must outlive the interpreters that use it, which they see to."""
+    """A delegate from a shared library. Interpreters that use it hold a reference, because it must outlive them."""
 
     def __init__(self, library: str, options: dict[Any, Any] | None) -> None:
         litert = _litert()
         self.library = library
         try:
-            # LiteRT's own wrapper fails a second time, in its destructor, where the library cannot be opened.
+            # # If the library cannot be opened, LiteRT's own wrapper also fails in its destructor.
             handle = ctypes.CDLL(library)
             for name in ("tflite_plugin_create_delegate", "tflite_plugin_destroy_delegate"):
                 if not hasattr(handle, name):
@@ -63,14 +63,14 @@ class Delegate:
 
 @export("lite.experimental.load_delegate")
 def load_delegate(library: str, options: dict[Any, Any] | None = None) -> Delegate:
-    """A delegate from a shared library, for `Interpreter(experimental_delegates=[...])`.
+    """Loads a delegate from a shared library, for `Interpreter(experimental_delegates=[...])`.
 
     Args:
         library: the name of the library.
-        options: options of the delegate; keys and values are passed on as strings.
+        options: the options of the delegate. Keys and values are passed as strings.
 
     Raises:
-        ValueError: the library cannot be loaded; the message has its name.
+        ValueError: the library cannot be loaded. The message contains its name.
     """
     return Delegate(library, options)
 
@@ -86,17 +86,17 @@ class Interpreter:
     """Runs a TFLite model.
 
     The order of calls: `resize_tensor_input` (optional), `allocate_tensors`, `set_tensor`, `invoke`, `get_tensor`. An instance may be used
-    by one thread at a time; `invoke` releases the GIL, so instances run in parallel.
+    by one thread at a time. `invoke` releases the GIL, so several instances run in parallel.
 
     Args:
         model_path: path of the model's file.
         model_content: the model as bytes, instead of a file.
         experimental_delegates: delegates from `load_delegate`.
-        num_threads: how many threads kernels may use; -1 and None leave it to LiteRT.
+        num_threads: the number of threads for kernels. With -1 or None, LiteRT decides.
         experimental_op_resolver_type: which kernels to use.
-        experimental_preserve_all_tensors: keeps intermediate results, so that `get_tensor` reads them.
+        experimental_preserve_all_tensors: whether to keep intermediate results, so that `get_tensor` can read them.
         experimental_disable_delegate_clustering: whether delegates get ops one by one.
-        experimental_default_delegate_latest_features: whether the default delegate uses what its newest version has.
+        experimental_default_delegate_latest_features: whether the default delegate uses its latest features.
 
     Raises:
         ValueError: the model cannot be read, is damaged, or has ops that LiteRT does not know.
@@ -131,7 +131,7 @@ class Interpreter:
             options["num_threads"] = num_threads
         resolver = experimental_op_resolver_type
         if experimental_preserve_all_tensors and resolver in (OpResolverType.AUTO, OpResolverType.BUILTIN):
-            # A delegate keeps no results of the ops that it takes over. LiteRT does the same, with a warning.
+            # # Ops that a delegate takes over leave no intermediate results. LiteRT only warns about this, as we do.
             resolver = OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
         litert = _litert()
         self._delegates = delegates
@@ -172,14 +172,14 @@ class Interpreter:
         return {"model_path": path}
 
     def _checked(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        """Calls LiteRT. Its failures become `InterpreterError`; a view that is held while it must not be stays a `RuntimeError`."""
+        """Calls LiteRT. Its failures become `InterpreterError`, except that a call refused because of a live view stays a `RuntimeError`."""
         try:
             return function(*args, **kwargs)
         except (ValueError, RuntimeError) as error:
             message = str(error)
             if message.startswith(_HELD_VIEW):
                 raise RuntimeError(" ".join(message.split())) from None
-            # LiteRT repeats what it said in earlier failures.
+            # # LiteRT repeats the messages of earlier failures.
             new = message.removeprefix(self._reported) if self._reported else message
             if isinstance(error, RuntimeError):
                 self._reported = message
@@ -191,7 +191,7 @@ class Interpreter:
         """Plans and allocates the memory of all tensors. Necessary before `invoke`, and again after `resize_tensor_input`.
 
         Raises:
-            ValueError: an op does not accept its arguments, or there is no kernel for it.
+            ValueError: an op does not accept its arguments, or has no kernel.
             RuntimeError: an array from `tensor()` is still held.
         """
         self._checked(self._litert.allocate_tensors)
@@ -226,7 +226,7 @@ class Interpreter:
         self._checked(self._litert.set_tensor, tensor_index, value)
 
     def resize_tensor_input(self, input_index: int, tensor_size: Sequence[int], strict: bool = False) -> None:
-        """Gives an input another shape. `allocate_tensors` must follow.
+        """Changes the shape of an input. `allocate_tensors` must be called afterwards.
 
         Args:
             input_index: the index of the input.
@@ -234,7 +234,7 @@ class Interpreter:
             strict: whether only sizes that are -1 in `shape_signature` may change.
 
         Raises:
-            ValueError: the tensor cannot have this shape.
+            ValueError: the tensor does not accept this shape.
             RuntimeError: an array from `tensor()` is still held.
         """
         sizes = [int(size) for size in tensor_size]
@@ -245,9 +245,9 @@ class Interpreter:
         self._checked(self._litert.resize_tensor_input, input_index, sizes, strict)
 
     def tensor(self, tensor_index: int) -> Callable[[], np.ndarray[Any, Any]]:
-        """A function that returns an array on the tensor's memory, to read or write without a copy.
+        """Returns a function that returns an array on the tensor's memory, for access without a copy.
 
-        The function may be kept. The array may not: while there is one, `allocate_tensors`, `resize_tensor_input` and `invoke` raise
+        The function may be kept, but the array may not: while it exists, `allocate_tensors`, `resize_tensor_input` and `invoke` raise
         `RuntimeError`, since they may move the memory.
         """
         view = self._litert.tensor(tensor_index)
@@ -267,7 +267,7 @@ class Interpreter:
         self._checked(self._litert.reset_all_variables)
 
     def num_subgraphs(self) -> int:
-        """How many subgraphs the model has."""
+        """The number of subgraphs of the model."""
         return self._litert.num_subgraphs()
 
     def get_signature_list(self) -> dict[str, dict[str, list[str]]]:
@@ -278,10 +278,10 @@ class Interpreter:
         """A callable that runs a signature.
 
         Args:
-            signature_key: its name; may be left out if there is only one.
+            signature_key: the name of the signature. It is optional if there is only one.
 
         Raises:
-            ValueError: there is no such signature.
+            ValueError: the signature does not exist.
         """
         return SignatureRunner(self, signature_key)
 
@@ -306,7 +306,7 @@ class SignatureRunner:
 
 
 def _verify_mapped(content: mmap.mmap) -> None:
-    # In a function of its own, so that no view of the file is left when it is closed.
+    # # This is a separate function, so that no view of the file remains when it is closed.
     try:
         verify(content)
     except ValueError as error:

@@ -118,6 +118,10 @@ class Rules:
     select_ops: bool = False
     custom_ops: bool = False
     user_select_ops: frozenset[str] = frozenset()
+    reorder_fake_quant: bool = False
+    """Whether fake quantization is moved out of the way of foldings."""
+    cells: bool = True
+    """Whether the LSTM cells of loops become one operator. Its kernel works in floating point only."""
 
 
 @dataclass

@@ -69,7 +69,7 @@ def type_of(dtype: Any) -> str:
 
 
 def numpy_dtype(type_name: str) -> np.dtype[Any] | None:
-    """The NumPy dtype of a tensor type, or None where an element is no whole number of bytes (INT4) or no value (RESOURCE)."""
+    """The NumPy dtype of a tensor type, or None if its elements are not whole bytes (INT4) or have no value (RESOURCE)."""
     found = _NUMPY.get(type_name)
     return None if found is None else np.dtype(found)
 
@@ -78,7 +78,7 @@ def numpy_dtype(type_name: str) -> np.dtype[Any] | None:
 class Quantization:
     """real = scale * (stored - zero_point), for the whole tensor or for each slice along `axis`.
 
-    `minimum` and `maximum` are the range of real values that was observed or asked for; they describe a tensor that is not quantized yet.
+    `minimum` and `maximum` are the observed or requested range of real values. They describe a tensor that is not quantized yet.
     """
 
     scale: np.ndarray | None = None
@@ -98,7 +98,7 @@ class Quantization:
 class Tensor:
     """A value of a subgraph: an input, a constant (`data` is set) or the result of an operator.
 
-    `shape` has -1 where a size is known only when the model runs, and is None where even the rank is not. `data` of a
+    `shape` has -1 for sizes that are known only at run time, and is None if the rank is unknown. `data` of a
     constant is an array of `numpy_dtype(type)`; of STRING tensors an object array of bytes; of types without a NumPy dtype the
     uint8 bytes of the buffer.
     """
@@ -118,12 +118,12 @@ class Tensor:
 
     @property
     def static_shape(self) -> tuple[int, ...]:
-        """The shape with 1 in place of each unknown size: what a file's plain `shape` field holds."""
+        """The shape with 1 for each unknown size, as stored in the plain `shape` field of a file."""
         return tuple(max(size, 1) if size < 0 else size for size in self.shape or ())
 
     @property
     def byte_size(self) -> int:
-        """Bytes of the constant's buffer; 0 for what is no constant."""
+        """The number of bytes of the constant's buffer, or 0 if the tensor is not a constant."""
         if self.data is None:
             return 0
         return len(string_buffer(self.data)) if self.data.dtype == object else self.data.nbytes
@@ -133,7 +133,7 @@ class Tensor:
 class Operator:
     """One step of a subgraph: a builtin ("CONV_2D"), or "CUSTOM" with `custom_code`.
 
-    An input that is left out is None. `subgraphs` are the subgraphs an IF, WHILE or CALL_ONCE refers to, in the order of its
+    An omitted input is None. `subgraphs` are the subgraphs that an IF, WHILE or CALL_ONCE refers to, in the order of its
     options (then, else; condition, body; init); the indices in `options` follow from them when the model is written.
     """
 
@@ -155,7 +155,7 @@ class Operator:
 
     @property
     def is_select(self) -> bool:
-        """Whether TensorFlow's own kernel computes it ("FlexErf")."""
+        """Whether the operator runs TensorFlow's own kernel ("FlexErf")."""
         return self.code == "CUSTOM" and self.custom_code.startswith("Flex")
 
 
@@ -192,7 +192,7 @@ class Subgraph:
 
 @dataclass(eq=False)
 class Signature:
-    """A named entry: its inputs and outputs by the caller's names."""
+    """A named entry point: its inputs and outputs by the names that callers use."""
 
     key: str
     inputs: dict[str, Tensor]
@@ -209,7 +209,7 @@ class Model:
     metadata: dict[str, bytes] = field(default_factory=dict)
     description: str = ""
     weight_ranges: list[tuple[float, float, int, bool]] = field(default_factory=list)
-    """(min, max, bits, narrow) of the fake quantization that constants went through. Not part of a file."""
+    """(min, max, bits, narrow) of the fake quantization that was applied to constants. It is not written to files."""
 
     @property
     def main(self) -> Subgraph:

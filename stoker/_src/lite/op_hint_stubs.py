@@ -1,8 +1,8 @@
-"""Replaces the parts of a GraphDef that `OpHint` marks by single nodes.
+"""Replaces each part of a GraphDef that `OpHint` marks by a single node.
 
 A hint of level 1 is a part between `Identity` nodes of the same graph. A hint of a higher level wraps a loop: its children are marked in
-the loop's body, and each step of the loop is one of their uses. Then the loop as a whole becomes the children, one after the other,
-applied to whole sequences; what the body reads besides the sequence is what the loop is given before its first step.
+the loop's body, and each step of the loop is one of their uses. The whole loop is then replaced by the children, one after the other,
+applied to whole sequences. Other tensors that the body reads are replaced by the values that enter the loop.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Hint:
     attrs: dict[str, Any] = field(default_factory=dict)
 
     def kept(self, side: dict[int, list[Wrapped]]) -> list[Wrapped]:
-        """The nodes that stand for arguments of the whole: of several tensors the first, the last or all."""
+        """The nodes that represent an argument of the whole: the first, the last or all of its tensors."""
         found = []
         for wrapped in side.values():
             found.extend(
@@ -90,15 +90,15 @@ def convert_op_hints_to_stubs(
     graph_def: Any = None,
     write_callback: Callable[[Any, str], Any] = lambda graph_def, comments: None,
 ) -> Any:
-    """A GraphDef in which each part that an `OpHint` marks is one node, whose op is the hint's function.
+    """Returns a GraphDef in which each part that an `OpHint` marks is one node, whose op is the hint's function.
 
     Args:
         session: a session whose graph is converted; or
-        graph_def: the GraphDef to convert. Exactly one of the two.
-        write_callback: called with the GraphDef and a comment, first with what is given ("initial") and then after each hint.
+        graph_def: the GraphDef to convert. Exactly one of the two must be given.
+        write_callback: called with the GraphDef and a comment, first for the input ("initial") and then after each hint.
 
     Raises:
-        ValueError: both sources are given, or none; or a hint has no outputs.
+        ValueError: both sources or neither are given, or a hint has no outputs.
     """
     if session is not None and graph_def is not None:
         raise ValueError("Provide only one of session and graph_def.")
@@ -159,7 +159,7 @@ class _Conversion:
         self.remove(interior)
 
     def between(self, hint: Hint, edge: set[str]) -> set[str]:
-        """The nodes that the outputs need, up to those of `edge`."""
+        """The nodes that the outputs need, stopping at the nodes of `edge`."""
         results = {wrapped.node.name for wrapped in hint.kept(hint.outputs)}
         found: set[str] = set()
         waiting = [text for name in results for text in self.nodes[name].input]
@@ -245,7 +245,7 @@ class _Conversion:
 
 
 def _sequence(parent: Hint, child: Hint, previous: Hint | None, index: int) -> str:
-    """What a child reads a step of at each step: an input of its parent, or the results of the child before."""
+    """The sequence that a child reads: an input of its parent, or the result of the previous child."""
     if previous is None:
         for entry in parent.mappings["parent_first_child_input"]:
             if entry["first_child_ophint_input_index"] == index:
@@ -260,13 +260,13 @@ def _sequence(parent: Hint, child: Hint, previous: Hint | None, index: int) -> s
 
 
 def _output(hint: Hint, index: int) -> str:
-    """An output of a hint's node; -1 is the one with the largest number."""
+    """An output of a hint's node. -1 means the output with the largest number."""
     index = max(hint.outputs) if index == -1 else index
     return f"{hint.uuid}:{index}" if index else hint.uuid
 
 
 class _Hoist:
-    """Takes nodes out of a loop's body: their values at the first step."""
+    """Copies nodes out of a loop body. They compute their values in the first step."""
 
     def __init__(self, work: _Conversion, loop: Any, body: Any) -> None:
         self.work, self.loop = work, loop
@@ -275,7 +275,7 @@ class _Hoist:
         self.done: set[str] = set()
 
     def tensor(self, text: str) -> str:
-        """The tensor outside that `text` is inside."""
+        """The outer tensor that corresponds to the body's tensor `text`."""
         if text in self.arguments:
             return self.arguments[text]
         name, _, rest = text.partition(":")
@@ -299,7 +299,7 @@ def _with_stacking_attrs(node: Any, like: Any, count_attr: str, count: int) -> A
 
 
 def _ordered(nodes: dict[str, Any]) -> list[Any]:
-    """The nodes, each after its inputs, else as they come."""
+    """The nodes in topological order. Ties keep the given order."""
     position = {name: number for number, name in enumerate(nodes)}
     sources = {
         name: {node_name(text) for text in node.input if node_name(text) in nodes and node_name(text) != name}
@@ -321,6 +321,6 @@ def _ordered(nodes: dict[str, Any]) -> list[Any]:
             missing[consumer] -= 1
             if not missing[consumer]:
                 heapq.heappush(ready, position[consumer])
-    # Loops of Merge and NextIteration have no such order; their nodes stay at the end, as they are.
+    # # Loops of Merge and NextIteration have no topological order. Their nodes stay at the end.
     found.extend(name for name in names if missing[name] > 0)
     return [nodes[name] for name in found]

@@ -1,4 +1,4 @@
-"""`tf.lite.OpHint`: marks the arguments and results of a part of a graph, so that the converter can put one op in its place.
+"""`tf.lite.OpHint` marks the arguments and results of a part of a graph, so that the converter can replace the part by one op.
 
 A hint wraps each input and output of the part in an `Identity` node whose attributes hold the name of the function, an id of this
 use of it, and the number of the argument. `op_hint_stubs` finds these nodes in a GraphDef again.
@@ -21,30 +21,30 @@ _MAPPING_KEYS = {
     "parent_last_child_output": ("parent_output_index", "child_output_index"),
     "internal_children_input_output": ("child_input_index", "child_output_index"),
 }
-# Constant attributes of a hint stand on its output nodes under this prefix: nodes may only have unknown attributes that start so.
+# # Constant attributes of a hint are stored on its output nodes under this prefix, because unknown attributes of nodes must start with it.
 ATTRIBUTE_PREFIX = "_tflite_attr_"
 
 
 @export(v1="lite.OpHint")
 class OpHint:
-    """A pseudo function in a graph, which the converter may replace by one op.
+    """A pseudo function in a graph that the converter may replace by one op.
 
         hint = tf.lite.OpHint("cool_activation")
         x, scale = hint.add_inputs(x, scale)
-        y = tf.sigmoid(x) * scale            # what the graph computes before it is converted
+        y = tf.sigmoid(x) * scale            # computed by the graph before conversion
         y, = hint.add_outputs(y)
 
     Args:
         function_name: the name of the op in the converted model.
-        level: 1 for a hint without others inside. A hint of a higher level wraps hints of lower ones.
-        children_inputs_mappings: how the arguments of a hint of level 2 or more relate to those of the hints inside, a dictionary with the keys
+        level: 1 for a hint that contains no others. A hint of a higher level contains hints of lower levels.
+        children_inputs_mappings: how the arguments of a hint of level 2 or more map to those of the hints it contains: a dictionary with the keys
             "parent_first_child_input" (a list of {"parent_ophint_input_index": n, "first_child_ophint_input_index": n}),
             "parent_last_child_output" (of {"parent_output_index": n, "child_output_index": n}) and
             "internal_children_input_output" (of {"child_input_index": n, "child_output_index": n}).
         **kwargs: constant attributes of the op.
 
     Raises:
-        ValueError: a mapping at level 1, or none or one with other keys above.
+        ValueError: a mapping is given at level 1, or is missing or has other keys at a higher level.
     """
 
     FUNCTION_NAME_ATTR: ClassVar[str] = "_tflite_function_name"
@@ -61,12 +61,12 @@ class OpHint:
     AGGREGATE_LAST: ClassVar[str] = "last"
 
     class OpHintArgumentTracker:
-        """Numbers the inputs, or the outputs, of one use of a function.
+        """Numbers the inputs or the outputs of one use of a function.
 
         Args:
             function_name: the name of the function.
-            unique_function_id: the id of this use of it.
-            node_name_prefix: what the names of the nodes begin with.
+            unique_function_id: the id of this use.
+            node_name_prefix: the prefix of the node names.
             attr_name: the attribute that holds an argument's number.
             level: the level of the hint.
             children_inputs_mappings: see `OpHint`.
@@ -109,14 +109,14 @@ class OpHint:
             aggregate: str | None = None,
             index_override: int | None = None,
         ) -> Tensor:
-            """Wraps a tensor as an argument of the function.
+            """Marks a tensor as an argument of the function.
 
             Args:
                 arg: the tensor.
-                tag: a name for several tensors that are one argument.
+                tag: a name shared by the tensors that form one argument.
                 name: a name for the argument, which the node's name contains.
-                aggregate: how the tensors of a tag become one argument: `OpHint.AGGREGATE_FIRST`, `AGGREGATE_LAST` or `AGGREGATE_STACK`.
-                index_override: the number of the argument. Without it arguments are numbered as they come.
+                aggregate: how the tensors with one tag are combined: `OpHint.AGGREGATE_FIRST`, `AGGREGATE_LAST` or `AGGREGATE_STACK`.
+                index_override: the number of the argument. By default, arguments are numbered in the order of the calls.
 
             Raises:
                 ValueError: a number is used twice, a tag has two numbers, or only one of `tag` and `aggregate` is given.
@@ -180,22 +180,22 @@ class OpHint:
         )
 
     def add_input(self, *args: Any, **kwargs: Any) -> Tensor:
-        """Wraps an input: `add_input(tensor, name=, tag=, aggregate=, index_override=)`, as `OpHintArgumentTracker.add`."""
+        """Marks an input. Takes the arguments of `OpHintArgumentTracker.add`: `add_input(tensor, name=, tag=, aggregate=, index_override=)`."""
         return self._inputs.add(*args, **kwargs)
 
     def add_output(self, *args: Any, **kwargs: Any) -> Tensor:
-        """Wraps an output: `add_output(tensor, name=, tag=, aggregate=, index_override=)`, as `OpHintArgumentTracker.add`."""
+        """Marks an output. Takes the arguments of `OpHintArgumentTracker.add`: `add_output(tensor, name=, tag=, aggregate=, index_override=)`."""
         wrapped = self._outputs.add(*args, **kwargs)
         for name, value in () if context.executing_eagerly() else self._attrs.items():
             wrapped.op._set_attr(ATTRIBUTE_PREFIX + name, value)
         return wrapped
 
     def add_inputs(self, *args: Any, **kwargs: Any) -> list[Tensor]:
-        """Wraps several inputs. `names` is a list with a name for each."""
+        """Marks several inputs. `names` is a list with one name per input."""
         return [self.add_input(arg, name=name) for arg, name in zip(args, _names(args, **kwargs), strict=True)]
 
     def add_outputs(self, *args: Any, **kwargs: Any) -> list[Tensor]:
-        """Wraps several outputs. `names` is a list with a name for each."""
+        """Marks several outputs. `names` is a list with one name per output."""
         return [self.add_output(arg, name=name) for arg, name in zip(args, _names(args, **kwargs), strict=True)]
 
 

@@ -1,4 +1,4 @@
-"""Option types of the converter: which ops a model may use, how it is optimized, what it is calibrated with."""
+"""Option types of the converter: the allowed ops, the optimizations and the calibration data."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ for _name in (
 
 
 class _Option(enum.Enum):
-    """An enumeration whose members print as their value, as TensorFlow's do."""
+    """An enumeration whose members print as their values, like TensorFlow's."""
 
     def __str__(self) -> str:
         return str(self.value)
@@ -48,8 +48,8 @@ class OpsSet(_Option):
     """The sets of ops that a converted model may use.
 
     `TFLITE_BUILTINS` are the ops of the TFLite runtime. `SELECT_TF_OPS` adds TensorFlow's own kernels, which need a runtime that
-    is linked with them. `TFLITE_BUILTINS_INT8` allows builtins with int8 arguments only: ops that cannot be quantized are errors.
-    The last but one quantizes activations to 16 bits and weights to 8.
+    is linked with them. `TFLITE_BUILTINS_INT8` allows only builtins with int8 arguments: ops that cannot be quantized are errors.
+    The member that starts with `EXPERIMENTAL_TFLITE_BUILTINS_ACTIVATIONS` quantizes activations to 16 bits and weights to 8.
     """
 
     TFLITE_BUILTINS = "TFLITE_BUILTINS"
@@ -70,8 +70,8 @@ class OpsSet(_Option):
 class Optimize(_Option):
     """How a model is optimized. Optimizations may cost accuracy.
 
-    `DEFAULT` quantizes: to the types in `TargetSpec.supported_types`, with a representative dataset to integers, else the
-    weights alone. The two older members mean the same.
+    `DEFAULT` quantizes: to the types in `TargetSpec.supported_types`, to integers if there is a representative dataset, or otherwise only
+    the weights. The two older members mean the same.
     """
 
     DEFAULT = "DEFAULT"
@@ -82,11 +82,11 @@ class Optimize(_Option):
 
 @export("lite.RepresentativeDataset")
 class RepresentativeDataset:
-    """Samples of a model's input, from which the converter learns the range of every tensor.
+    """Samples of a model's inputs, from which the converter learns the range of every tensor.
 
     Args:
         input_gen: a callable without arguments that returns an iterable (a generator function, for example). Each element is a
-            list with an array for each input, of its type and shape; or a dictionary of arrays by input name.
+            list with one array per input, of its type and shape, or a dictionary from input names to arrays.
     """
 
     def __init__(self, input_gen: Callable[[], Iterable[Any]]) -> None:
@@ -98,13 +98,13 @@ class RepresentativeDataset:
 
 @export("lite.TargetSpec")
 class TargetSpec:
-    """What the target device can run.
+    """The capabilities of the target device.
 
     Attributes:
         supported_ops: set of `OpsSet`, by default `{OpsSet.TFLITE_BUILTINS}`.
         supported_types: dtypes of constants that the device prefers. Empty means all; `{tf.float16}` with `Optimize.DEFAULT`
             stores weights in half precision.
-        experimental_select_user_tf_ops: names of the user's own TensorFlow ops, which `SELECT_TF_OPS` may keep.
+        experimental_select_user_tf_ops: names of the user's own TensorFlow ops that `SELECT_TF_OPS` may keep.
         experimental_supported_backends: names of the delegates that the model must suit, or None.
     """
 

@@ -1,7 +1,7 @@
 """`tf.lite.experimental.nn`: recurrent cells that the converter recognises, and the loop around them.
 
-The cells compute what `tf.nn.rnn_cell`'s do. Their weights are those of TFLite's fused ops (one matrix for each gate, output size first), and
-`OpHint`s mark them, so that a converted model has one UNIDIRECTIONAL_SEQUENCE_LSTM or _RNN in place of the loop.
+The cells compute the same as the cells of `tf.nn.rnn_cell`. Their weights have the layout of TFLite's fused ops (one matrix per gate, output size
+first). `OpHint`s mark the cells, so that a converted model has one UNIDIRECTIONAL_SEQUENCE_LSTM or _RNN instead of the loop.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _PEEPHOLES = {"f": 10, "i": 9, "o": 11}
 
 
 class _HintedCell(RNNCell):
-    """A cell whose weights and steps are marked by a hint, which is another one for each graph that the cell runs in."""
+    """A cell whose weights and steps are marked by a hint. Each graph in which the cell runs has its own hint."""
 
     _function = ""
 
@@ -43,7 +43,7 @@ class _HintedCell(RNNCell):
         return Layer.__call__(self, inputs, state, scope=scope)
 
     def _hinted(self) -> tuple[OpHint, dict[str, Tensor]]:
-        """The hint in the current graph, and the weights as it wraps them."""
+        """The hint in the current graph, and the weights marked by it."""
         graph = get_default_graph()
         found = self._hints.get(graph)
         if found is None:
@@ -79,7 +79,7 @@ class TfLiteRNNCell(_HintedCell):
 
     Args:
         num_units: the size of the output.
-        activation: a function, or its name; tanh by default.
+        activation: a function or its name. The default is tanh.
         reuse, name, dtype, **kwargs: see `Layer`.
 
     Raises:
@@ -148,7 +148,7 @@ class TFLiteLSTMCell(_HintedCell):
     """Long short-term memory with optional peepholes, clipping and projection (Sak et al., 2014).
 
     c = sigmoid(f) * c + sigmoid(i) * activation(j), clipped; m = sigmoid(o) * activation(c), projected and clipped. Each gate is a product
-    of inputs and m with matrices of its own, `input_to_<gate>_w` and `cell_to_<gate>_w`, plus `<gate>_bias`.
+    of inputs and m with the matrices `input_to_<gate>_w` and `cell_to_<gate>_w`, plus `<gate>_bias`.
 
     Args:
         num_units: the size of c.
@@ -159,7 +159,7 @@ class TFLiteLSTMCell(_HintedCell):
         proj_clip: a bound on the projected m.
         num_unit_shards, num_proj_shards: have no effect.
         forget_bias: the initial value of the forget gate's bias.
-        state_is_tuple: whether the state is an LSTMStateTuple (c, m). Otherwise it is both, concatenated.
+        state_is_tuple: whether the state is an LSTMStateTuple (c, m). Otherwise it is the concatenation of both.
         activation: tanh by default.
         reuse, name, dtype: see `Layer`.
     """
@@ -289,23 +289,23 @@ def dynamic_rnn(
     time_major: bool = True,
     scope: Any = None,
 ) -> Any:
-    """`tf.nn.dynamic_rnn` in a hint, so that the loop converts to the fused ops of the cells in it. Returns (outputs, final state).
+    """`tf.nn.dynamic_rnn` in a hint, so that the loop is converted to the fused ops of its cells. Returns (outputs, final state).
 
-    Time is the first dimension unless `time_major` is False. With `sequence_length` the loop is not marked: the fused ops run all steps, so
-    that the loop itself is converted. `parallel_iterations` and `swap_memory` have no effect.
+    Time is the first dimension unless `time_major` is False. With `sequence_length` the loop is not marked but converted itself, because the fused
+    ops always run all steps. `parallel_iterations` and `swap_memory` have no effect.
 
     Args:
-        cell: the RNNCell; a `MultiRNNCell` of cells of this module becomes one fused op for each.
+        cell: the RNNCell. A `MultiRNNCell` of cells of this module becomes one fused op per cell.
         inputs: a tensor, [time, batch, ...], or [batch, time, ...] if `time_major` is False; or a structure of tensors.
         sequence_length: the number of steps of each example. Later outputs are 0, and the state stays the same.
-        initial_state: the initial state; zeros of `dtype` by default.
+        initial_state: the initial state. The default is zeros of `dtype`.
         dtype: the dtype of the initial state.
-        scope: the variable scope; "rnn" by default.
+        scope: the variable scope. The default is "rnn".
 
     Raises:
         TypeError: `cell` is not a cell.
         ValueError: there are no inputs, or neither an initial state nor a dtype is given.
-        RuntimeError: control flow v2 is not enabled, so that TensorFlow 1.15 would make a loop that hints cannot mark.
+        RuntimeError: control flow v2 is not enabled. TensorFlow 1.15 would create a loop that hints cannot mark.
     """
     if not control_flow_v2_enabled():
         raise RuntimeError("OpHint dynamic rnn only supports control flow v2.")

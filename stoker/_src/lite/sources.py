@@ -1,7 +1,8 @@
-"""What a conversion starts from: a session's graph, a frozen GraphDef, a SavedModel, concrete functions."""
+"""The sources of a conversion: the graph of a session, a frozen GraphDef, a SavedModel, a Keras model, concrete functions."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -12,6 +13,7 @@ from google.protobuf.message import DecodeError
 from stoker._src.base import dtypes, nest
 from stoker._src.base.shapes import as_shape
 from stoker._src.formats import gfile
+from stoker._src.formats.keras_files import KerasModel, Weights
 from stoker._src.formats.protos import GraphDef
 from stoker._src.graph.definition import find_definition
 from stoker._src.graph.graph import Graph
@@ -20,6 +22,7 @@ from stoker._src.graph.tensor import Operation
 from stoker._src.graph.tensor import Tensor as GraphTensor
 from stoker._src.graph.tensor_spec import TensorSpec
 from stoker._src.lite.convert import ConverterError, Source
+from stoker._src.lite.keras.network import build_network
 from stoker._src.lite.lowering import Value, Variable, needed_ops
 from stoker._src.runtime.session import Session
 from stoker._src.saved_model import constants, files
@@ -32,7 +35,7 @@ _HIDDEN_SIGNATURES = (constants.INIT_OP_SIGNATURE_KEY, constants.TRAIN_OP_SIGNAT
 
 
 def array_name(tensor: GraphTensor) -> str:
-    """The name of a tensor among a model's arrays: "x" for "x:0"."""
+    """The name of a tensor as used for a model's arrays: "x" for "x:0"."""
     return tensor.name.removesuffix(":0")
 
 
@@ -40,7 +43,7 @@ def array_name(tensor: GraphTensor) -> str:
 
 
 def from_session(session: Any, inputs: Iterable[Any], outputs: Iterable[Any], signature: str = "") -> Source:
-    """The graph of a session, with the values that its variables have at this moment."""
+    """The graph of a session, with the current values of its variables."""
     graph = session.graph
     given = [graph.as_graph_element(each, allow_operation=False) for each in inputs]
     wanted = [graph.as_graph_element(each, allow_operation=False) for each in outputs]
@@ -85,7 +88,7 @@ def _tables(
 
 
 def _entries(op: Operation) -> list[GraphTensor] | None:
-    """The tensors that hold a table's keys and values: those that initialize it, or an export of what the session has."""
+    """The tensors that hold the keys and values of a table: the inputs of its initializer, or an export of its contents in the session."""
     for consumer in op.outputs[0].consumers():
         if consumer.type in ("InitializeTableV2", "LookupTableImportV2", "InitializeTable"):
             return list(consumer.inputs[1:3])
@@ -104,7 +107,7 @@ def read_graph_def(path: Any) -> Any:
     """The GraphDef of a file, binary or text.
 
     Raises:
-      OSError: There is no such file, or it holds no GraphDef.
+      OSError: The file does not exist or does not contain a GraphDef.
     """
     if not gfile.exists(path):
         raise OSError(f"File '{path}' does not exist.")
@@ -133,10 +136,10 @@ def imported(graph_def: Any) -> Graph:
 
 
 def tensors_named(graph: Graph, names: Sequence[str]) -> list[GraphTensor]:
-    """Tensors by name; "x" means "x:0".
+    """The tensors with the given names. "x" means "x:0".
 
     Raises:
-      ValueError: Names that the graph does not have, all of them.
+      ValueError: The graph lacks some of the names. The message lists all of them.
     """
     found, missing = [], []
     for name in names:
@@ -160,10 +163,10 @@ def from_graph(graph: Graph, inputs: list[GraphTensor], outputs: list[GraphTenso
 
 
 def set_shapes(source: Source, shapes: dict[str, Any] | None) -> None:
-    """Gives inputs the shapes that the caller names; None leaves an input as it is.
+    """Sets the shapes of inputs as given by the caller. None leaves an input unchanged.
 
     Raises:
-      ValueError: A name that is no input, or a shape that contradicts the graph's.
+      ValueError: A name is not an input, or a shape contradicts the graph's.
     """
     for name, sizes in (shapes or {}).items():
         if name not in source.input_names:
@@ -190,13 +193,13 @@ def from_saved_model(
 
     Args:
       directory: The directory of the model.
-      tags: The tags of the meta graph; None for the only one.
-      keys: The signatures; None for all.
-      input_arrays: Names of tensors to take as inputs, in place of the signature's.
-      output_arrays: Names of tensors to take as outputs.
+      tags: The tags of the meta graph. None selects the only one.
+      keys: The signatures. None selects all.
+      input_arrays: Names of tensors to use as inputs instead of the signature's.
+      output_arrays: Names of tensors to use as outputs.
 
     Raises:
-      ValueError: There is no such signature, or no such tensor.
+      ValueError: A signature or a tensor does not exist.
     """
     if tags is None:
         meta_graphs = files.read_saved_model(directory).meta_graphs
@@ -241,11 +244,59 @@ def _signature(session: Session, key: str, definition: Any, input_arrays: Any, o
     return source
 
 
+# ---- Keras --------------------------------------------------------------------------------------------------------
+
+
+def from_keras(
+    model: KerasModel, custom_objects: Any, input_arrays: Any = None, output_arrays: Any = None, signature: bool = False
+) -> Source:
+    """A model as Keras describes it."""
+    network = build_network(model, custom_objects)
+    inputs = network.inputs if input_arrays is None else tensors_named(network.graph, input_arrays)
+    outputs = network.outputs if output_arrays is None else tensors_named(network.graph, output_arrays)
+    source = from_graph(network.graph, inputs, outputs)
+    if signature:
+        source.signature = constants.DEFAULT_SERVING_SIGNATURE_DEF_KEY
+        source.signature_inputs = list(source.input_names)
+        source.signature_outputs = [name.rpartition("/")[0] or name for name in source.output_names]
+        if len(set(source.signature_outputs)) < len(outputs):
+            source.signature_outputs = [f"output_{position}" for position in range(len(outputs))]
+    return source
+
+
+def described_model(model: Any) -> KerasModel | None:
+    """What an object of Keras itself, of any backend, says about itself; None if it is none."""
+    if not hasattr(model, "get_config") or not hasattr(model, "layers") or isinstance(model.layers, str):
+        return None
+    weights: dict[str, Weights] = {}
+
+    def collect(layers: Any, into: dict[str, Weights]) -> None:
+        for layer in layers:
+            inner = getattr(layer, "layers", None)
+            if isinstance(inner, (list, tuple)):
+                own = Weights()
+                collect(inner, own.layers)
+            else:
+                names = [str(getattr(each, "path", None) or each.name) for each in layer.weights]
+                values = [_values_of(each) for each in layer.weights]
+                own = Weights({name.removesuffix(":0"): value for name, value in zip(names, values, strict=True)})
+            into[layer.name] = own
+
+    collect(model.layers, weights)
+    config = {"class_name": type(model).__name__, "config": json.loads(model.to_json())["config"]}
+    version = str(json.loads(model.to_json()).get("keras_version", ""))
+    return KerasModel(config, weights, version)
+
+
+def _values_of(variable: Any) -> np.ndarray:
+    return np.asarray(variable.numpy() if hasattr(variable, "numpy") else variable)
+
+
 # ---- concrete functions -------------------------------------------------------------------------------------------
 
 
 def from_concrete_functions(functions: Sequence[Any]) -> list[Source]:
-    """Traced functions, with the values that the variables they use have at this moment."""
+    """Traced functions, with the current values of the variables they use."""
     shared: dict[int, Variable] = {}
     return [_function_source(each, shared, len(functions) == 1) for each in functions]
 

@@ -1,4 +1,4 @@
-"""The converter's older names, `TocoConverter` and `toco_convert`, and the list of ops that it knows."""
+"""The older names of the converter, `TocoConverter` and `toco_convert`, and the list of ops that it supports."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SupportedOp = namedtuple("SupportedOp", ["op"])
 
 @export(v1="lite.TocoConverter")
 class TocoConverter:
-    """The older name of `TFLiteConverter`; its class methods return one."""
+    """The older name of `TFLiteConverter`. Its class methods return a `TFLiteConverter`."""
 
     @classmethod
     @deprecated(None, "Use `lite.TFLiteConverter.from_session` instead.")
@@ -58,7 +58,7 @@ class TocoConverter:
         return TFLiteConverter.from_keras_model_file(model_file, input_arrays, input_shapes, output_arrays)
 
 
-# What `toco_convert` takes after its first three arguments, in this order.
+# # The parameters of `toco_convert` after the first three, in this order.
 _SETTINGS: dict[str, Any] = {
     "inference_type": dtypes.float32,
     "inference_input_type": None,
@@ -80,7 +80,7 @@ _SETTINGS: dict[str, Any] = {
     "allow_nonexistent_arrays": False,
     "debug_info": None,
 }
-# Settings that the converter has under the same name.
+# # Settings that have the same name in the converter.
 _SAME = (
     "inference_type",
     "inference_input_type",
@@ -102,8 +102,8 @@ def toco_convert(input_data: Any, input_tensors: Any, output_tensors: Any, *args
 
     Args:
         input_data: the GraphDef.
-        input_tensors: its inputs, whose shapes and types count.
-        output_tensors: its outputs, of which only the names count.
+        input_tensors: its inputs. Their shapes and types are used.
+        output_tensors: its outputs. Only their names are used.
         *args, **kwargs: settings of `TFLiteConverter` of the same names, in the order inference_type, inference_input_type, input_format,
             input_shapes (a list of shapes), output_format, quantized_input_stats (a list of (mean, deviation)), default_ranges_stats,
             drop_control_dependency, reorder_across_fake_quant, allow_custom_ops, custom_opdefs, change_concat_input_ranges,
@@ -145,5 +145,5 @@ def toco_convert(input_data: Any, input_tensors: Any, output_tensors: Any, *args
 
 @export(v1="lite.experimental.get_potentially_supported_ops")
 def get_potentially_supported_ops() -> list[SupportedOp]:
-    """The ops that the converter knows, by name alone: whether a node can be converted depends on its attributes and shapes, too."""
+    """The ops that the converter supports, by name only. Whether a node can be converted also depends on its attributes and shapes."""
     return [SupportedOp(name) for name in supported_types()]

@@ -1,7 +1,7 @@
-"""Versions: which version of a builtin an operator needs, and which runtime has it.
+"""Versions: the version of a builtin that an operator needs, and the runtime that supports it.
 
-A runtime refuses a version that it does not know, so an operator gets the lowest that has what it uses. The values are what TensorFlow 2.21 writes for the same
-operators (`scripts/check_lite.py --versions` compares them).
+A runtime refuses unknown versions, so an operator gets the lowest version that supports it. The values agree with those that TensorFlow
+2.21 writes for the same operators (`scripts/check_lite.py --versions` compares them).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from stoker._src.lite.model import Model, Operator, Tensor
 
 # Builtins whose first version is not 1.
 _FIRST = {"BROADCAST_TO": 2}
-# code -> element type of the first input (of the values, where that is another) -> version
+# # code -> element type of the first input (or of another one, see below) -> version
 _BY_TYPE: dict[str, dict[str, int]] = {
     "ABS": {"INT8": 2, "INT16": 3, "INT32": 5},
     "ADD": {"INT8": 2, "INT16": 3, "INT64": 4},
@@ -48,20 +48,20 @@ _BY_TYPE: dict[str, dict[str, int]] = {
 }
 for _code in (
     "AVERAGE_POOL_2D BATCH_TO_SPACE_ND DEPTH_TO_SPACE EXPAND_DIMS GREATER GREATER_EQUAL L2_NORMALIZATION LEAKY_RELU LESS LESS_EQUAL LOG_SOFTMAX "
-    "LOGISTIC MAXIMUM MAX_POOL_2D MEAN MINIMUM MIRROR_PAD PACK REDUCE_MAX REDUCE_MIN REDUCE_PROD RELU RELU6 RESIZE_BILINEAR "
-    "RESIZE_NEAREST_NEIGHBOR SOFTMAX SPACE_TO_BATCH_ND SPACE_TO_DEPTH SPLIT_V SUM TANH TOPK_V2 UNPACK"
+    "LOGISTIC MAXIMUM MAX_POOL_2D MEAN MINIMUM MIRROR_PAD PACK REDUCE_MAX REDUCE_MIN REDUCE_PROD GELU RELU RELU6 RESIZE_BILINEAR "
+    "RESIZE_NEAREST_NEIGHBOR RSQRT SOFTMAX SPACE_TO_BATCH_ND SPACE_TO_DEPTH SPLIT_V SQUARED_DIFFERENCE SUM TANH TOPK_V2 UNPACK"
 ).split():
     _BY_TYPE.setdefault(_code, {"INT8": 2, "INT16": 3})
 # code -> version of the kernel that takes more than four dimensions
 _BY_RANK = {"PAD": 4, "PADV2": 4, "SLICE": 5, "STRIDED_SLICE": 4, "TRANSPOSE": 4}
-# The same for inputs of different shapes.
+# # The same for inputs with different shapes.
 _BY_BROADCAST = {"SUB": 3, "DIV": 2, "MAXIMUM": 3, "MINIMUM": 3}
-# Which input has the element type, where it is not the first.
+# # The input that has the element type, if it is not the first.
 _VALUES = {"FILL": 1, "SPLIT": 1, "TRANSPOSE_CONV": 2, "EMBEDDING_LOOKUP": 1, "SCATTER_ND": 1}
 
 
 def _weights_are_smaller(operator: Operator) -> bool:
-    """Whether weights of 8 bits are multiplied with floating-point values."""
+    """Whether 8-bit weights are multiplied with floating-point values."""
     weights = operator.inputs[1]
     return weights is not None and weights.type in ("INT8", "UINT8", "INT4") and _values(operator).type == "FLOAT32"
 
@@ -121,7 +121,7 @@ _BY_OPTIONS: dict[str, Callable[[Operator], int]] = {
     "RESIZE_BILINEAR": _resize,
     "RESIZE_NEAREST_NEIGHBOR": _resize,
     "SELECT": _select_v2,
-    "TRANSPOSE_CONV": lambda operator: 3 if len(operator.inputs) > 3 else 1,
+    "TRANSPOSE_CONV": lambda operator: 3 if len(operator.inputs) > 3 else 1 + _weights_are_smaller(operator),
 }
 
 
@@ -157,7 +157,7 @@ def assign_versions(model: Model) -> None:
         operator.version = version_of(operator)
 
 
-# runtime -> builtins that it was the first to have, in version 1 or in the one behind the colon
+# # runtime -> builtins that it introduced, in version 1 or in the version after the colon
 _RUNTIMES = {
     "1.5.0": (
         "ADD AVERAGE_POOL_2D CAST CONCATENATION CONV_2D DEPTHWISE_CONV_2D FAKE_QUANT FULLY_CONNECTED "
@@ -221,6 +221,6 @@ def _order(version: str) -> list[int]:
 
 
 def minimum_runtime(model: Model) -> str:
-    """The oldest runtime that has all builtins in their versions; of those that are not in the table the oldest is assumed."""
+    """The oldest runtime that supports all builtins in their versions. Builtins missing from the table are assumed to be as old as the oldest runtime."""
     needed = [_FIRST_RUNTIME.get(f"{operator.code}:{operator.version}", "1.5.0") for operator in model.operators()]
     return max(needed, key=_order, default="1.5.0")

@@ -7,6 +7,7 @@ names a device, all of its data is moved there.
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -139,6 +140,10 @@ class Placement:
         wanted = self.requested(op)
         if self.gpu is None or op.definition.traits & _UNMOVED or op.definition.planning.calls:
             return "", kernel  # the ops of a function's body place its inputs
+        on_gpu = op.definition.planning.on_gpu
+        made = None if on_gpu is None or wanted not in (None, self.gpu) else on_gpu(op)
+        if made is not None:
+            return "_on_gpu", functools.partial(made, device=self.gpu)
         if wanted is None:
             makes = not op._inputs or all(arg.host for arg in op.definition.inputs)
             floats = any(t.dtype.is_floating or t.dtype.is_complex for t in op.outputs)

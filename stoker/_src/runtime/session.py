@@ -25,7 +25,7 @@ from stoker._src.runtime.devices import DeviceAttributes
 from stoker._src.runtime.feeds import expand_feeds
 from stoker._src.runtime.fetches import FetchPlan
 from stoker._src.runtime.memory import keep_freed_memory
-from stoker._src.runtime.plan.planner import prune
+from stoker._src.runtime.plan.pruning import prune
 from stoker._src.runtime.targets import LocalRunner, PartialRunner, Runner, RunPlan, open_target, reset_target
 
 
@@ -57,7 +57,9 @@ def public(value: Any) -> Any:
     return value
 
 
-_MOST_PLANS = 512  # plans per session, so that a program that keeps creating fetches does not fill the memory
+# Plans of a session in use, so that a program that keeps creating fetches does not fill the memory. As many older ones are kept: a plan that
+# is found among those counts as in use again, so the plans that are dropped are those that have not run for longest.
+_MOST_PLANS = 256
 _partial_run_numbers = itertools.count()
 _live_sessions: weakref.WeakSet[BaseSession] = weakref.WeakSet()
 
@@ -89,6 +91,7 @@ class BaseSession:
         settings.sessions_without_rewrite |= not settings.mixed_precision_rewrite
         self._closed = False
         self._plans: dict[Any, RunPlan] = {}
+        self._older_plans: dict[Any, RunPlan] = {}
         self._planning = threading.Lock()
         self._partial_runs: dict[str, PartialRun] = {}
         _live_sessions.add(self)
@@ -159,11 +162,28 @@ class BaseSession:
         try:
             feeds = tuple(feed_dict) if feed_dict else ()
             if not any(isinstance(fetch, (list, tuple, dict)) for fetch in flat):
-                return (tuple(fetches) if kind is list else fetches, feeds, kind), None
-            key = (_frozen(fetches), feeds)
-            return key, self._plans.get(key)
+                key = (tuple(fetches) if kind is list else fetches, feeds, kind)
+            else:
+                key = (_frozen(fetches), feeds)
+            return key, self._plans.get(key) or self._found_again(key)
         except TypeError:
             return None, None
+
+    def _found_again(self, key: Any) -> RunPlan | None:
+        """Returns an older plan, which is in use again."""
+        if key not in self._older_plans:
+            return None
+        with self._planning:
+            plan = self._older_plans.pop(key, None)
+            if plan is not None:
+                self._keep(key, plan)
+        return plan
+
+    def _keep(self, key: Any, plan: RunPlan) -> None:
+        """Keeps a plan. If there are too many, those in use become the older ones, and the older ones are dropped."""
+        if len(self._plans) >= _MOST_PLANS and key not in self._plans:
+            self._older_plans, self._plans = self._plans, {}
+        self._plans[key] = plan
 
     def _plan(self, fetches: Any, feed_dict: Any, key: Any) -> RunPlan:
         if self._closed:
@@ -181,11 +201,7 @@ class BaseSession:
         with self._planning:
             plan = self._runner.plan(self._graph, fetch, feeds, _shapes_of(feed_dict))
             if key is not None:
-                if len(self._plans) >= _MOST_PLANS:
-                    self._plans.pop(
-                        next(iter(self._plans), None), None
-                    )  # drops the oldest plan; it is compiled again if it is needed
-                self._plans[key] = plan
+                self._keep(key, plan)
         if self._config.log_device_placement or placement_log.enabled:
             self._log_placement(plan.ops)
         return plan
@@ -301,6 +317,7 @@ class BaseSession:
             self._closed = True
         self._runner.close()
         self._plans.clear()
+        self._older_plans.clear()
 
     def list_devices(self) -> list[DeviceAttributes]:
         """Returns the devices that this session can use.

@@ -157,7 +157,10 @@ class Timeline:
             for node, kind, inputs in nodes:
                 details = {"name": node.node_name, "op": kind, **{f"input{i}": name for i, name in enumerate(inputs)}}
                 start, length = node.all_start_micros, node.all_end_rel_micros
-                trace.add("X", kind or node.node_name, compute, start, cat="Op", dur=length, args=details)
+                # A value from another task has the row below that of the ops.
+                row = {"tid": 1} if node.node_name == "RecvTensor" else {}
+                details["op"] = node.timeline_label if row else kind
+                trace.add("X", kind or node.node_name, compute, start, cat="Op", dur=length, args=details, **row)
             if show_dataflow:
                 _dataflow(trace, compute, nodes)
             if show_memory:

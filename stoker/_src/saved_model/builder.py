@@ -238,7 +238,7 @@ def _check_signatures(signatures: Any) -> None:
                 raise AssertionError(
                     f"All TensorInfo protos used in the SignatureDefs must have the `name` set: {info}"
                 )
-            if not info.dtype:
+            if not info.dtype and info.WhichOneof("encoding") != "composite_tensor":
                 raise AssertionError(
                     f"All TensorInfo protos used in the SignatureDefs must have the `dtype` set: {info}"
                 )

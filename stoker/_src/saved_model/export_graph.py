@@ -8,33 +8,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from stoker._src.base import dtypes, nest
-from stoker._src.formats.protos import AssetFileDef, SaverDef, SignatureDef, TensorInfo
+from stoker._src.base import dtypes
+from stoker._src.formats.protos import AssetFileDef, SaverDef, SignatureDef
 from stoker._src.graph.function_graph import Function
 from stoker._src.graph.graph import Graph
 from stoker._src.graph.interchange.function_def import referenced_functions
 from stoker._src.graph.scopes import control_dependencies, device
-from stoker._src.graph.type_spec import type_spec_from_value
 from stoker._src.ops.array import constants
 from stoker._src.ops.control_flow import grouping
 from stoker._src.ops.control_flow.functional_gradients import call
-from stoker._src.ops.ragged.ragged_tensor import RaggedTensor
 from stoker._src.ops.variables import state_ops
 from stoker._src.saved_model import constants as names
 from stoker._src.saved_model.signatures import build_op_info, build_tensor_info
-from stoker._src.saved_model.structures import encoded
-
-
-def _info(value: Any) -> Any:
-    """Returns the TensorInfo of a result. A ragged tensor is described by its type and its components."""
-    if not isinstance(value, RaggedTensor):
-        return build_tensor_info(value)
-    info = TensorInfo(dtype=value.dtype.base_dtype.as_datatype_enum)
-    info.tensor_shape.CopyFrom(value.shape.as_proto())
-    info.composite_tensor.type_spec.CopyFrom(encoded(type_spec_from_value(value)).type_spec_value)
-    for part in nest.flatten(value, expand_composites=True):
-        info.composite_tensor.components.add().CopyFrom(build_tensor_info(part))
-    return info
 
 
 class ExportGraph:
@@ -125,7 +110,7 @@ class ExportGraph:
             for name, tensor in zip(infos, fed):
                 signature.inputs[name].CopyFrom(build_tensor_info(tensor))
             for name, tensor in concrete.packed(results).items():
-                signature.outputs[name].CopyFrom(_info(tensor))
+                signature.outputs[name].CopyFrom(build_tensor_info(tensor))
         self.signatures[key] = signature
 
     def add_initializers(self, functions: list[Any]) -> str:

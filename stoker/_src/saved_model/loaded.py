@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from stoker._src.base import nest
 from stoker._src.base.export import export
 from stoker._src.formats.filesystems import path_text
 from stoker._src.graph import context
@@ -20,6 +21,9 @@ from stoker._src.graph.sparse_tensor import SparseTensor, is_sparse
 from stoker._src.graph.tensor_spec import TensorSpec
 from stoker._src.graph.trackable import Trackable
 from stoker._src.graph.tracked_structures import AutoTrackable
+from stoker._src.graph.type_spec import type_spec_from_value
+from stoker._src.ops.ragged.ragged_tensor import RaggedTensor
+from stoker._src.ops.ragged.ragged_value import RaggedTensorValue
 from stoker._src.runtime.session import Session
 from stoker._src.saved_model import constants, files
 from stoker._src.saved_model.loader import asset_path, load_into
@@ -67,7 +71,14 @@ class Signature(Trackable):
             kwargs = {next(iter(self._inputs)): first}
         if kwargs.keys() != self._inputs.keys():
             raise TypeError(f"{self.name} takes the arguments {sorted(self._inputs)}, not {sorted(kwargs)}.")
-        feeds = {tensor: _fed(kwargs[name], tensor) for name, tensor in self._inputs.items()}
+        feeds: dict[Any, Any] = {}
+        for name, tensor in self._inputs.items():
+            if isinstance(tensor, RaggedTensor):
+                parts = nest.flatten([tensor, kwargs[name]], expand_composites=True)
+                count = len(parts) // 2
+                feeds.update(zip(parts[:count], [part.numpy() for part in parts[count:]], strict=True))
+            else:
+                feeds[tensor] = _fed(kwargs[name], tensor)
         values = self._session.run(self._outputs, feeds)
         return {name: _eager(value) for name, value in values.items()}
 
@@ -76,10 +87,13 @@ class Signature(Trackable):
 
 
 def _tensors(infos: Any, graph: Graph) -> dict[str, Any]:
-    return {name: get_tensor_from_tensor_info(infos[name], graph) for name in sorted(infos)}
+    with graph.as_default():  # sparse and ragged tensors are put together from those of the graph
+        return {name: get_tensor_from_tensor_info(infos[name], graph) for name in sorted(infos)}
 
 
 def _spec(tensor: Any, name: str) -> Any:
+    if isinstance(tensor, RaggedTensor):
+        return type_spec_from_value(tensor)
     return TensorSpec(tensor.get_shape(), tensor.dtype, name=name)
 
 
@@ -91,6 +105,8 @@ def _fed(value: Any, tensor: Any) -> Any:
 
 
 def _eager(value: Any) -> Any:
+    if isinstance(value, RaggedTensorValue):
+        return RaggedTensor.from_nested_row_splits(value.flat_values, value.nested_row_splits)
     return SparseTensor.from_value(value) if is_sparse(value) else convert_to_tensor(value)
 
 

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from stoker._src.base import dtypes
+from stoker._src.base import dtypes, nest
 from stoker._src.base.dtypes import as_dtype
 from stoker._src.base.export import export
-from stoker._src.formats.protos import SignatureDef, TensorInfo
+from stoker._src.formats.protos import SignatureDef, StructuredValue, TensorInfo
 from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.interchange.meta_graph import prepend_name_scope
 from stoker._src.graph.sparse_tensor import SparseTensor, is_sparse
 from stoker._src.graph.tensor import Operation
+from stoker._src.graph.type_spec import type_spec_from_value
 from stoker._src.ops.ragged.ragged_tensor import RaggedTensor
 from stoker._src.saved_model import constants
+from stoker._src.saved_model.structures import decoded, encoded
 
 
 def _names(function: str) -> tuple[str, str]:
@@ -23,16 +25,20 @@ def _names(function: str) -> tuple[str, str]:
 
 @export(v1=("saved_model.build_tensor_info", "saved_model.utils.build_tensor_info"))
 def build_tensor_info(tensor: Any) -> Any:
-    """Returns the TensorInfo of a tensor: its name, dtype and shape. A sparse tensor has the names of its components.
+    """Returns the TensorInfo of a tensor: its name, dtype and shape. A sparse tensor has the names of its components. A ragged one
+    is described by its type and the infos of its components.
 
     Raises:
         RuntimeError: eager mode is on.
-        TypeError: the tensor is ragged.
     """
     if context.executing_eagerly():
         raise RuntimeError("`build_tensor_info` is not supported in eager execution.")
     if isinstance(tensor, RaggedTensor):
-        raise TypeError("A signature names the parts of a ragged tensor one by one: its values and row splits.")
+        info = TensorInfo()
+        info.composite_tensor.type_spec.CopyFrom(encoded(type_spec_from_value(tensor)).type_spec_value)
+        for part in nest.flatten(tensor, expand_composites=True):
+            info.composite_tensor.components.add().CopyFrom(build_tensor_info(part))
+        return info
     info = TensorInfo(dtype=tensor.dtype.base_dtype.as_datatype_enum)
     shape = tensor.get_shape() if is_sparse(tensor) else tensor.shape
     info.tensor_shape.CopyFrom(shape.as_proto())
@@ -71,7 +77,11 @@ def get_tensor_from_tensor_info(tensor_info: Any, graph: Any = None, import_scop
         return SparseTensor(
             tensor(parts.indices_tensor_name), tensor(parts.values_tensor_name), tensor(parts.dense_shape_tensor_name)
         )
-    raise ValueError(f"Invalid TensorInfo.encoding: {encoding}. Expected `coo_sparse` or `name`.")
+    if encoding == "composite_tensor":
+        spec = decoded(StructuredValue(type_spec_value=tensor_info.composite_tensor.type_spec))
+        parts = [tensor(part.name) for part in tensor_info.composite_tensor.components]
+        return nest.pack_sequence_as(spec, parts, expand_composites=True)
+    raise ValueError(f"Invalid TensorInfo.encoding: {encoding}. Expected `coo_sparse`, `composite_tensor` or `name`.")
 
 
 @export(v1=_names("build_signature_def"))
@@ -100,7 +110,8 @@ def build_signature_def(
 
 
 def _infos(tensors: dict[str, Any]) -> dict[str, Any]:
-    return {name: build_tensor_info(convert_to_tensor(each) if not is_sparse(each) else each) for name, each in tensors.items()}  # fmt: skip
+    whole = {name: is_sparse(each) or isinstance(each, RaggedTensor) for name, each in tensors.items()}
+    return {name: build_tensor_info(each if whole[name] else convert_to_tensor(each)) for name, each in tensors.items()}
 
 
 def _require(info: Any, dtype: Any, what: str, expected: str) -> None:

@@ -866,6 +866,7 @@ from stoker._src.runtime.raw_ops import Substr as Substr
 from stoker._src.runtime.raw_ops import Sum as Sum
 from stoker._src.runtime.raw_ops import SummaryWriter as SummaryWriter
 from stoker._src.runtime.raw_ops import Svd as Svd
+from stoker._src.runtime.raw_ops import Switch as Switch
 from stoker._src.runtime.raw_ops import SymbolicGradient as SymbolicGradient
 from stoker._src.runtime.raw_ops import TakeManySparseFromTensorsMap as TakeManySparseFromTensorsMap
 from stoker._src.runtime.raw_ops import Tan as Tan

@@ -214,12 +214,6 @@ def test_what_tensorflow_sees_when_a_graph_runs_is_an_invalid_argument_too():
         tf.import_graph_def(graph_def(BAD["unknown_function"][0]))
 
 
-def test_colocation_must_be_a_list():
-    """An attribute _class of another kind is an InvalidArgumentError that names the node."""
-    with pytest.raises(tf.errors.InvalidArgumentError, match="'a': attribute _class must be a list"):
-        tf.import_graph_def(graph_def(const() + node("a", "Neg", "c", T=T, _class="i: 1")), name="")
-
-
 def test_attributes_that_nobody_knows_are_carried():
     """An attribute that the op does not have changes nothing and is written out again; an empty one is dropped."""
     text = const() + node("a", "Neg", "c", T=T, color='s: "red"', _empty="", _later='placeholder: "x"')

@@ -38,7 +38,7 @@ def batch_norm_gradient(dy, x, scale, mean, variance, *_):
     deviation = np.sqrt(variance + EPSILON)
     normal = (x - mean) / deviation
     dx = scale / deviation * (dy - dy.mean(axes) - normal * (dy * normal).mean(axes))
-    return dx, (dy * normal).sum(axes), dy.sum(axes), np.zeros(()), np.zeros(())
+    return dx, (dy * normal).sum(axes), dy.sum(axes), np.zeros(0), np.zeros(0)
 
 
 IMAGE = single(2, 3, 2, 2)

@@ -78,6 +78,7 @@ def test_intervals(tmp_path):
             written.append(number)
     assert written == [0, 5, 10]
     assert manager.save(check_interval=False) is not None
+    assert manager.save(check_interval=False) is None  # this step has been saved
     assert manager.checkpoint_interval == 5
     with pytest.raises(ValueError, match="`step_counter` should be passed"):
         tf.train.CheckpointManager(checkpoint, str(tmp_path), 3, checkpoint_interval=5)

@@ -24,7 +24,7 @@ def test_a_crash_or_a_failing_disk_loses_nothing(tmp_path):
     The latest checkpoint is then the old or the new one, bit for bit, and the next save leaves no temporary file.
     """
     assert COMPILER is not None
-    scenarios = ["saver", "saver V1", "manager", "saved_model"]
+    scenarios = ["saver", "saver overwrites", "saver V1", "manager", "saved_model"]
     results = sweep(str(tmp_path), build(str(tmp_path), COMPILER), 17, scenarios, timeout=400)
     assert list(results) == scenarios
     for counts in results.values():

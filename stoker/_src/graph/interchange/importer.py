@@ -237,10 +237,14 @@ class Importer:
                 raise ValueError(f"Node '{node.name}': {node.device!r:.200} is no device ({error}).") from None
         if self.is_body or "_class" not in node.attr:  # a body may be colocated with nodes outside it
             return
-        if node.attr["_class"].WhichOneof("value") not in (None, "list"):
+        groups = node.attr["_class"].list
+        if node.attr["_class"].WhichOneof("value") not in (None, "list") or (groups.ListFields() and not groups.s):
             raise MalformedGraphError(None, None, f"Node '{node.name}': attribute _class must be a list of strings.")
-        for group in node.attr["_class"].list.s:
-            other = group.decode(errors="replace")
+        for group in groups.s:
+            try:
+                other = group.decode()
+            except UnicodeDecodeError as error:
+                raise MalformedGraphError(None, None, f"Node '{node.name}': attribute _class: {error}") from None
             if other.startswith("loc:@") and other[5:] not in names and other[5:] not in self.input_map:
                 raise ValueError(
                     f"Node '{node.name}' expects to be colocated with unknown node '{other[5:]:.200}' (attribute _class)."

@@ -82,7 +82,9 @@ class _Raiser:
         frames = _Frames(self.nodes)
         for frame in frames.innermost_first():
             self._raise_loop(frame, frames)
-        return list(self._branches(self.nodes, {}).run().values())
+        branches = self._branches(self.nodes, {})
+        nodes = branches.run()
+        return [*nodes.values(), *branches.one_sided()]
 
     def _branches(self, nodes: dict[str, Any], arguments: dict[str, tuple[int, bool]]) -> _Branches:
         return _Branches(nodes, arguments, self.bodies, self.taken, self.output_types)
@@ -336,6 +338,7 @@ class _Branches:
         self.nodes, self.arguments, self.bodies, self.taken = nodes, arguments, bodies, taken
         self.output_types = output_types
         self.keep: list[str] = []
+        self.removed: dict[str, Any] = {}  # nodes that lead to no Merge
         self.state: dict[str, dict[str, int]] = {}
         self.predicates: dict[
             str, tuple[str, int]
@@ -443,6 +446,7 @@ class _Branches:
             if name in self.nodes and name not in reached:
                 reached.add(name)
                 stack.extend(split(text)[0] for text in self.nodes[name].input)
+        self.removed.update((name, node) for name, node in self.nodes.items() if name not in reached)
         self.nodes = {name: node for name, node in self.nodes.items() if name in reached}
 
     def _next_group(self) -> tuple[str, list[Any]] | None:
@@ -567,7 +571,7 @@ class _Branches:
             )
 
     def _drop_dead(self) -> None:
-        """Removes one-sided nodes that reach no Merge, and nodes that depend on them: they cannot be fetched."""
+        """Removes one-sided nodes that reach no Merge, and nodes that depend on them."""
         gone = {n for n in self.nodes if self.state.get(n)} | {n.name for n in self.nodes.values() if n.op in _SWITCH}
         gone -= {name for name in self.keep if self.nodes.get(name) is not None and self.nodes[name].op not in _SWITCH}
         for name in topological(self.nodes):
@@ -577,12 +581,27 @@ class _Branches:
         if lost:
             raise ValueError(f"'{lost[0]}' is computed on one side of a Switch only, but used on both.")
         for name in gone:
-            self.nodes.pop(name, None)
+            if name in self.nodes:
+                self.removed[name] = self.nodes.pop(name)
         for node in self.nodes.values():
             kept = [text for text in node.input if not text.startswith("^") or text[1:] not in gone]
             if len(kept) < len(node.input):
                 del node.input[:]
                 node.input.extend(kept)
+
+    def one_sided(self) -> list[Any]:
+        """Returns the removed nodes that can stay as they are, because none of their inputs has moved into a branch.
+
+        They run if their side is taken. RefSwitch, whose outputs are variables, is not among them.
+        """
+        present = {*self.nodes, *self.arguments}
+        found = []
+        for name in topological(self.removed):
+            node = self.removed[name]
+            if node.op != "RefSwitch" and all(split(text)[0] in present for text in node.input):
+                present.add(name)
+                found.append(node)
+        return found
 
 
 def _only_controls(inputs: list[str]) -> bool:

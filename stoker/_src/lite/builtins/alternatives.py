@@ -1,4 +1,4 @@
-"""What to use instead of ops that TFLite has no builtin for: a part of the error message that lists them."""
+"""Alternatives to ops without a TFLite builtin, for the error message that lists such ops."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ def reshape(scope: Scope, op: Operation) -> Any:
     x, result = scope.tensor(op.inputs[0]), scope.result(op)
     if result.shape is not None and sum(size < 0 for size in result.shape) > 1:
         result.shape = _kept_size(scope, op, x) or result.shape
-    # One unknown size can be left to the builtin, so the arithmetic that computes it is not needed.
+    # # The builtin can infer one unknown size, so the arithmetic that computes it is not needed.
     if result.shape is not None and sum(size < 0 for size in result.shape) <= 1 and 0 not in result.shape:
         if x.shape == result.shape and -1 not in result.shape:
             return x
@@ -36,7 +36,7 @@ def reshape(scope: Scope, op: Operation) -> Any:
 
 
 def _kept_size(scope: Scope, op: Operation, x: Tensor) -> tuple[int, ...] | None:
-    """The shape of reshape(x, [shape(x)[0], ..., -1]): the size of x that is not known stays, so the other one can be computed."""
+    """The shape of reshape(x, [shape(x)[0], ..., -1]). If one size of x is unknown and kept, the other one can be computed."""
     pack = op.inputs[1].op
     if pack.type != "Pack" or x.shape is None or sum(size < 0 for size in x.shape) != 1:
         return None
@@ -227,14 +227,20 @@ def rank(scope: Scope, op: Operation) -> Any:
 @lowers("ReverseV2")
 def reverse(scope: Scope, op: Operation) -> Any:
     axes = scope.known(op.inputs[1])
-    if axes is not None and axes.size == 0:
+    if axes is None:
+        axis = scope.int32(op, op.inputs[1])
+        return scope.emit(
+            "REVERSE_V2", [scope.tensor(op.inputs[0]), axis], scope.result(op), schema.ReverseV2OptionsT()
+        )
+    if axes.size == 0:
         return scope.values[op.inputs[0]]
-    return scope.emit(
-        "REVERSE_V2",
-        [scope.tensor(op.inputs[0]), scope.int32(op, op.inputs[1])],
-        scope.result(op),
-        schema.ReverseV2OptionsT(),
-    )
+    # One op for each axis: kernels of several need neighbouring axes, and old ones reverse the first alone.
+    value, result = scope.tensor(op.inputs[0]), scope.result(op)
+    for position, axis in enumerate(axes.reshape(-1)):
+        made = result if position == axes.size - 1 else scope.temporary(op, result.type, result.shape)
+        axis = scope.constant(np.array([axis], np.int32), "axis")
+        value = scope.emit("REVERSE_V2", [value, axis], made, schema.ReverseV2OptionsT())
+    return value
 
 
 @lowers("ReverseSequence")

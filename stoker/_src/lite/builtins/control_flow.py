@@ -80,13 +80,13 @@ def case(scope: Scope, op: Operation) -> Any:
 def _cases(
     scope: Scope, op: Operation, index: Tensor, given: Sequence[Value | None], branches: list[Function], first: int
 ) -> Any:
-    """The branch that `index` names: a test for one branch, and the tests for the others in the other branch."""
+    """Lowers a switch: a test selects one branch, and its else-branch contains the tests for the others."""
     if len(branches) == 1:
         return scope.inlined(branches[0], given)
     number = scope.constant(first, dtype=np.int32)
     hit = scope.emit("EQUAL", [index, number], scope.temporary(op, "BOOL", ()), schema.EqualOptionsT())
     taken = scope.child(branches[0], [None, *given][1:], f"{op.name}_case{first}")
-    # Both subgraphs take the same inputs: the index comes first.
+    # # Both subgraphs take the same inputs, of which the index is the first.
     taken[0].inputs.insert(0, Tensor("index", "INT32", ()))
     rest = Subgraph(f"{op.name}_not{first}")
     inner = Scope(scope.conversion, rest)
@@ -108,9 +108,9 @@ def _cases(
 
 @lowers("While", "StatelessWhile")
 def while_(scope: Scope, op: Operation) -> Any:
-    """A loop over the variables that its results need.
+    """Lowers a loop over the variables that its results need.
 
-    A variable that the body does not change is a constant inside, if it is one outside: weights belong to the subgraph, not to its inputs.
+    A variable that the body does not change and that is constant outside is a constant inside: weights belong to the subgraph, not to its inputs.
     """
     condition, body = function_of(op, op.attr("cond")), function_of(op, op.attr("body"))
     needed = _needed(
@@ -157,7 +157,7 @@ def _with_shape(value: Value | None, shape: Any) -> Value | None:
 def _stable_body(
     scope: Scope, op: Operation, body: Function, given: list[Value | None], variables: list[int]
 ) -> tuple[Subgraph, dict[int, tuple[int, ...] | None]]:
-    """The body's subgraph, for shapes of the variables that hold in every iteration."""
+    """The body's subgraph, for variable shapes that hold in every iteration."""
     shapes: dict[int, tuple[int, ...] | None] = {position: given[position].shape for position in variables}  # type: ignore[union-attr]
     while True:
         problems = set(scope.conversion.problems)
@@ -176,7 +176,7 @@ def _stable_body(
             subgraph.outputs = [inner.tensor(body.outputs[position]) for position in variables]
             return subgraph, shapes
         shapes = weaker
-        # The trace is thrown away, with what it added.
+        # # The trace and everything it added are discarded.
         del scope.conversion.model.subgraphs[count:]
         for operator in set(scope.conversion.problems) - problems:
             del scope.conversion.problems[operator]
@@ -198,7 +198,7 @@ def _traced_body(
 
 
 def _settle_lists(scope: Scope, op: Operation, body: Function, given: list[Value | None]) -> None:
-    """Gives lists that the loop fills the shape of their elements, by a trace of the body."""
+    """Determines the element shapes of lists that the loop fills, by tracing the body."""
     pending = {position: value for position, value in enumerate(given) if isinstance(value, PendingList)}
     if not pending:
         return
@@ -236,7 +236,7 @@ def _settle_lists(scope: Scope, op: Operation, body: Function, given: list[Value
 def _measure(
     scope: Scope, op: Operation, body: Function, given: list[Value | None], wanted: list[tuple[int, Any]]
 ) -> None:
-    """Lists of elements whose shape is known only when the model runs: the first iteration's elements are computed once more, to be measured."""
+    """Lists whose element shape is known only at run time: the elements of the first iteration are computed an extra time to measure them."""
     outer_values, outer_shapes = scope.values, scope._shapes
     scope.values = dict(zip(body.inputs, given, strict=True))
     scope._shapes = {}

@@ -1,7 +1,7 @@
 """Convolutions and pooling.
 
 TensorFlow and TFLite both keep images as batch, height, width, channels. Filters differ: TensorFlow's are height, width, in, out, TFLite's out, height,
-width, in; of a depthwise convolution 1, height, width, out. Channels-first graphs (NCHW) get transposes around the op; those that meet cancel.
+width, in. The filter of a depthwise convolution is 1, height, width, out. Channels-first graphs (NCHW) get transposes around the op; adjacent ones cancel.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ PADDING = {"SAME": schema.Padding.SAME, "VALID": schema.Padding.VALID}
 
 
 def spatial(op: Operation, name: str) -> tuple[int, int]:
-    """The height's and width's value of an attribute with one for each dimension."""
+    """The values for height and width of an attribute that has one value per dimension."""
     values = [int(each) for each in op.attrs.get(name) or (1, 1, 1, 1)]
     batch, depth, *others = (
         (values[0], values[3], *values[1:3])
@@ -58,10 +58,10 @@ def rearranged(
     permutation: Sequence[int],
     fold: Callable[[np.ndarray], np.ndarray],
 ) -> Tensor:
-    """A filter in TFLite's order: of a constant at once, else by a TRANSPOSE."""
+    """A filter in TFLite's layout: rearranged at once if it is constant, otherwise by a TRANSPOSE."""
     known = scope.known(tensor)
     if known is not None:
-        return scope.constant(fold(np.ascontiguousarray(known.transpose(permutation))), tensor.op.name)
+        return scope.constant(fold(known.transpose(permutation)), tensor.op.name)
     filters = scope.tensor(tensor)
     shape = None if filters.shape is None else tuple(filters.shape[axis] for axis in permutation)
     return transposed(scope, filters, permutation, scope.temporary(op, filters.type, shape))
@@ -72,7 +72,7 @@ def zeros(scope: Scope, count: int) -> Tensor:
 
 
 def _padding(scope: Scope, op: Operation, x: Tensor, value: float = 0) -> tuple[Tensor, int]:
-    """The input and the padding of the builtin; paddings that are written out become a PAD of their own."""
+    """The input and the padding of the builtin. Explicit paddings become a separate PAD."""
     padding = op.attr("padding")
     if padding != "EXPLICIT":
         return x, PADDING[padding]
@@ -113,7 +113,7 @@ def conv_2d(scope: Scope, op: Operation) -> Any:
             and scope.known(op.inputs[1]) is not None
             and filters[3] % channels == 0
         ):
-            # As many groups as channels is a depthwise convolution.
+            # # A convolution with one group per channel is a depthwise convolution.
             weights = rearranged(scope, op, op.inputs[1], (2, 0, 1, 3), lambda array: array)
             options = schema.DepthwiseConv2DOptionsT(
                 padding=padding,

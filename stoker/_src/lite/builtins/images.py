@@ -1,4 +1,4 @@
-"""Resizing, and the choice of boxes."""
+"""Resizing and non-maximum suppression."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def resize_nearest_neighbor(scope: Scope, op: Operation) -> Any:
 
 @lowers("NonMaxSuppression", "NonMaxSuppressionV2", "NonMaxSuppressionV3", "NonMaxSuppressionV4", "NonMaxSuppressionV5")
 def non_max_suppression(scope: Scope, op: Operation) -> Any:
-    """The builtins fill up to the largest number of boxes; where the op does not, the rest is cut off."""
+    """The builtins pad to the maximum number of boxes. If the op does not, the padding is sliced off."""
     given = scope.inputs(op)
     if op.type == "NonMaxSuppression":
         given.append(scope.constant(op.attr("iou_threshold"), dtype=np.float32))
@@ -50,7 +50,7 @@ def non_max_suppression(scope: Scope, op: Operation) -> Any:
         scores, count = filled(1, "FLOAT32"), scope.result(op, 2)
         sigma = scope.known(op.inputs[5])
         if sigma is not None and sigma > 0:
-            # The op only weakens overlapping boxes then; the builtin would also drop those beyond the threshold.
+            # # In this case the op only weakens overlapping boxes. The builtin would also drop those beyond the threshold.
             given[3] = scope.constant(1, dtype=np.float32)
         scope.emit("NON_MAX_SUPPRESSION_V5", given, [indices, scores, count], schema.NonMaxSuppressionV5OptionsT())
         if padded:

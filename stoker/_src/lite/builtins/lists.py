@@ -1,7 +1,7 @@
 """Lists of tensors and TensorArrays: one tensor with the elements along its first dimension.
 
-A list that is reserved has elements of a shape that may be unknown until the first is set. It stays pending until then; a loop that sets its
-elements finds out their shape (`control_flow.py`).
+A reserved list may have elements of unknown shape until the first one is set. It stays pending until then. A loop that sets its
+elements determines their shape (`control_flow.py`).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def reserved(
 
 
 def zeros(scope: Scope, op: Operation, pending: PendingList, sizes: Tensor | None = None) -> Tensor:
-    """The elements of a list that is reserved, all zero. `sizes` is the shape of an element where it is not static."""
+    """The elements of a reserved list, all zero. `sizes` is the shape of an element if it is not static."""
     count = -1 if isinstance(pending.length, Tensor) else int(pending.length)
     shape = None if pending.element is None else (count, *pending.element)
     zero = scope.constant(0, "zero", numpy_dtype(pending.type))
@@ -199,7 +199,7 @@ def list_concat(scope: Scope, op: Operation) -> Any:
 
 
 def _joined(scope: Scope, op: Operation, values: Any) -> Any:
-    """The elements one behind the other along their first dimension; all have the same size."""
+    """The elements, concatenated along their first dimension. All have the same size."""
     result = scope.result(op)
     if not isinstance(values, Tensor) or values.shape is None or sum(size < 0 for size in values.shape[1:]) > 0:
         raise Unsupported("the shape of the list's elements is not known", "give the TensorArray an element_shape")
@@ -232,7 +232,7 @@ def tensor_array_read(scope: Scope, op: Operation) -> Any:
 
 
 def _is_whole(op: Operation, indices: np.ndarray | None, values: Any) -> bool:
-    """Whether all elements are wanted, in order: `stack` asks for the range of the array's size."""
+    """Whether all elements are requested in order: `stack` passes the range of the array's size."""
     if indices is not None:
         count = values.shape[0] if isinstance(values, Tensor) and values.shape else -1
         return (count < 0 or indices.size == count) and bool((indices == np.arange(indices.size)).all())

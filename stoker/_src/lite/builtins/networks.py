@@ -1,4 +1,4 @@
-"""Bias, normalization, softmax, quantization during training."""
+"""Bias, normalization, softmax and fake quantization."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def bias_add(scope: Scope, op: Operation) -> Any:
 
 
 def along_channels(scope: Scope, op: Operation, tensor: Any, beside: Tensor) -> Tensor:
-    """A vector with an element for each channel, in a shape that broadcasts against the images."""
+    """A vector with one element per channel, in a shape that broadcasts against the images."""
     if not op.attrs.get("data_format", "NHWC").startswith("NC"):
         return scope.tensor(tensor)
     rank = scope.shape_of(op.inputs[0]).rank
@@ -56,7 +56,7 @@ def batch_norm(scope: Scope, op: Operation) -> Any:
 
 
 def _batch_norm_composed(scope: Scope, op: Operation, x: Tensor, result: Tensor, epsilon: Any) -> Any:
-    """With numbers that are computed: of the batch in training, or by other nodes."""
+    """Batch normalization with computed statistics: those of the batch in training, or the results of other nodes."""
     scale, offset = (along_channels(scope, op, tensor, x) for tensor in op.inputs[1:3])
     if op.attr("is_training"):
         channel = 1 if op.attr("data_format") == "NCHW" else 3
@@ -111,7 +111,7 @@ def l2_loss(scope: Scope, op: Operation) -> Any:
 
 def _fake_quant(scope: Scope, op: Operation, low: float, high: float) -> Any:
     if scope.known(op.inputs[0]) is not None:
-        # Weights are rounded here. Their range, which quantization needs, is found again by the grid that they lie on.
+        # # Weights are rounded here. Quantization recovers their range from the grid of their values.
         scope.conversion.model.weight_ranges.append((low, high, op.attr("num_bits"), bool(op.attr("narrow_range"))))
         return _rounded(scope, op)
     options = schema.FakeQuantOptionsT(

@@ -1,4 +1,4 @@
-"""Nodes that a model for inference does without: identities, checks, dropout."""
+"""Nodes that a model for inference does not need: identities, checks, dropout."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ def left_out(scope: Scope, op: Operation) -> Any:
 
 
 def without_dropout(op: Operation) -> GraphTensor | None:
-    """The tensor that dropout is applied to, if `op` is the last node of a dropout with random numbers.
+    """The input of a dropout, if `op` is the last node of a dropout with random numbers.
 
-    The two forms: x / keep_prob * cast(random >= rate), and where(random >= rate, x / keep_prob, 0). What is kept is scaled during training,
-    so for inference x itself remains.
+    The two forms are x / keep_prob * cast(random >= rate), and where(random >= rate, x / keep_prob, 0). Dropout scales the remaining values
+    during training, so inference uses x itself.
     """
     if op.type == "Mul":
         for scaled, mask in (op.inputs, op.inputs[::-1]):
@@ -61,7 +61,7 @@ def _is_mask(op: Operation) -> bool:
 
 
 def _source(tensor: GraphTensor) -> Operation:
-    """The op behind the arithmetic that moves uniform numbers to a range."""
+    """The op before the arithmetic that maps uniform numbers to a range."""
     op = tensor.op
     while op.type in ("AddV2", "Add", "Mul", "Identity") and op.inputs:
         op = op.inputs[0].op

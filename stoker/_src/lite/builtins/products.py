@@ -1,4 +1,4 @@
-"""Products of matrices."""
+"""Matrix products."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def matmul(scope: Scope, op: Operation) -> Any:
     if transpose_a:
         shape = None if left.shape is None else left.shape[::-1]
         left = transposed(scope, left, (1, 0), scope.temporary(op, left.type, shape))
-    rows = weights if transpose_b else np.ascontiguousarray(weights.T)
+    rows = weights if transpose_b else weights.T
     return scope.emit(
         "FULLY_CONNECTED", [left, scope.constant(rows, b.op.name), None], result, schema.FullyConnectedOptionsT()
     )
@@ -51,7 +51,7 @@ def batch_matmul(scope: Scope, op: Operation) -> Any:
         and result.type == "FLOAT32"
         and scope.shape_of(a).rank is not None
     ):
-        rows = weights if adj_y else np.ascontiguousarray(weights.T)
+        rows = weights if adj_y else weights.T
         options = schema.FullyConnectedOptionsT(keepNumDims=True)
         return scope.emit("FULLY_CONNECTED", [scope.tensor(a), scope.constant(rows, b.op.name), None], result, options)
     return _batch_matmul(scope, scope.tensor(a), scope.tensor(b), result, adj_x, adj_y)
@@ -59,7 +59,7 @@ def batch_matmul(scope: Scope, op: Operation) -> Any:
 
 @lowers("Einsum")
 def einsum(scope: Scope, op: Operation) -> Any:
-    """A product of one or two tensors: transposes bring it to a product of matrices, reshapes merge and split dimensions."""
+    """An einsum of one or two tensors: transposes turn it into a matrix product, and reshapes merge and split dimensions."""
     equation = op.attr("equation").replace(" ", "")
     terms, _, out = equation.partition("->")
     labels = terms.split(",")
@@ -112,7 +112,7 @@ def _merged(labels: list[str], sizes: dict[str, int]) -> int:
 
 
 def _summed(scope: Scope, op: Operation, tensor: Tensor, term: str, wanted: set[str]) -> tuple[Tensor, str]:
-    """Sums over the labels that nothing else has."""
+    """Sums over the labels that occur nowhere else."""
     axes = [position for position, label in enumerate(term) if label not in wanted]
     if not axes:
         return tensor, term
@@ -126,7 +126,7 @@ def _summed(scope: Scope, op: Operation, tensor: Tensor, term: str, wanted: set[
 def _matrix(
     scope: Scope, op: Operation, tensor: Tensor, term: str, groups: tuple[list[str], ...], sizes: dict[str, int]
 ) -> Tensor:
-    """The tensor with its dimensions in three groups, of which the last two are merged to one each."""
+    """The tensor with its dimensions in three groups. The dimensions of each of the last two are merged into one."""
     order = "".join(label for group in groups for label in group)
     if order != term:
         shape = tuple(sizes[each] for each in order)

@@ -1,4 +1,4 @@
-"""Random numbers. LiteRT draws from a generator of its own, so the numbers differ from the graph's."""
+"""Random numbers. LiteRT has its own generator, so the numbers differ from the graph's."""
 
 from __future__ import annotations
 

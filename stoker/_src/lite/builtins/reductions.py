@@ -1,4 +1,4 @@
-"""Reductions, and positions of extremes."""
+"""Reductions, argmin and argmax."""
 
 from __future__ import annotations
 

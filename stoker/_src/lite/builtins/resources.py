@@ -1,7 +1,7 @@
 """Variables and lookup tables.
 
-A variable that the model only reads is a constant. One that it assigns to is a resource of the interpreter, which a subgraph that runs once
-gives its value; so do tables get their entries.
+A variable that the model only reads is a constant. A variable that it assigns to is a resource of the interpreter, and a subgraph that runs
+once initializes it. The same subgraph fills tables.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def _variable(scope: Scope, name: str) -> Variable:
 def read_variable(scope: Scope, op: Operation) -> Any:
     variable = scope.values.get(op.inputs[0])
     if not isinstance(variable, Variable):
-        return variable  # a frozen graph, in which the handle is the value
+        return variable  # # a frozen graph, in which the handle itself is the value
     if not variable.assigned:
         return variable.value
     result = Tensor(scope.unique(op.name), type_of(variable.value.dtype), variable.value.shape)
@@ -60,7 +60,7 @@ def resource_gather(scope: Scope, op: Operation) -> Any:
 
 
 def handle(scope: Scope, variable: Variable) -> Tensor:
-    """The variable's handle in the subgraph; the first use adds the variable to what runs once."""
+    """The variable's handle in the subgraph. The first use adds the variable to the subgraph that runs once."""
     initial = scope.conversion.initializer()
     if variable not in scope.conversion.initialized:
         value = Tensor(f"{variable.name}/initial", type_of(variable.value.dtype), variable.value.shape, variable.value)

@@ -1,4 +1,4 @@
-"""Reductions of segments."""
+"""Segment reductions."""
 
 from __future__ import annotations
 

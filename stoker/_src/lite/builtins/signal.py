@@ -33,7 +33,7 @@ def rfft2d(scope: Scope, op: Operation) -> Any:
 
 @lowers("RFFT")
 def rfft(scope: Scope, op: Operation) -> Any:
-    """A transform of rows: a transform of matrices of one row."""
+    """Transforms rows by the transform of matrices with one row."""
     x, result = scope.tensor(op.inputs[0]), scope.result(op)
     length = int(scope.required(op.inputs[1], "the length")[0])
     if length & (length - 1):

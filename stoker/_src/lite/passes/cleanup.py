@@ -1,4 +1,4 @@
-"""Operators that do nothing, that undo each other, or that compute the same twice."""
+"""Removes operators that do nothing, that cancel each other, or that compute the same value twice."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _known(shape: tuple[int, ...] | None) -> bool:
 
 
 def merged_reshape(editor: Editor, operator: Operator) -> bool:
-    """A reshape of a reshape is the second one; a reshape to the shape that is there is none."""
+    """reshape(reshape(x)) is one reshape, and a reshape to the same shape is removed."""
     source, result = operator.inputs[0], operator.outputs[0]
     assert source is not None
     if source.shape == result.shape and _known(source.shape) and editor.bypass(operator, source):
@@ -58,7 +58,7 @@ def merged_reshape(editor: Editor, operator: Operator) -> bool:
 
 
 def merged_transpose(editor: Editor, operator: Operator) -> bool:
-    """A transpose of a transpose is one, or none."""
+    """transpose(transpose(x)) is one transpose, or none."""
     order = operator.inputs[1]
     assert order is not None
     if order.data is None:
@@ -76,9 +76,9 @@ def merged_transpose(editor: Editor, operator: Operator) -> bool:
 
 
 def sunk_transpose(editor: Editor, operator: Operator) -> bool:
-    """f(transpose(x)) is transpose(f(x)), so that transposes from channels first to last and back meet.
+    """Rewrites f(transpose(x)) to transpose(f(x)), so that transposes from channels first to channels last and back meet and cancel.
 
-    Of two inputs the other one must be the same transpose, or a constant.
+    If f has two inputs, the other one must be a constant or have the same transpose.
     """
     made = [editor.made_by(tensor, "TRANSPOSE") for tensor in operator.inputs]
     first = next((each for each in made if each is not None), None)
@@ -114,7 +114,7 @@ def sunk_transpose(editor: Editor, operator: Operator) -> bool:
     result = operator.outputs[0]
     assert result.shape is not None
     before = Tensor(f"{result.name}/", result.type, tuple(result.shape[axis] for axis in back))
-    # The transpose moves behind: the operator at its place computes, the one that was first rearranges.
+    # # The transpose moves after f: the two operators swap places.
     editor.change(operator, inputs=inputs, outputs=[before])
     moved = Operator("TRANSPOSE", [before, order], [result], schema.TransposeOptionsT())
     position = editor.subgraph.operators.index(operator)
@@ -126,7 +126,7 @@ def sunk_transpose(editor: Editor, operator: Operator) -> bool:
 
 
 def neutral(editor: Editor, operator: Operator) -> bool:
-    """x + 0, x - 0, x * 1, x / 1 and x ** 1 are x, where x has the result's shape."""
+    """x + 0, x - 0, x * 1, x / 1 and x ** 1 become x if x has the shape of the result."""
     neutral_value = 0.0 if operator.code in ("ADD", "SUB") else 1.0
     pairs = [(operator.inputs[0], operator.inputs[1])]
     if operator.code in ("ADD", "MUL"):
@@ -145,7 +145,7 @@ def neutral(editor: Editor, operator: Operator) -> bool:
 
 
 def squared(editor: Editor, operator: Operator) -> bool:
-    """x ** 2 and x * x are squares, x ** 0.5 a root."""
+    """x ** 2 and x * x become SQUARE, x ** 0.5 becomes SQRT."""
     x = operator.inputs[0]
     if operator.code == "MUL":
         if x is None or x is not operator.inputs[1] or x.type != "FLOAT32" or not plain(operator):
@@ -169,7 +169,7 @@ def squared(editor: Editor, operator: Operator) -> bool:
 
 
 def negated_sum(editor: Editor, operator: Operator) -> bool:
-    """x + (-y) is x - y."""
+    """x + (-y) becomes x - y."""
     if not plain(operator):
         return False
     for value, other in (operator.inputs, operator.inputs[::-1]):
@@ -201,7 +201,7 @@ def clean(subgraph: Subgraph) -> None:
 
 
 def merge_duplicates(subgraph: Subgraph) -> None:
-    """Keeps one of several operators that compute the same, and one of several constants with the same value."""
+    """Merges operators that compute the same value, and constants with the same value."""
     seen: dict[Any, Operator] = {}
     replaced: dict[Tensor, Tensor] = {}
     outputs = set(subgraph.outputs)

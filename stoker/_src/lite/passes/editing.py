@@ -1,4 +1,4 @@
-"""An editor of a subgraph: who makes and who reads each tensor, kept up to date while operators change."""
+"""An editor of a subgraph that keeps track of the producer and the consumers of each tensor while operators change."""
 
 from __future__ import annotations
 
@@ -25,24 +25,24 @@ class Editor:
         self.consumers: dict[Tensor, list[Operator]] = subgraph.consumers()
         self.outputs = set(subgraph.outputs)
         self.touched: dict[Operator, None] = {}
-        """Operators that rules may apply to after the last changes."""
+        """Operators that changed, or whose neighbours changed, and that rules must visit again."""
 
     def producer(self, tensor: Tensor | None) -> Operator | None:
         return None if tensor is None else self.producers.get(tensor)
 
     def made_by(self, tensor: Tensor | None, *codes: str) -> Operator | None:
-        """The operator that makes the tensor, if it is one of these."""
+        """The operator that produces the tensor, if its code is one of these."""
         found = self.producer(tensor)
         return found if found is not None and found.code in codes else None
 
     def is_private(self, tensor: Tensor, to: Operator) -> bool:
-        """Whether nobody but one input of `to` reads the tensor."""
+        """Whether a single input of `to` is the only reader of the tensor."""
         return tensor not in self.outputs and self.consumers.get(tensor) == [to]
 
     def _unread(self, operator: Operator, inputs: Sequence[Tensor | None]) -> list[Operator]:
-        """Takes an operator out of the consumers of tensors. Returns the makers whose results nothing reads any more.
+        """Removes an operator from the consumers of tensors. Returns the producers whose results have no consumers left.
 
-        What else reads the tensors may be alone now, so rules look at it again.
+        The remaining consumers of the tensors are marked for another visit, because they may be the only ones now.
         """
         dead = []
         for tensor in inputs:
@@ -63,7 +63,7 @@ class Editor:
         )
 
     def remove(self, operator: Operator) -> None:
-        """Removes an operator, and what was computed for it alone."""
+        """Removes an operator and everything computed only for it."""
         waiting = [operator]
         while waiting:
             operator = waiting.pop()
@@ -83,7 +83,7 @@ class Editor:
         outputs: list[Tensor] | None = None,
         options: Any = None,
     ) -> None:
-        """Makes an operator another one, in its place."""
+        """Replaces an operator in place."""
         self.touched[operator] = None
         if code is not None:
             operator.code, operator.options, operator.custom_code = code, options, ""
@@ -102,18 +102,18 @@ class Editor:
                 self.remove(maker)
 
     def absorb(self, operator: Operator, following: Operator) -> None:
-        """Removes `following`; `operator` makes its result. What it made before was private to `following`."""
+        """Removes `following` and lets `operator` produce its result. The former result of `operator` must have no other readers."""
         self.change(operator, outputs=following.outputs)
         self.remove(following)
 
     def bypass(self, operator: Operator, source: Tensor) -> bool:
-        """Removes an operator whose only result equals `source`. False if its result must stay, as an output of the subgraph."""
+        """Removes an operator whose only result equals `source`. Returns False if the result must stay because it is an output of the subgraph."""
         (result,) = operator.outputs
         if result in self.outputs:
             maker = self.producers.get(source)
             if maker is None or source in self.outputs:
                 return False
-            # The name of an output is the caller's.
+            # # Outputs keep their names.
             source.name = result.name
             self.subgraph.outputs = [source if each is result else each for each in self.subgraph.outputs]
             self.outputs = set(self.subgraph.outputs)
@@ -125,12 +125,12 @@ class Editor:
         return True
 
     def constant(self, array: np.ndarray, like: Tensor | None, name: str) -> Tensor:
-        """A constant; it keeps the name of the one that it replaces."""
+        """A constant that keeps the name of the one it replaces."""
         type_name = "FLOAT32" if like is None else like.type
         return Tensor(name if like is None else like.name, type_name, array.shape, array)
 
     def finish(self) -> None:
-        """Writes the operators back, without those that were removed and those that nothing needs."""
+        """Writes the operators back, without removed and unneeded ones."""
         needed = set(self.outputs)
         kept = []
         for operator in reversed(self.subgraph.operators):

@@ -1,7 +1,7 @@
-"""Arithmetic and activations that a neighbouring operator can do on the way.
+"""Fuses arithmetic and activations into neighbouring operators.
 
-A factor or an addend with a value for each channel goes into the weights and the bias of the convolution or product before it, which is how
-batch normalization disappears. An activation goes into the operator that makes its input.
+A constant factor or addend per channel is folded into the weights and the bias of the preceding convolution or product. This is how
+batch normalization disappears. An activation is fused into the operator that produces its input.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ TAKES_ACTIVATION = (
 
 
 def _per_channel(tensor: Tensor | None, channels: int, rank: int | None) -> np.ndarray | None:
-    """A constant that has a value for each channel, or one for all, as a vector."""
+    """A constant with one value per channel, or one value for all, as a vector."""
     if tensor is None or tensor.data is None or tensor.type != "FLOAT32":
         return None
     data = tensor.data
@@ -54,7 +54,7 @@ def _per_channel(tensor: Tensor | None, channels: int, rank: int | None) -> np.n
 
 
 def _product_before(editor: Editor, operator: Operator) -> tuple[Operator, Tensor | None, int] | None:
-    """The convolution or product whose result only `operator` reads, the other input, and the position of the result."""
+    """The convolution or product whose result only `operator` reads, the other input, and the position of that result among the inputs."""
     for position, (value, other) in enumerate((operator.inputs, operator.inputs[::-1])):
         before = editor.made_by(value, *WEIGHTS)
         if before is None or value is None or not plain(before) or not editor.is_private(value, operator):
@@ -74,7 +74,7 @@ def _weights_and_bias(before: Operator) -> tuple[Tensor, Tensor | None, int, int
 
 
 def folded_factor(editor: Editor, operator: Operator) -> bool:
-    """conv(x) * c: c goes into the weights and the bias."""
+    """Folds c of conv(x) * c into the weights and the bias."""
     found = _product_before(editor, operator)
     if found is None or (operator.code == "DIV" and found[2] == 1):
         return False
@@ -104,7 +104,7 @@ def folded_factor(editor: Editor, operator: Operator) -> bool:
 
 
 def folded_addend(editor: Editor, operator: Operator) -> bool:
-    """conv(x) + c: c goes into the bias."""
+    """Folds c of conv(x) + c into the bias."""
     found = _product_before(editor, operator)
     if found is None or (operator.code == "SUB" and found[2] == 1):
         return False
@@ -120,7 +120,7 @@ def folded_addend(editor: Editor, operator: Operator) -> bool:
         addend = -addend
     total = addend if bias is None or bias.data is None else bias.data + addend
     inputs = [*before.inputs, *[None] * (bias_at + 1 - len(before.inputs))]
-    # A constant that is used as it is keeps its array, so that equal ones stay shared.
+    # # A constant that is used unchanged keeps its array, so that equal ones stay shared.
     inputs[bias_at] = editor.constant(
         np.ascontiguousarray(total, np.float32), None, other.name if other is not None else "bias"
     )
@@ -130,7 +130,7 @@ def folded_addend(editor: Editor, operator: Operator) -> bool:
 
 
 def _take_over(editor: Editor, before: Operator, operator: Operator) -> None:
-    """`before` makes the result of `operator`, and has its activation."""
+    """Lets `before` produce the result of `operator`, with the activation of `operator`."""
     activation = getattr(operator.options, "fusedActivationFunction", 0)
     editor.absorb(before, operator)
     if activation:
@@ -138,7 +138,7 @@ def _take_over(editor: Editor, before: Operator, operator: Operator) -> None:
 
 
 def merged_constants(editor: Editor, operator: Operator) -> bool:
-    """(x + a) + b is x + (a + b), and so for products."""
+    """(x + a) + b becomes x + (a + b). The same holds for products."""
     if not plain(operator):
         return False
     for value, other in (operator.inputs, operator.inputs[::-1]):
@@ -164,7 +164,7 @@ def merged_constants(editor: Editor, operator: Operator) -> bool:
 
 
 def fused_activation(editor: Editor, operator: Operator) -> bool:
-    """relu(conv(x)): the convolution cuts off its result itself."""
+    """relu(conv(x)) becomes a convolution with a fused activation."""
     (value,) = operator.inputs
     before = editor.made_by(value, *TAKES_ACTIVATION)
     if (
@@ -182,7 +182,7 @@ def fused_activation(editor: Editor, operator: Operator) -> bool:
 
 
 def clipped(editor: Editor, operator: Operator) -> bool:
-    """min(max(x, 0), 6) and its like are activations; max(x, 0) is one."""
+    """min(max(x, 0), 6) and similar clamps become activations, and so does max(x, 0)."""
     for value, other in (operator.inputs, operator.inputs[::-1]):
         bound = scalar(other)
         if (
@@ -204,7 +204,7 @@ def clipped(editor: Editor, operator: Operator) -> bool:
                     editor.change(operator, code, [x])
                     return True
         if operator.code == "MAXIMUM" and bound == 0:
-            # An upper bound may follow, with which it is one of the above.
+            # # An upper bound may follow, which gives one of the activations above.
             following = editor.consumers.get(operator.outputs[0], [])
             if not any(each.code == "MINIMUM" for each in following):
                 editor.change(operator, "RELU", [value])
@@ -223,7 +223,7 @@ def _bound_of(operator: Operator) -> tuple[float | None, Tensor | None]:
 
 
 def multiplied(editor: Editor, operator: Operator) -> bool:
-    """x / c is x * (1 / c), which is faster."""
+    """x / c becomes x * (1 / c), which is faster."""
     divisor = operator.inputs[1]
     if divisor is None or divisor.data is None or not is_float(divisor, operator.outputs[0]):
         return False
@@ -239,7 +239,7 @@ def multiplied(editor: Editor, operator: Operator) -> bool:
 
 
 def folded_input(editor: Editor, operator: Operator) -> bool:
-    """product(x * c + d): c goes into the weights and d into the bias, if all that read the sum are products."""
+    """Folds c of product(x * c + d) into the weights and d into the bias, if all readers of the sum are products."""
     x, weights = operator.inputs[0], operator.inputs[1]
     before = editor.made_by(x, "MUL", "ADD", "SUB")
     if (
@@ -281,14 +281,14 @@ def folded_input(editor: Editor, operator: Operator) -> bool:
 
 
 def _reads_as_values(operator: Operator, tensor: Tensor) -> bool:
-    """Whether a tensor is what a product with constant weights and bias multiplies, and nothing else of it."""
+    """Whether all readers of a tensor are products that multiply it with constant weights and bias."""
     if operator.code != "FULLY_CONNECTED" or operator.inputs.count(tensor) != 1 or operator.inputs[0] is not tensor:
         return False
     return all(each is None or each.data is not None for each in operator.inputs[1:])
 
 
 def same_padding(editor: Editor, operator: Operator) -> bool:
-    """A PAD with zeros before a convolution without padding, where it is the padding that SAME means."""
+    """Folds a PAD with zeros into the following convolution without padding, if the result is SAME padding."""
     x, weights = operator.inputs[0], operator.inputs[1]
     pad = editor.made_by(x, "PAD")
     options = operator.options
@@ -316,7 +316,7 @@ def same_padding(editor: Editor, operator: Operator) -> bool:
 
 
 def dilated(editor: Editor, operator: Operator) -> bool:
-    """A convolution between SPACE_TO_BATCH_ND and BATCH_TO_SPACE_ND is one with dilations."""
+    """A convolution between SPACE_TO_BATCH_ND and BATCH_TO_SPACE_ND becomes a dilated convolution."""
     conv = editor.made_by(operator.inputs[0], "CONV_2D", "DEPTHWISE_CONV_2D")
     before = editor.made_by(conv.inputs[0], "SPACE_TO_BATCH_ND") if conv is not None else None
     if conv is None or before is None or not editor.is_private(conv.outputs[0], operator):
@@ -335,7 +335,7 @@ def dilated(editor: Editor, operator: Operator) -> bool:
     assert weights is not None
     assert weights.shape is not None
     reach = [(weights.shape[axis] - 1) * int(block) for axis, block in zip((1, 2), blocks, strict=True)]
-    # What the paddings add beyond what is cropped again is the padding of the whole.
+    # # The padding of the whole is the part of the paddings that is not cropped again.
     total = (pads - crops).tolist()
     if total == [[each // 2, each - each // 2] for each in reach]:
         padding = schema.Padding.SAME
@@ -351,7 +351,7 @@ def dilated(editor: Editor, operator: Operator) -> bool:
 
 
 def flattened_product(editor: Editor, operator: Operator) -> bool:
-    """reshape(product(reshape(x))) that merges and splits leading dimensions is a product that keeps them."""
+    """reshape(product(reshape(x))) that merges and splits leading dimensions becomes a product that keeps them."""
     product = editor.made_by(operator.inputs[0], "FULLY_CONNECTED")
     before = editor.made_by(product.inputs[0], "RESHAPE") if product is not None else None
     if (
@@ -373,7 +373,7 @@ def flattened_product(editor: Editor, operator: Operator) -> bool:
     if source.shape == wanted:
         editor.change(product, inputs=[source, *product.inputs[1:]])
     elif editor.is_private(inside, product) and -1 not in wanted:
-        # The reshape has another reason besides the product: it keeps the leading dimensions.
+        # # The reshape does more than prepare the product: it keeps the leading dimensions.
         sizes = np.array(wanted, np.int32)
         inside.shape = wanted
         editor.change(before, inputs=[source, editor.constant(sizes, before.inputs[1], "shape")])

@@ -1,4 +1,4 @@
-"""Compositions that TFLite has one builtin for: gelu, hard swish, l2 normalization and pooling, leaky and parametric relu, LSTM cells."""
+"""Compositions for which TFLite has a builtin: gelu, hard swish, l2 normalization and pooling, leaky and parametric relu, LSTM cells."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _SQRT_HALF = math.sqrt(0.5)
 
 
 def near(value: float | None, wanted: float) -> bool:
-    """Whether a constant is a number as float32 may write it (a paper's few digits included)."""
+    """Whether a constant equals a number up to float32 rounding, or up to the few digits that papers print."""
     return value is not None and abs(value - wanted) <= 1e-4 * abs(wanted)
 
 
 def factors(editor: Editor, operator: Operator, most: int = 8) -> tuple[float, list[Tensor]]:
-    """The factors of a product: the numbers among them as one, and the tensors. Divisors count as the factors 1 / n."""
+    """The factors of a product: all constants multiplied into one number, and the tensors. A divisor n counts as the factor 1 / n."""
     number, tensors = 1.0, []
     waiting: list[Tensor] = [operator.outputs[0]]
     first = True
@@ -120,7 +120,7 @@ def _is_cubic(editor: Editor, tensor: Tensor, x: Tensor) -> bool:
 
 
 def _degree(editor: Editor, tensors: list[Tensor], x: Tensor) -> float:
-    """The power of x that the product of the tensors is; nan if it is none."""
+    """The power of x that equals the product of the tensors, or nan if there is none."""
     degree = 0.0
     for tensor in tensors:
         maker = editor.producer(tensor)
@@ -162,7 +162,7 @@ def l2_normalization(editor: Editor, operator: Operator) -> bool:
             continue
         for sum_tensor, smallest in (bound.inputs, bound.inputs[::-1]):
             total = editor.made_by(sum_tensor, "SUM")
-            # The builtin has this bound built in: 1e-6 of the norm.
+            # # The builtin uses this lower bound: 1e-6 of the norm.
             if total is None or scalar(smallest) is None or not 0 < (scalar(smallest) or 0) <= 1.01e-12:
                 continue
             square = editor.made_by(total.inputs[0], "SQUARE")
@@ -176,7 +176,7 @@ def l2_normalization(editor: Editor, operator: Operator) -> bool:
 
 
 def l2_pool(editor: Editor, operator: Operator) -> bool:
-    """sqrt(average_pool(x ** 2)). The padding may not reach into what is averaged."""
+    """sqrt(average_pool(x ** 2)). The pooling must not include padding."""
     pool = editor.made_by(operator.inputs[0], "AVERAGE_POOL_2D")
     square = editor.made_by(pool.inputs[0], "SQUARE") if pool is not None else None
     if pool is None or square is None or not plain(pool) or not editor.is_private(pool.outputs[0], operator):
@@ -279,7 +279,7 @@ def lstm_cell(editor: Editor, operator: Operator) -> bool:
 
 
 def _gates(editor: Editor, inputs: list[Tensor | None], *codes: str) -> list[Tensor] | None:
-    """What the two factors apply the functions `codes` to, in the order of `codes`."""
+    """The arguments of the functions `codes` in the two factors, in the order of `codes`."""
     found: list[Tensor] = []
     for code in codes:
         makers = [editor.made_by(tensor, code) for tensor in inputs]
@@ -314,7 +314,7 @@ def _fused_cell(
     biases[2 * units : 3 * units] += np.float32(forget_bias)
     cell = total.outputs[0]
     hidden = operator.outputs[0]
-    # The builtin also gives back its scratch space.
+    # # The builtin also returns its scratch buffer.
     rows = hidden.shape[0] if hidden.shape is not None else -1
     scratch = [
         Tensor(f"{hidden.name}/concat", "FLOAT32", (rows, x.shape[-1] + units)),
@@ -325,7 +325,7 @@ def _fused_cell(
         for each in editor.consumers.get(cell, ())
     ):
         return False
-    # The builtin overwrites the states it is given, so nobody else may read them, and they cannot be constants.
+    # # The builtin overwrites its input states, so they must have no other readers and cannot be constants.
     if any(each.data is not None or each in editor.outputs for each in (state, before)):
         return False
     if editor.consumers.get(state) != [joined] or len(editor.consumers.get(before, ())) != 1:
@@ -341,7 +341,7 @@ def _fused_cell(
     return True
 
 
-# Builtins whose result has the size that the inputs after the first ask for.
+# # Builtins whose result size depends on the values of inputs after the first.
 _SIZED_BY_VALUE = frozenset(
     (
         "BROADCAST_TO",
@@ -360,9 +360,9 @@ _SIZED_BY_VALUE = frozenset(
 
 
 def _sized_late(operator: Operator) -> bool:
-    """Whether LiteRT learns the size of a result only when it runs the operator.
+    """Whether LiteRT knows the size of a result only after running the operator.
 
-    It then prepares the rest of the subgraph late, and an LSTM that is prepared late loses the states it is given.
+    It then prepares the rest of the subgraph late, and an LSTM prepared late loses its input states.
     """
     if operator.code in _SIZED_BY_VALUE and any(each is not None and each.data is None for each in operator.inputs[1:]):
         return True
@@ -370,7 +370,7 @@ def _sized_late(operator: Operator) -> bool:
 
 
 def _before(editor: Editor, first: Operator, second: Operator) -> bool:
-    """Whether an operator comes before another: it would read the cell before the fused operator makes it."""
+    """Whether an operator precedes another, so that it would read the cell before the fused operator writes it."""
     for operator in editor.subgraph.operators:
         if operator is second:
             return False

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 import numpy as np
 
 from stoker._src.lite.model import Quantization, Tensor, numpy_dtype
 from stoker._src.lite.quantization.schemes import limits, parameters
+
+_PART = 1 << 20
 
 
 def stored(values: np.ndarray, quantization: Quantization, type_name: str) -> np.ndarray:
@@ -19,26 +24,43 @@ def stored(values: np.ndarray, quantization: Quantization, type_name: str) -> np
     smallest, largest = limits(type_name)
     dtype = numpy_dtype(type_name)
     assert dtype is not None
-    return np.clip(np.round(values.astype(np.float64) / scale + zero), smallest, largest).astype(dtype)
+    made = np.empty(values.shape, dtype)
+    for part in _parts(values):
+        factors = [each[part] if each.ndim and each.shape[0] > 1 else each for each in (scale, zero)]
+        made[part] = np.clip(np.round(values[part].astype(np.float64) / factors[0] + factors[1]), smallest, largest)
+    return made
+
+
+def _parts(values: np.ndarray) -> Iterator[Any]:
+    """Slices of an array of a million elements or so: arithmetic in float64 on all of it would take many times its memory."""
+    if values.size <= _PART:
+        yield ...
+        return
+    rows = max(1, _PART * values.shape[0] // values.size)
+    for first in range(0, values.shape[0], rows):
+        yield slice(first, first + rows)
+
+
+def _magnitude(values: np.ndarray, axis: int | None) -> np.ndarray:
+    """The largest absolute value, of all or of each slice along `axis`."""
+    over = None if axis is None else tuple(n for n in range(values.ndim) if n != axis)
+    high = np.atleast_1d(values.max(axis=over, initial=0.0))
+    return np.maximum(high, -np.atleast_1d(values.min(axis=over, initial=0.0))).astype(np.float32)
 
 
 def symmetric_weights(tensor: Tensor, axis: int | None, bound: float | None = None) -> Tensor:
     """Weights in 8 bits from -127 to 127, with one scale, or one for each slice along `axis`. `bound` is the largest value, if it is given."""
     assert tensor.data is not None
-    magnitude = np.abs(tensor.data.astype(np.float32))
     if bound is not None:
         axis, largest = None, np.array([bound])
-    elif axis is None:
-        largest = np.array([magnitude.max(initial=0.0)])
     else:
-        largest = magnitude.max(axis=tuple(n for n in range(magnitude.ndim) if n != axis), initial=0.0)
+        largest = _magnitude(tensor.data, axis)
     # Channels that are zero, or so small that the quotient would overflow, are stored as zeros.
     scale = np.maximum(largest / 127, np.finfo(np.float32).tiny).astype(np.float32)
     scale[largest == 0] = 1.0
     quantization = Quantization(scale, np.zeros(len(scale), np.int64), axis or 0)
-    return Tensor(
-        tensor.name, "INT8", tensor.shape, np.maximum(stored(tensor.data, quantization, "INT8"), -127), quantization
-    )
+    values = stored(tensor.data, quantization, "INT8")
+    return Tensor(tensor.name, "INT8", tensor.shape, np.maximum(values, -127, out=values), quantization)
 
 
 def ranged_weights(tensor: Tensor, low: float, high: float, type_name: str, narrow: bool) -> Tensor:

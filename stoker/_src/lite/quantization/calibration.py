@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
 from stoker._src.lite.flatbuffer import write_model
 from stoker._src.lite.interpreter import Interpreter, OpResolverType
-from stoker._src.lite.model import Model, Tensor
+from stoker._src.lite.model import Model, Operator, Subgraph, Tensor
 from stoker._src.lite.options import RepresentativeDataset
 from stoker._src.lite.versions import assign_versions
 
@@ -18,7 +18,7 @@ Ranges = dict[Tensor, tuple[float, float]]
 
 
 def observe_ranges(model: Model, dataset: Any) -> Ranges:
-    """The smallest and largest value of each float tensor of the model's main subgraph, over all samples.
+    """The smallest and largest value of each float tensor of the main subgraph, and of the loops and branches it runs, over all samples.
 
     Args:
         model: the float model.
@@ -33,52 +33,123 @@ def observe_ranges(model: Model, dataset: Any) -> Ranges:
     if not callable(dataset):
         raise ValueError(f"representative_dataset is a callable that returns samples, not {dataset!r}.")
     assign_versions(model)
-    interpreter = Interpreter(
-        model_content=write_model(model),
-        experimental_op_resolver_type=OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES,
-        experimental_preserve_all_tensors=True,
-    )
-    watched = [
-        (number, tensor)
-        for number, tensor in enumerate(model.main.tensors)
-        if tensor.type == "FLOAT32" and not tensor.is_constant
-    ]
-    found: dict[Tensor, tuple[float, float]] = {}
-    samples = 0
-    shapes: list[tuple[int, ...]] | None = None
-    details = interpreter.get_input_details()
+    observation = _Observation(model)
+    main = observation.runner(model.main)
     for sample in _samples(dataset()):
-        values = _arrays(sample, details, model)
-        if shapes != [value.shape for value in values]:
-            shapes = [value.shape for value in values]
-            for detail, value in zip(details, values, strict=True):
-                if tuple(detail["shape"]) != value.shape or samples:
-                    interpreter.resize_tensor_input(detail["index"], value.shape)
-            interpreter.allocate_tensors()
-        for detail, value in zip(details, values, strict=True):
-            interpreter.set_tensor(detail["index"], value)
-        interpreter.invoke()
-        for number, tensor in watched:
-            value = _read(interpreter, number)
-            if value is not None and value.size:
-                low, high = float(value.min()), float(value.max())
-                if not (math.isfinite(low) and math.isfinite(high)):
-                    raise ValueError(
-                        f"The tensor '{tensor.name}' is not finite for sample {samples} of the representative dataset."
-                    )
-                before = found.get(tensor, (low, high))
-                found[tensor] = (min(low, before[0]), max(high, before[1]))
-        samples += 1
-    if not samples:
+        main.run(_arrays(sample, main.interpreter.get_input_details(), model))
+        observation.samples += 1
+    if not observation.samples:
         raise ValueError("The representative dataset has no samples.")
-    return found
+    return observation.found
 
 
-def _read(interpreter: Interpreter, number: int) -> Any:
-    try:
-        return interpreter.get_tensor(number)
-    except ValueError:
-        return None  # not computed by this run: the branch that was not taken
+class _Observation:
+    """The ranges that were found, and what runs each subgraph."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self.found: Ranges = {}
+        self.samples = 0
+        self._runners: dict[Subgraph, _Runner] = {}
+
+    def runner(self, subgraph: Subgraph) -> _Runner:
+        if subgraph not in self._runners:
+            self._runners[subgraph] = _Runner(self, subgraph)
+        return self._runners[subgraph]
+
+    def note(self, tensor: Tensor, value: np.ndarray) -> None:
+        low, high = float(value.min()), float(value.max())
+        if not (math.isfinite(low) and math.isfinite(high)):
+            raise ValueError(
+                f"The tensor '{tensor.name}' is not finite for sample {self.samples} of the representative dataset."
+            )
+        before = self.found.get(tensor, (low, high))
+        self.found[tensor] = (min(low, before[0]), max(high, before[1]))
+
+
+class _Runner:
+    """Runs a subgraph by itself. Of a loop LiteRT keeps the tensors of the last turn only, so a loop's body is run here turn by turn."""
+
+    def __init__(self, observation: _Observation, subgraph: Subgraph) -> None:
+        self.observation, self.subgraph = observation, subgraph
+        self.interpreter = Interpreter(
+            model_content=write_model(Model(_reachable(subgraph))),
+            experimental_op_resolver_type=OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES,
+            experimental_preserve_all_tensors=True,
+        )
+        self.numbers = {tensor: number for number, tensor in enumerate(subgraph.tensors)}
+        self.watched = [each for each in self.numbers if each.type == "FLOAT32" and not each.is_constant]
+        # A subgraph that shares variables or tables with others cannot run alone.
+        alone = (each for each in subgraph.operators if each.code in ("WHILE", "IF"))
+        self.inner = [each for each in alone if not _has_resources(each)]
+        self.shapes: list[tuple[int, ...]] | None = None
+
+    def run(self, values: list[np.ndarray]) -> list[np.ndarray | None]:
+        """The outputs for these inputs."""
+        interpreter, inputs = self.interpreter, [self.numbers[each] for each in self.subgraph.inputs]
+        if self.shapes != [value.shape for value in values]:
+            for number, tensor, value in zip(inputs, self.subgraph.inputs, values, strict=True):
+                if tensor.static_shape != value.shape or self.shapes is not None:
+                    interpreter.resize_tensor_input(number, value.shape)
+            self.shapes = [value.shape for value in values]
+            interpreter.allocate_tensors()
+        for number, value in zip(inputs, values, strict=True):
+            interpreter.set_tensor(number, value)
+        interpreter.invoke()
+        for tensor in self.watched:
+            value = self.value(tensor)
+            if value is not None and value.size:
+                self.observation.note(tensor, value)
+        for operator in self.inner:
+            self.follow(operator)
+        return [self.value(each) for each in self.subgraph.outputs]
+
+    def follow(self, operator: Operator) -> None:
+        """Runs the loop or the branch that an operator ran, to see inside it."""
+        values = [None if each is None else self.value(each) for each in operator.inputs]
+        first, second = (self.observation.runner(each) for each in operator.subgraphs[:2])
+        if operator.code == "IF":
+            taken, *values = values
+            if taken is not None and _complete(values):
+                (first if taken.reshape(-1)[0] else second).run(values)
+            return
+        while _complete(values):
+            (again,) = first.run(values)
+            if again is None or not again.reshape(-1)[0]:
+                break
+            values = second.run(values)
+
+    def value(self, tensor: Tensor) -> np.ndarray | None:
+        if tensor.is_constant:
+            return tensor.data
+        try:
+            return self.interpreter.get_tensor(self.numbers[tensor])
+        except ValueError:
+            return None  # not computed by this run
+
+
+def _complete(values: list[np.ndarray | None]) -> TypeGuard[list[np.ndarray]]:
+    return all(value is not None for value in values)
+
+
+def _reachable(subgraph: Subgraph) -> list[Subgraph]:
+    """A subgraph, and those that its operators run."""
+    found: dict[Subgraph, None] = {}
+    waiting = [subgraph]
+    while waiting:
+        each = waiting.pop(0)
+        if each not in found:
+            found[each] = None
+            waiting.extend(inner for operator in each.operators for inner in operator.subgraphs)
+    return list(found)
+
+
+def _has_resources(operator: Operator) -> bool:
+    return any(
+        each is not None and each.type in ("RESOURCE", "VARIANT")
+        for subgraph in _reachable(operator.subgraphs[0]) + _reachable(operator.subgraphs[1])
+        for each in subgraph.tensors
+    )
 
 
 def _samples(iterable: Any) -> Iterable[Any]:

@@ -116,6 +116,34 @@ def spread(subgraph: Subgraph, ranges: Ranges) -> None:
                 ranges.setdefault(operator.outputs[0], (max(low, bounds[0]), min(high, bounds[1])))
 
 
+def join_concatenations(subgraph: Subgraph, ranges: Ranges) -> None:
+    """Gives what a concatenation reads and makes one range, that of all of them."""
+    producers = subgraph.producers()
+    changed = True
+    while changed:  # a tensor may be part of two concatenations
+        changed = False
+        for operator in subgraph.operators:
+            if operator.code != "CONCATENATION" or operator.outputs[0].type != "FLOAT32":
+                continue
+            tensors = [_root(each, producers) for each in operator.inputs if each is not None and not each.is_constant]
+            tensors = [each for each in [*tensors, operator.outputs[0]] if each in ranges]
+            low, high = min(ranges[each][0] for each in tensors), max(ranges[each][1] for each in tensors)
+            for each in tensors:
+                changed |= ranges[each] != (low, high)
+                ranges[each] = (low, high)
+
+
+def _root(tensor: Tensor, producers: dict[Tensor, Operator]) -> Tensor:
+    """Where a tensor that is only moved around comes from: its scale is decided there."""
+    producer = producers.get(tensor)
+    while producer is not None and producer.code in PASSING:
+        source = producer.inputs[PASSED.get(producer.code, 0)]
+        if source is None or source.is_constant:
+            break
+        tensor, producer = source, producers.get(source)
+    return tensor
+
+
 def missing(subgraph: Subgraph, ranges: Ranges) -> list[tuple[Tensor, str]]:
     """Tensors of real numbers without a range, with the op that reads or makes each."""
     found: dict[Tensor, str] = {}

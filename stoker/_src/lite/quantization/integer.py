@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from ai_edge_litert import schema_py_generated as schema
 
 from stoker._src.lite.model import Model, Operator, Quantization, Subgraph, Tensor
 from stoker._src.lite.quantization import arrays
@@ -35,6 +36,7 @@ from stoker._src.lite.quantization.schemes import (
 
 # NONE, RELU, RELU_N1_TO_1 and RELU6 are clamps, which integer kernels do; TANH and SIGN_BIT are not.
 _CLAMPS = (0, 1, 2, 3)
+_CLAMPING = frozenset(("RELU", "RELU6", "RELU_N1_TO_1"))
 # How much coarser a tensor's scale may become to spare a conversion.
 _COARSER = 2.0
 
@@ -64,22 +66,40 @@ class Plan:
     """Ranges of weights that are rounded already; which weights they belong to is seen from the values."""
     given: dict[Tensor, Quantization] = field(default_factory=dict)
     """Scales that are prescribed, such as those of inputs."""
+    strict: bool = False
+    """Whether an op that stays in floating point is an error."""
+    trained: bool = False
+    """Whether the ranges are those of training, which must not change."""
 
 
-def quantize_integer(model: Model, plan: Plan, strict: bool, input_type: str, output_type: str) -> None:
-    """Rewrites the main subgraph.
+def quantize_integer(model: Model, plan: Plan, input_type: str, output_type: str) -> None:
+    """Rewrites the main subgraph, and the loops and branches that it runs.
 
     Args:
         model: the float model.
         plan: ranges and number formats.
-        strict: whether an op that stays in floating point is an error.
         input_type, output_type: "FLOAT32", or the integer type of the model's inputs and outputs.
 
     Raises:
-        QuantizationError: `strict`, and an op has no integer kernel or no range.
+        QuantizationError: the plan is strict, and an op has no integer kernel or no range.
     """
-    _Rewriting(model.main, plan).run(strict)
+    _gather_rows(model.main)
+    rewriting = _Rewriting(model.main, plan)
+    rewriting.decide_all()
+    if plan.strict and rewriting.reasons:
+        raise QuantizationError(_report(rewriting.reasons))
+    rewriting.rewrite_all()
     _Interface(model, plan.scheme).run(input_type, output_type)
+
+
+def _gather_rows(subgraph: Subgraph) -> None:
+    """Lookups of embeddings become GATHER, which has kernels for integers."""
+    for operator in subgraph.operators:
+        if operator.code == "EMBEDDING_LOOKUP":
+            rows, table = operator.inputs[:2]
+            if table is not None and table.type == "FLOAT32":
+                operator.code, operator.inputs = "GATHER", [table, rows]
+                operator.options = schema.GatherOptionsT()
 
 
 class _Rewriting:
@@ -90,28 +110,42 @@ class _Rewriting:
         self.chosen: set[Operator] = set()
         self.numbers: dict[Tensor, Quantization] = dict(plan.given)
         self.settled: set[Tensor] = set()
+        self.absorbed: set[Operator] = set()
         self.reasons: dict[Operator, str] = {}
         self.made: list[Operator] = []
         self.integers: dict[Tensor, Tensor] = {}
         self.floats: dict[Tensor, Tensor] = {}
         self.others: dict[Any, Tensor] = {}
 
-    def run(self, strict: bool) -> None:
+        self.inner: dict[Operator, list[_Rewriting]] = {}
+        """What rewrites the subgraphs of loops and branches."""
+        self.given: set[Tensor] = set()
+        """Inputs that the caller gives in integers."""
+        self.wanted: dict[int, Quantization] = {}
+        """The scales of outputs that the caller takes in integers, by position."""
+
+    def decide_all(self) -> None:
         for operator in self.subgraph.operators:
             reason = self.decide(operator)
             if reason:
                 self.reasons[operator] = reason
             else:
                 self.chosen.add(operator)
-        if strict and self.reasons:
-            raise QuantizationError(_report(self.reasons))
+
+    def rewrite_all(self) -> None:
+        for place, tensor in enumerate(self.subgraph.inputs):
+            if tensor in self.given:
+                self.subgraph.inputs[place] = self.result(tensor)
         for operator in self.subgraph.operators:
             if operator in self.chosen:
                 self.rewrite(operator)
             else:
                 operator.inputs = [None if each is None else self.floating(each) for each in operator.inputs]
                 self.made.append(operator)
-        self.subgraph.outputs = [self.floating(each) for each in self.subgraph.outputs]
+        self.subgraph.outputs = [
+            self.integer(each, self.wanted[place]) if place in self.wanted else self.floating(each)
+            for place, each in enumerate(self.subgraph.outputs)
+        ]
         self.subgraph.operators = _without_unused(self.made, self.subgraph.outputs)
 
     # -- scales --------------------------------------------------------------------------------------------------
@@ -124,6 +158,8 @@ class _Rewriting:
         ]
         if not touched:
             return ""  # no real numbers: nothing changes
+        if code in ("WHILE", "IF"):
+            return self.decide_flow(operator)
         if not quantizable(code, self.scheme):
             return f"{operator.kind} has no kernel for {self.scheme.activations}"
         if getattr(operator.options, "fusedActivationFunction", 0) not in _CLAMPS:
@@ -138,7 +174,32 @@ class _Rewriting:
             return self.decide_product(operator)
         if (code in PASSING or code in ASKING) and not any(self.in_integers(each) for each in reals):
             return f"its input '{reals[0].name if reals else ''}' is floating point"
-        return self.decide_results(operator, reals)
+        reason = self.decide_results(operator, reals)
+        if not reason and code in _CLAMPING:
+            self.absorb_clamp(operator)
+        return reason
+
+    def absorb_clamp(self, operator: Operator) -> None:
+        """Lets the op that makes a clamp's input write the clamp's own range: storing it cuts off what is outside."""
+        (tensor,), (result,) = operator.inputs, operator.outputs
+        if tensor is None or tensor.is_constant or self.plan.trained:
+            return
+        forms, producer = [tensor], self.producers.get(tensor)
+        while producer is not None and producer in self.chosen and producer.code in PASSING:
+            source = producer.inputs[PASSED.get(producer.code, 0)]
+            assert source is not None
+            forms.append(source)
+            producer = self.producers.get(source)
+        if producer is None or producer not in self.chosen or not (producer.code in WEIGHTS or producer.code in FREE):
+            return
+        if producer.code in _CLAMPING or any(
+            len(self.consumers[each]) != 1 or each in self.subgraph.outputs or each in self.settled for each in forms
+        ):
+            return
+        for each in forms:
+            self.numbers[each] = self.numbers[result]
+            self.settled.add(each)
+        self.absorbed.add(operator)
 
     def real_inputs(self, operator: Operator) -> list[Tensor]:
         """The arguments that are quantized with a scale for activations."""
@@ -159,6 +220,9 @@ class _Rewriting:
             return tensor in self.subgraph.inputs or tensor.is_constant
         return producer in self.chosen
 
+    def only_in_integers(self, tensor: Tensor) -> bool:
+        return tensor in self.given or self.producers.get(tensor) in self.chosen
+
     def decide_product(self, operator: Operator) -> str:
         code = operator.code
         weights = operator.inputs[WEIGHTS[code]]
@@ -169,6 +233,58 @@ class _Rewriting:
         if bias is not None and (bias.data is None or bias.type != "FLOAT32"):
             return "its bias is not constant"
         return self.decide_results(operator, [operator.inputs[DATA.get(code, 0)]])  # type: ignore[list-item]
+
+    def decide_flow(self, operator: Operator) -> str:
+        """A loop's state has one scale in every turn; the results of a branch have one in either."""
+        if operator.code == "WHILE" and not self.plan.strict:
+            return "a loop's state stays in floating point, because rounding errors would add up over its turns"
+        first = 1 if operator.code == "IF" else 0
+        bodies = operator.subgraphs[:2] if operator.code == "IF" else operator.subgraphs[1:2]
+        inner = [_Rewriting(each, self.plan) for each in operator.subgraphs[:2]]
+        for place, tensor in enumerate(operator.inputs[first:]):
+            if tensor is None or tensor.type != "FLOAT32":
+                continue
+            tied = [tensor]
+            if operator.code == "WHILE":
+                tied += [operator.outputs[place], *(each.outputs[place] for each in bodies)]
+            numbers = self.shared_number(tied)
+            if numbers is None:
+                return f"the range of '{tensor.name}' is not known"
+            for each in inner:
+                own = each.subgraph.inputs[place]
+                each.numbers[own] = numbers
+                each.given.add(own)
+        for place, tensor in enumerate(operator.outputs):
+            if tensor.type != "FLOAT32":
+                continue
+            if operator.code == "WHILE":
+                numbers = inner[1].numbers[inner[1].subgraph.inputs[place]]
+            else:
+                numbers = self.shared_number([tensor, *(each.outputs[place] for each in bodies)])
+            if numbers is None:
+                return f"the range of '{tensor.name}' is not known"
+            self.numbers[tensor] = numbers
+            for each in inner[first - 1 :]:
+                each.wanted[place] = numbers
+        for each in inner:
+            each.decide_all()
+            self.reasons |= each.reasons
+        self.inner[operator] = inner
+        return ""
+
+    def shared_number(self, tensors: list[Tensor]) -> Quantization | None:
+        """A scale for all of these; None where no range is known, as in a loop that no sample entered."""
+        bounds = [
+            (float(each.data.min(initial=0.0)), float(each.data.max(initial=0.0)))
+            if each.data is not None
+            else self.plan.ranges[each]
+            for each in tensors
+            if each.is_constant or each in self.plan.ranges
+        ]
+        if not bounds or all(each.is_constant for each in tensors):
+            return None
+        low, high = min(low for low, _ in bounds), max(high for _, high in bounds)
+        return parameters(low, high, self.scheme.activations, self.scheme.symmetric)
 
     def decide_results(self, operator: Operator, reals: list[Tensor]) -> str:
         code = operator.code
@@ -188,10 +304,14 @@ class _Rewriting:
                 return f"the range of '{tensor.name}' is not known"
             else:
                 self.number_of(tensor)
-        if code in SHARING and results:
+        if self.shares(operator) and results and not self.plan.trained:
             for tensor in self.sharing(operator):
                 self.adopt(tensor, self.numbers[results[0]])
         return ""
+
+    def shares(self, operator: Operator) -> bool:
+        """Whether a kernel needs one scale for its arguments and its result. In UINT8 it concatenates what has several."""
+        return operator.code in SHARING and (operator.code, self.scheme.activations) != ("CONCATENATION", "UINT8")
 
     def sharing(self, operator: Operator) -> list[Tensor]:
         places = SHARING[operator.code]
@@ -243,10 +363,17 @@ class _Rewriting:
     def rewrite(self, operator: Operator) -> None:
         code = operator.code
         results = [each for each in operator.outputs if each.type == "FLOAT32"]
+        if operator in self.absorbed:
+            (tensor,), (result,) = operator.inputs, operator.outputs
+            assert tensor is not None
+            self.integers[result] = self.integer(tensor)
+            return
         if code in WEIGHTS:
             self.rewrite_product(operator)
+        elif operator in self.inner:
+            self.rewrite_flow(operator)
         else:
-            wanted = self.numbers[results[0]] if code in SHARING and results else None
+            wanted = self.numbers[results[0]] if self.shares(operator) and results else None
             shared = set(self.sharing(operator)) if wanted is not None else set()
             operator.inputs = [
                 each
@@ -260,6 +387,18 @@ class _Rewriting:
             operator.options.potScaleInt16 = False
         operator.outputs = [self.result(each) if each.type == "FLOAT32" else each for each in operator.outputs]
         self.made.append(operator)
+
+    def rewrite_flow(self, operator: Operator) -> None:
+        first = 1 if operator.code == "IF" else 0
+        body = self.inner[operator][-1]
+        operator.inputs = [
+            each
+            if each is None or each.type != "FLOAT32"
+            else self.integer(each, body.numbers[body.subgraph.inputs[place - first]])
+            for place, each in enumerate(operator.inputs)
+        ]
+        for each in self.inner[operator]:
+            each.rewrite_all()
 
     def result(self, tensor: Tensor) -> Tensor:
         made = Tensor(f"{tensor.name}/integer", self.scheme.activations, tensor.shape, None, self.numbers[tensor])
@@ -312,17 +451,23 @@ class _Rewriting:
         if tensor.is_constant:
             return self.constant(tensor, numbers)
         made = self.integers.get(tensor)
+        if made is None and wanted is not None and tensor not in self.subgraph.inputs:
+            return self.rescaled(tensor, tensor, wanted)
         if made is None:
             made = Tensor(f"{tensor.name}/integer", self.scheme.activations, tensor.shape, None, self.number_of(tensor))
             self.integers[tensor] = made
             self.made.append(Operator("QUANTIZE", [tensor], [made]))
         if same(made.quantization, numbers):
             return made
+        return self.rescaled(tensor, made, numbers)
+
+    def rescaled(self, tensor: Tensor, source: Tensor, numbers: Quantization) -> Tensor:
+        """A tensor in integers of another scale, from the form of it that there is."""
         key = (tensor, float(numbers.scale[0]), int(numbers.zero_point[0]))  # type: ignore[index]
         if key not in self.others:
-            rescaled = Tensor(f"{tensor.name}/rescaled", made.type, made.shape, None, numbers)
-            self.made.append(Operator("QUANTIZE", [made], [rescaled]))
-            self.others[key] = rescaled
+            made = Tensor(f"{tensor.name}/rescaled", self.scheme.activations, tensor.shape, None, numbers)
+            self.made.append(Operator("QUANTIZE", [source], [made]))
+            self.others[key] = made
         return self.others[key]
 
     def constant(self, tensor: Tensor, numbers: Quantization) -> Tensor:
@@ -336,7 +481,7 @@ class _Rewriting:
     def floating(self, tensor: Tensor) -> Tensor:
         """A tensor in floating point."""
         made = self.integers.get(tensor)
-        if tensor.type != "FLOAT32" or made is None or self.producers.get(tensor) not in self.chosen:
+        if tensor.type != "FLOAT32" or made is None or not self.only_in_integers(tensor):
             return tensor
         if tensor not in self.floats:
             self.made.append(Operator("DEQUANTIZE", [made], [tensor]))

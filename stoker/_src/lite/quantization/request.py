@@ -33,6 +33,7 @@ class Request:
         input_type, output_type: types of the model's inputs and outputs, None for the default.
         input_stats: (mean, deviation) of inputs by name: real = (quantized - mean) / deviation.
         default_ranges: (min, max) of tensors without a range.
+        join_concatenations: whether the trained ranges of a concatenation's inputs and output become one.
     """
 
     optimize: bool = False
@@ -44,6 +45,7 @@ class Request:
     output_type: Any = None
     input_stats: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     default_ranges: tuple[float, float] | None = None
+    join_concatenations: bool = False
 
     @property
     def integers_only(self) -> bool:
@@ -57,6 +59,12 @@ class Request:
     @property
     def scheme(self) -> Scheme:
         return INT16 if INT16_OPS in set(self.supported_ops) else INT8
+
+    @property
+    def prefers_half(self) -> bool:
+        """Whether half precision is the smallest of the types that the target prefers."""
+        types = {dtypes.as_dtype(each) for each in self.supported_types}
+        return dtypes.float16 in types and dtypes.int8 not in types
 
     @property
     def from_training(self) -> bool:
@@ -80,7 +88,7 @@ def quantize(model: Model, request: Request) -> None:
             _integer_inputs(model, request)
         else:
             _check_float_interface(request)
-    elif {dtypes.as_dtype(each) for each in request.supported_types} == {dtypes.float16}:
+    elif request.prefers_half:
         _check_float_interface(request)
         fake_quant.fold_constants(model)
         store_as_half(model)
@@ -131,10 +139,13 @@ def _after_training(model: Model, request: Request, trained: bool) -> None:
     if trained:
         ranges, weights = fake_quant.take_ranges(model)
         fake_quant.spread(model.main, ranges)
+        if request.join_concatenations:
+            fake_quant.join_concatenations(model.main, ranges)
     else:
         ranges, weights = observe_ranges(model, request.representative_dataset), {}
     strict = request.integers_only or dtypes.int8 in {dtypes.as_dtype(each) for each in request.supported_types}
-    quantize_integer(model, Plan(ranges, scheme, weights, _grids(model)), strict, input_type, output_type)
+    plan = Plan(ranges, scheme, weights, _grids(model), strict=strict, trained=trained)
+    quantize_integer(model, plan, input_type, output_type)
     if not strict:
         # What stays in floating point, such as recurrent ops, has its weights in 8 bits.
         quantize_weights(model)
@@ -168,9 +179,12 @@ def _as_trained(model: Model, request: Request) -> None:
             ranges.setdefault(tensor, (0.0, 0.0))
     fake_quant.spread(model.main, ranges)
     _fill_in(model, ranges, request.default_ranges)
+    if request.join_concatenations:
+        fake_quant.join_concatenations(model.main, ranges)
     input_type = scheme.activations if request.input_type is None else type_of(request.input_type)
     output_type = scheme.activations if request.output_type is None else type_of(request.output_type)
-    quantize_integer(model, Plan(ranges, scheme, weights, _grids(model), given), True, input_type, output_type)
+    plan = Plan(ranges, scheme, weights, _grids(model), given, strict=True, trained=True)
+    quantize_integer(model, plan, input_type, output_type)
 
 
 def _input_numbers(name: str, request: Request, scheme: Scheme) -> Quantization:

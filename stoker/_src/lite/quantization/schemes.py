@@ -82,8 +82,7 @@ def same(one: Quantization | None, other: Quantization | None) -> bool:
 WEIGHTS = {"CONV_2D": 1, "DEPTHWISE_CONV_2D": 1, "FULLY_CONNECTED": 1, "TRANSPOSE_CONV": 1}
 DATA = {"TRANSPOSE_CONV": 2}
 BIASES = {"CONV_2D": 2, "DEPTHWISE_CONV_2D": 2, "FULLY_CONNECTED": 2, "TRANSPOSE_CONV": 3}
-# Products of matrices have one scale for all of them: kernels before 2.17 know no others.
-CHANNELS = {"CONV_2D": 0, "DEPTHWISE_CONV_2D": 3, "TRANSPOSE_CONV": 0}
+CHANNELS = {"CONV_2D": 0, "DEPTHWISE_CONV_2D": 3, "TRANSPOSE_CONV": 0, "FULLY_CONNECTED": 0}
 
 # Results that have the scale of the op's first argument.
 PASSING = frozenset(
@@ -126,6 +125,7 @@ SHARING = {
     "MAXIMUM": None,
     "MINIMUM": None,
     "PADV2": (0, 2),
+    "DYNAMIC_UPDATE_SLICE": (0, 1),
     "SELECT_V2": (1, 2),
     "SELECT": (1, 2),
 }
@@ -167,6 +167,7 @@ ASKING = frozenset(
 # What has a kernel for INT8 but not for the other types, or one that is wrong: comparisons shift 16 bits out of 32.
 NOT_IN_INT16 = frozenset(
     {
+        "DYNAMIC_UPDATE_SLICE",
         "SPACE_TO_DEPTH",
         "DEPTH_TO_SPACE",
         "HARD_SWISH",
@@ -176,7 +177,7 @@ NOT_IN_INT16 = frozenset(
         *(ASKING - {"SHAPE", "RANK"}),
     }
 )
-NOT_IN_UINT8 = frozenset({"ELU", "EXP", "ABS", "RSQRT", "SQUARED_DIFFERENCE", "BATCH_MATMUL"})
+NOT_IN_UINT8 = frozenset({"DYNAMIC_UPDATE_SLICE", "ELU", "EXP", "ABS", "RSQRT", "SQUARED_DIFFERENCE", "BATCH_MATMUL"})
 
 
 def quantizable(code: str, scheme: Scheme) -> bool:

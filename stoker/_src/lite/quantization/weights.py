@@ -6,6 +6,7 @@ import numpy as np
 
 from stoker._src.lite.model import Model, Operator, Subgraph, Tensor
 from stoker._src.lite.quantization.arrays import symmetric_weights
+from stoker._src.lite.quantization.schemes import DATA
 
 # Below this many elements 8 bits save nothing worth the error.
 _FEWEST = 1024
@@ -13,6 +14,7 @@ _FEWEST = 1024
 _HYBRID: dict[str, dict[int, int | None]] = {
     "CONV_2D": {1: 0},
     "DEPTHWISE_CONV_2D": {1: 3},
+    "TRANSPOSE_CONV": {1: 0},
     "FULLY_CONNECTED": {1: None},
     "BATCH_MATMUL": {1: None},
     "SVDF": {1: None, 2: None},
@@ -33,6 +35,7 @@ _OVERHEAD = 256
 def quantize_weights(model: Model) -> None:
     """Stores large weights in 8 bits. Kernels quantize the other argument as they run, and results are floating point."""
     for subgraph in model.subgraphs:
+        _quantize_tables(subgraph)
         uses = subgraph.consumers()
         done: dict[tuple[Tensor, int | None], Tensor] = {}
         for operator in subgraph.operators:
@@ -56,12 +59,34 @@ def quantize_weights(model: Model) -> None:
                 operator.inputs[place] = done[tensor, axis]
 
 
+def _quantize_tables(subgraph: Subgraph) -> None:
+    """Tables whose rows are picked: what is picked is restored to floating point."""
+    uses = subgraph.consumers()
+    done: dict[Tensor, Tensor] = {}
+    operators = []
+    for operator in subgraph.operators:
+        operators.append(operator)
+        table = operator.inputs[0] if operator.code == "GATHER" else None
+        if not _is_weight(table) or table.data.size < _FEWEST:  # type: ignore[union-attr]
+            continue
+        assert table is not None
+        if any(each.code != "GATHER" or each.inputs[0] is not table for each in uses[table]):
+            continue
+        if table not in done:
+            done[table] = symmetric_weights(table, None)
+        operator.inputs[0] = done[table]
+        (result,) = operator.outputs
+        picked = Tensor(f"{result.name}/integer", "INT8", result.shape, None, done[table].quantization)
+        operator.outputs = [picked]
+        operators.append(Operator("DEQUANTIZE", [picked], [result]))
+    subgraph.operators = operators
+
+
 def _is_float(operator: Operator) -> bool:
-    return operator.outputs[0].type == "FLOAT32" and all(
-        each.type == "FLOAT32"
-        for each in operator.inputs[:1]
-        if each is not None and operator.code != "EMBEDDING_LOOKUP"
-    )
+    if operator.outputs[0].type != "FLOAT32":
+        return False
+    values = operator.inputs[DATA.get(operator.code, 0)]
+    return operator.code == "EMBEDDING_LOOKUP" or values is None or values.type == "FLOAT32"
 
 
 def _is_weight(tensor: Tensor | None) -> bool:

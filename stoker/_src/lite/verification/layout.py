@@ -1,7 +1,7 @@
-"""The tables of TFLite's flatbuffer schema: which slots they have, of which kind and size.
+"""The tables of TFLite's flatbuffer schema: their slots, with the kind and size of each.
 
-The layout is read off the schema module that LiteRT ships: its builder functions are called with a builder that writes nothing and
-records what it is asked to write. Only what a builder cannot tell, the types of the tables behind offsets, is stated here.
+The layout is derived from the schema module that LiteRT ships: its builder functions are called with a builder that writes nothing and
+records the calls. Only the types of the tables behind offsets, which a builder does not reveal, are listed here.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Field:
         name: as in the schema, in camel case.
         scalar: the format of a scalar for `struct`, else "".
         default: the value of a scalar that is not stored.
-        element: bytes of an element where the field is a vector of scalars or offsets, else 0.
+        element: the bytes of an element if the field is a vector of scalars or offsets, else 0.
         table: the table that the field, or each element of the vector, refers to, else "".
         union: the enumeration of a union's tables, and the field that selects one of them.
     """
@@ -79,7 +79,7 @@ class Field:
 
 
 class _Recorder:
-    """A builder that writes nothing and keeps the last request."""
+    """A builder that writes nothing and records the last call."""
 
     request: tuple[str, tuple[Any, ...]]
 

@@ -1,7 +1,7 @@
-"""Checks what a well-formed TFLite model says: that indices exist, sizes agree and options have values the kernels can work with.
+"""Checks the contents of a well-formed TFLite model: that indices exist, sizes agree and options have values that the kernels support.
 
-LiteRT's kernels check most of what they are given, but not that a constant is as large as its shape says, that an op's result is not
-written over a constant, that a stride is positive, or that subgraphs do not call each other in a circle.
+LiteRT's kernels check most of their arguments, but not that a constant is as large as its shape, that an op's result does not
+overwrite a constant, that a stride is positive, or that subgraphs do not call each other recursively.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from stoker._src.lite.verification.structure import Table, read_model
 
 
 def verify(content: Any) -> Table:
-    """The model in a buffer, once every part of it has been checked.
+    """Returns the model in a buffer after checking every part of it.
 
     Raises:
-        ValueError: says what is wrong and where.
+        ValueError: a check failed. The message names the place and the problem.
     """
     model = read_model(content)
     _Checks(model, len(memoryview(content))).run()
@@ -43,7 +43,7 @@ def verify(content: Any) -> Table:
 
 
 def integers(vector: Any, format: str = "<i4") -> list[int]:
-    """The elements of a vector of integers, none if it is not stored."""
+    """The elements of a vector of integers. It is empty if the field is not stored."""
     return [] if vector is None else np.frombuffer(vector, format).tolist()
 
 
@@ -52,9 +52,9 @@ def text(vector: Any) -> str:
 
 
 def operator_name(model: Table, operator: Table) -> str:
-    """The name of an operator's kernel, CUSTOM for all custom ones."""
+    """The name of an operator's kernel, or CUSTOM for all custom operators."""
     code = model.OperatorCodes[operator.OpcodeIndex]
-    # Files written before there were more than 127 builtins have the older field alone.
+    # # Older files, from the time of at most 127 builtins, have only the older field.
     return members("BuiltinOperator")[max(code.BuiltinCode, code.DeprecatedBuiltinCode)]
 
 
@@ -103,7 +103,7 @@ class _Checks:
 
     def buffer_size(self, buffer: Table) -> int:
         if buffer.Offset > 1:
-            # Data of models over 2 GB stands behind the flatbuffer.
+            # # In models over 2 GB, data is stored after the flatbuffer.
             if buffer.Offset + buffer.Size > self.size:
                 self.fail(f"a buffer has {buffer.Size} bytes at {buffer.Offset}, and the file has {self.size}")
             return int(buffer.Size)
@@ -220,7 +220,7 @@ class _Checks:
         self.sizes(name, operator, tensors)
 
     def sizes(self, name: str, operator: Table, tensors: list[Table]) -> None:
-        """Counts that options and constants state."""
+        """Checks counts in options and constants."""
         inputs, outputs = integers(operator.Inputs), integers(operator.Outputs)
         if name in ARGUMENTS and (len(inputs), len(outputs)) != ARGUMENTS[name]:
             self.fail(f"it has {len(inputs)} inputs and {len(outputs)} outputs, not {ARGUMENTS[name]}")
@@ -232,7 +232,7 @@ class _Checks:
             stated, found = operator.BuiltinOptions.fields[option], len(inputs if side == "Inputs" else outputs)
             if stated != found:
                 self.fail(f"{option} is {stated}, and it has {found} {side.lower()}")
-        # What decides the size of the result is the first argument of some ops and the second of others.
+        # # The size of the result depends on the first argument of some ops and on the second of others.
         place = 0 if name in ("FILL", "RANDOM_UNIFORM", "RANDOM_STANDARD_NORMAL") else 1
         if len(inputs) > place and outputs and 0 <= outputs[0] < len(tensors):
             constant = self.constant(tensors[inputs[place]])
@@ -243,7 +243,7 @@ class _Checks:
                     self.fail(f"its result has the shape {implied}, and is declared to have {declared}")
 
     def constant(self, tensor: Table) -> list[int] | None:
-        """The value of a constant of 32 or 64 bit integers, None for other tensors."""
+        """The value of a constant of 32-bit or 64-bit integers, or None for other tensors."""
         format = {"INT32": "<i4", "INT64": "<i8"}.get(members("TensorType")[tensor.Type])
         data = self.model.Buffers[tensor.Buffer].Data
         return None if format is None or not data else integers(data, format)
@@ -274,7 +274,7 @@ class _Checks:
         if signature and len(signature) != len(shape):
             self.fail(f"its shape is {shape}, its signature {signature}")
         count = math.prod(shape)
-        # Arithmetic on sizes is done in 32 bits in some kernels.
+        # # Some kernels compute sizes in 32 bits.
         if count >= 2**31 or count * max(1, BYTES[kind]) > self.memory:
             self.fail(f"its shape is {shape}, more than the machine has memory for")
         if tensor.VariantTensors:
@@ -326,7 +326,7 @@ class _Checks:
             self.fail(f"a zero point is outside of {kind}")
 
     def strings(self, data: Any, count: int) -> None:
-        """String tensors: how many there are, where each begins and where the last ends, then their bytes."""
+        """Checks a string tensor: the number of strings, the offset of each and of the end, then the bytes."""
         header = integers(data[: len(data) // 4 * 4])
         if not header or header[0] != count or len(header) < count + 2:
             self.fail(f"it has {count} strings, and its data is for {header[0] if header else 0}")

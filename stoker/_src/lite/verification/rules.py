@@ -1,4 +1,4 @@
-"""What LiteRT's kernels take for granted, by op and by option."""
+"""Assumptions of LiteRT's kernels, by op and by option."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 
 from stoker._src.lite.verification.structure import Table
 
-# Bytes of an element, 0 where the size is not fixed.
+# # The bytes of an element, or 0 if the size is not fixed.
 BYTES = {
     "FLOAT32": 4,
     "FLOAT16": 2,
@@ -32,7 +32,7 @@ BYTES = {
     "RESOURCE": 0,
     "VARIANT": 0,
 }
-# Options that divide something or count something, in whichever table they stand.
+# # Options that are divisors or counts, in any table.
 POSITIVE = {
     "StrideW",
     "StrideH",
@@ -76,7 +76,7 @@ SUBGRAPHS = {
     "DecompositionSubgraphIndex",
     "UpdateComputationSubgraphIndex",
 }
-# Ops whose kernels cannot work with options of zeros, which is what they get if those in the file are of another op.
+# # Ops whose kernels cannot handle options that are all zero. They get those if the options in the file belong to another op.
 OPTIONS = {
     "CONV_2D": "Conv2DOptions",
     "DEPTHWISE_CONV_2D": "DepthwiseConv2DOptions",
@@ -101,7 +101,7 @@ OPTIONS = {
     "BUCKETIZE": "BucketizeOptions",
     "STABLEHLO_COMPOSITE": "StableHLOCompositeOptions",
 }
-# Which inputs may be left out. Kernels of other ops do not look whether they are there.
+# # The inputs that may be omitted. Kernels of other ops do not check whether their inputs are present.
 OPTIONAL_INPUTS = {
     "CONV_2D": frozenset({2}),
     "DEPTHWISE_CONV_2D": frozenset({2}),
@@ -121,14 +121,14 @@ OPTIONAL_INPUTS = {
 }
 
 
-# Options that say how many inputs or outputs there are. The kernels believe them.
+# # Options that state the number of inputs or outputs. The kernels trust them.
 COUNTS = {
     "SPLIT": ("NumSplits", "Outputs"),
     "SPLIT_V": ("NumSplits", "Outputs"),
     "UNPACK": ("Num", "Outputs"),
     "PACK": ("ValuesCount", "Inputs"),
 }
-# How many inputs and outputs there must be: the kernels of these look at all of them before they count.
+# # The required numbers of inputs and outputs. The kernels of these ops access all of them before counting.
 ARGUMENTS = {
     "DEPTHWISE_CONV_2D": (3, 1),
     "SLICE": (3, 1),
@@ -138,14 +138,14 @@ ARGUMENTS = {
     "ASSIGN_VARIABLE": (2, 0),
     "SIGN": (1, 1),
 }
-# Which inputs these take as positions in memory.
+# # The inputs that are used as positions in memory.
 POSITIONS = {"SLICE": (1, 2), "STRIDED_SLICE": (1, 2, 3)}
-# A result that is larger than this and not declared so comes from a damaged constant.
+# # A larger result that is not declared in the file indicates a damaged constant.
 _LARGE = 2**24
 
 
 def implied_shape(name: str, shape: list[int], constant: list[int]) -> list[int] | None:
-    """The shape of a result that follows from a shape and the op's constant argument. None where the op is another one, or the two do not fit."""
+    """The result shape that follows from a shape and the op's constant argument, or None for other ops and invalid combinations."""
     if name in ("PAD", "PADV2", "MIRROR_PAD") and len(constant) == 2 * len(shape):
         return [size + constant[2 * n] + constant[2 * n + 1] for n, size in enumerate(shape)]
     if name == "TILE" and len(constant) == len(shape):
@@ -158,12 +158,12 @@ def implied_shape(name: str, shape: list[int], constant: list[int]) -> list[int]
 
 
 def too_large(implied: list[int] | None, declared: list[int]) -> bool:
-    """Whether constants ask for a large result that the model does not declare."""
+    """Whether constants request a large result that the model does not declare."""
     return implied is not None and implied != declared and math.prod(max(0, size) for size in implied) > _LARGE
 
 
 class Variables:
-    """Shapes of resource variables. The kernel that reads one copies as many bytes as the result's shape says."""
+    """Shapes of resource variables. A read copies as many bytes as the shape of its result implies."""
 
     def __init__(self) -> None:
         self.shapes: dict[tuple[bytes, bytes], tuple[int, bytes]] = {}
@@ -172,7 +172,7 @@ class Variables:
     def visit(
         self, subgraph: int, name: str, operator: Table, inputs: list[int], outputs: list[int], tensors: list[Table]
     ) -> str:
-        """Notes what an op says about a variable. Returns what contradicts an earlier op, else ""."""
+        """Records the shape that an op states for a variable. Returns the contradiction with an earlier op, else ""."""
         if name == "VAR_HANDLE" and outputs:
             options = operator.BuiltinOptions
             key = (bytes(options.Container or b""), bytes(options.SharedName or b""))

@@ -1,7 +1,7 @@
 """Reads a flatbuffer into plain records and checks every offset on the way.
 
-Offsets, tables, vtables, vectors and strings must lie inside of the buffer and be aligned. What is read is handed out as `Table`s,
-so that the checks of meaning never touch an unchecked offset.
+Offsets, tables, vtables, vectors and strings must lie inside the buffer and be aligned. The contents are returned as `Table`s,
+so that the checks in `meaning` never use an unchecked offset.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 from stoker._src.lite.verification.layout import Field, layout, members
 
 IDENTIFIER = b"TFL3"
-# A file may refer to one table from many places. Each is read once; this many tables is more than any real model has.
+# # A file may refer to one table from many places. Each table is read once. No real model has this many tables.
 _MOST_TABLES = 4_000_000
 
 
@@ -20,7 +20,7 @@ class Table:
     """A table whose fields are attributes by their names in the schema.
 
     Scalars are numbers, strings and vectors of scalars are memory views of their bytes, vectors of tables are lists, tables are
-    `Table`s. A field that is not stored is its default, None for offsets.
+    `Table`s. A field that is not stored has its default value, or None for offsets.
     """
 
     __slots__ = ("fields", "kind")
@@ -36,7 +36,7 @@ class Table:
             raise AttributeError(f"{self.kind} has no field {name}") from None
 
     def rows(self, name: str) -> list[Any]:
-        """The tables of a vector, none if it is not stored."""
+        """The tables of a vector. It is empty if the field is not stored."""
         return self.fields[name] or []
 
 
@@ -44,7 +44,7 @@ def read_model(content: Any) -> Table:
     """The model in a buffer of bytes.
 
     Raises:
-        ValueError: the buffer is not a TFLite model, or a part of it lies outside of it.
+        ValueError: the buffer is not a TFLite model, or a part of the model lies outside of it.
     """
     return _Reader(content).model()
 

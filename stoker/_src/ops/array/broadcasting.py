@@ -34,6 +34,10 @@ def broadcast_gradient_args_kernel(s0: list[int], s1: list[int], *, T: DType) ->
     return torch.tensor(first, dtype=kind), torch.tensor(second, dtype=kind)
 
 
+# Axes do not depend on how many rows are padded. A sum over padded rows is refused.
+BROADCAST_GRADIENT_ARGS.planning.padded = lambda op, padded, shape_of: [False, False]
+
+
 @BROADCAST_GRADIENT_ARGS.shape
 def broadcast_gradient_args_shape(s0: Shape, s1: Shape) -> tuple[Shape, Shape]:
     return Shape((None,)), Shape((None,))

@@ -45,6 +45,16 @@ def _to_integer(x: torch.Tensor, wanted: torch.dtype) -> torch.Tensor:
     # Convert through the widest integer: a narrow conversion of an out-of-range number is undefined in C++.
     if wanted in (torch.int64, torch.int32, torch.bool):
         return x.to(wanted)
+    if x.dtype is torch.bfloat16 and wanted in (torch.uint8, torch.int8, torch.uint16, torch.int16):
+        # TensorFlow's conversion of bfloat16 saturates: 255.5 rounds to 256, which must not become black.
+        limits = torch.iinfo(wanted)
+        return (
+            x.float()
+            .nan_to_num(limits.min, limits.max, limits.min)
+            .clamp_(limits.min, limits.max)
+            .to(torch.int64)
+            .to(wanted)
+        )
     return x.to(torch.int64).to(wanted) if wanted is not torch.uint64 else x.to(wanted)
 
 

@@ -165,6 +165,15 @@ GATHER_V2 = define(
 )
 
 
+def _gathers_padding(op: Operation, padded: list[bool], shape_of: Any) -> list[bool] | None:
+    """Lookups of padded indices give padded rows. Lookups in padded rows are those of rows that count."""
+    axis = constant_value(op._inputs[2])
+    return None if axis is None or axis != 0 or padded[2] or op.attrs["batch_dims"] else [padded[1]]
+
+
+GATHER_V2.planning.padded = _gathers_padding
+
+
 @GATHER_V2.kernel
 def gather_kernel(params: Any, indices: torch.Tensor, axis: int, *, batch_dims: int) -> Any:
     if axis:

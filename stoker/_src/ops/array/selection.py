@@ -350,7 +350,9 @@ def reverse_sequence_kernel(
         raise InvalidArgumentError(
             None, None, f"Length of seq_lengths != input.dims({batch_dim}), ({list(seq_lengths.shape)} vs. {batch})"
         )
-    if batch and (int(seq_lengths.max()) > steps or int(seq_lengths.min()) < 0):
+    if seq_lengths.is_cuda:  # a check would make the host wait
+        seq_lengths = seq_lengths.clamp(0, steps)
+    elif batch and (int(seq_lengths.max()) > steps or int(seq_lengths.min()) < 0):
         raise InvalidArgumentError(
             None, None, f"seq_lengths must be in [0, input.dims({seq_dim}) = {steps}], got {seq_lengths.tolist()}"
         )

@@ -193,6 +193,15 @@ RESHAPE = define(
 RESHAPE.lower(reshaped)
 
 
+def _reshapes_padding(op: Operation, padded: list[bool], shape_of: Any) -> list[bool] | None:
+    before, after = shape_of(op._inputs[0]), shape_of(op.outputs[0])
+    keeps = bool(before.rank) and bool(after.rank) and before[0] is not None and before[0] == after[0]
+    return [True] if padded[0] and keeps else None
+
+
+RESHAPE.planning.padded = _reshapes_padding
+
+
 @RESHAPE.kernel
 def reshape_kernel(tensor: Any, shape: Any) -> Any:
     if type(shape) is not list:

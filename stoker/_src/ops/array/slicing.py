@@ -236,6 +236,13 @@ def strided_slice_kernel(
 STRIDED_SLICE.lower(viewed)
 
 
+def _slices_padded_sizes(op: Operation, padded: list[bool], shape_of: Any) -> list[bool] | None:
+    return [True] if op._inputs[0].op.definition.traits & Trait.OF_SHAPES and not any(padded[1:]) else None
+
+
+STRIDED_SLICE.planning.padded = _slices_padded_sizes
+
+
 @STRIDED_SLICE.shape
 def strided_slice_shape(
     input: Shape, begin: Shape, end: Shape, strides: Shape,

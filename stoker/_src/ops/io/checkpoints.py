@@ -107,8 +107,16 @@ def save_v2_kernel(
     dtypes: tuple[DType, ...],
 ) -> None:
     with BundleWriter(os.fsdecode(prefix.item())) as writer:
-        arrays = [to_numpy(tensor) for tensor in tensors]
-        plain = [each.__class__ is np.ndarray and each.dtype != object for each in arrays]
+        try:
+            arrays = [tensor.numpy() for tensor in tensors]
+            plain = [True] * len(arrays)
+        except (
+            AttributeError,
+            TypeError,
+            RuntimeError,
+        ):  # some are strings, on a device, or of a dtype that NumPy lacks
+            arrays = [to_numpy(tensor) for tensor in tensors]
+            plain = [each.__class__ is np.ndarray and each.dtype != object for each in arrays]
         if len(tensor_names) != len(tensors) or any(shape_and_slices) or not any(plain):
             _add_all(writer, tensor_names, shape_and_slices, tensors, dtypes)
             return

@@ -129,6 +129,12 @@ def _check_sorted(data: torch.Tensor, ids: torch.Tensor) -> None:
             raise InvalidArgumentError(None, None, "segment ids are not increasing")
 
 
+def _count_of_sorted(ids: torch.Tensor) -> torch.Tensor:
+    """The number of segments of sorted ids."""
+    _check_sorted(ids, ids)
+    return ids[-1:].sum() + 1 if ids.numel() else torch.zeros((), dtype=torch.int64)
+
+
 def segment_shape(data: Shape, segment_ids: Shape) -> Shape:
     segment_ids.of_rank(1)
     return Shape((None,)).concat(data.at_least(1)[1:])
@@ -151,6 +157,11 @@ def _sorted_op(
     definition = define(f"Segment{name}(data: T, segment_ids: Tindices) -> (output: T)", T=allowed, Tindices=INDEX)
     definition.kernel(kernel)
     definition.shape(segment_shape)
+
+    def counted_rows(data: torch.Tensor, segment_ids: torch.Tensor, count: int) -> torch.Tensor:
+        return combine(data, segment_ids.to(torch.int64), count)
+
+    definition.planning.sized = 1, _count_of_sorted, counted_rows
     if name != "Mean":
         _counted_op(name, counted or combine, allowed)
     return definition
@@ -260,7 +271,10 @@ segment_max = _segment_function("segment_max", SEGMENT_MAX, "The largest")
 
 
 def _flattened(data: torch.Tensor, ids: torch.Tensor, count: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Flattens rows and segment ids to one dimension each, and drops rows with negative ids."""
+    """Flattens rows and segment ids to one dimension each, and drops rows with negative ids.
+
+    On a GPU, where a check of the ids would make the host wait, all rows stay.
+    """
     if count < 0:
         raise InvalidArgumentError(None, None, f"Input num_segments == {count} must not be negative.")
     if tuple(data.shape[: ids.ndim]) != tuple(ids.shape):
@@ -269,7 +283,7 @@ def _flattened(data: torch.Tensor, ids: torch.Tensor, count: int) -> tuple[torch
         )
     rows = data.reshape(ids.numel(), *data.shape[ids.ndim :])
     places = ids.reshape(-1).to(torch.int64)
-    if places.numel():
+    if places.numel() and not places.is_cuda:
         low, high = torch.aminmax(places)
         if int(high) >= count:
             bad = int(torch.argmax((places >= count).to(torch.uint8)))
@@ -303,7 +317,11 @@ def _unsorted_op(
             if table_rows.add(result, segment_ids, data, skip_negatives=True):
                 return result
         rows, places = _flattened(data, segment_ids, num_segments)
-        return combine(rows, places, num_segments)
+        if not places.is_cuda:
+            return combine(rows, places, num_segments)
+        # Rows whose id is out of range go to a segment of their own, which is cut off.
+        places = places.masked_fill((places < 0) | (places >= num_segments), num_segments)
+        return combine(rows, places, num_segments + 1)[:num_segments]
 
     kernel.__name__ = kernel.__qualname__ = f"unsorted_segment_{name.lower()}_kernel"
     definition = define(
@@ -318,6 +336,8 @@ def _unsorted_op(
 
 
 UNSORTED_SEGMENT_SUM = _unsorted_op("Sum", _add_rows, NUMERIC, (dtypes.int16, *INDEX))
+# Padded ids are -1, or places among padded indices. The number of segments tells whether the result is padded.
+UNSORTED_SEGMENT_SUM.planning.padded = lambda op, padded, shape_of: [padded[2]] if padded[0] == padded[1] else None
 UNSORTED_SEGMENT_PROD = _unsorted_op("Prod", _multiply_rows, NUMERIC)
 UNSORTED_SEGMENT_MIN = _unsorted_op("Min", _min_rows, REAL)
 UNSORTED_SEGMENT_MAX = _unsorted_op("Max", _max_rows, REAL)

@@ -43,7 +43,9 @@ def lin_space_kernel(start: torch.Tensor, stop: torch.Tensor, num: int) -> torch
         return start.reshape(1).clone()
     allocatable([num], start.element_size())
     step = (stop - start) / (num - 1)
-    result = start + step * torch.arange(num, dtype=start.dtype, device=start.device)
+    result = (
+        torch.arange(num, dtype=start.dtype, device=start.device).mul_(step).add_(start)
+    )  # the memory of one result
     result[-1] = stop
     return result
 

@@ -346,6 +346,33 @@ def unique_kernel(x: Any, *, out_idx: DType) -> Any:
     return unique_in_order(x, torch_dtype(out_idx))[:2]
 
 
+def unique_padded(x: torch.Tensor, *, out_idx: DType) -> tuple[torch.Tensor, torch.Tensor]:
+    """Like `unique_kernel` for integers, with -1 after the distinct elements until there are as many as in x.
+
+    On a GPU, the distinct elements are in ascending order, and the host does not wait for their number.
+    """
+    if x.is_cuda:
+        return ascending_padded(x, torch_dtype(out_idx))
+    found, places = unique_kernel(x, out_idx=out_idx)
+    padded = x.new_full(x.shape, -1)
+    padded[: found.shape[0]] = found
+    return padded, places
+
+
+def ascending_padded(x: torch.Tensor, kind: torch.dtype) -> tuple[torch.Tensor, torch.Tensor]:
+    """The distinct elements of an integer vector in ascending order, padded with -1, and the place of each element among them."""
+    ordered, positions = torch.sort(x, stable=True)
+    starts = torch.ones(x.shape, dtype=torch.bool, device=x.device)
+    torch.ne(ordered[1:], ordered[:-1], out=starts[1:])
+    group = starts.cumsum(0) - 1
+    padded = x.new_full(x.shape, -1).scatter_(0, group, ordered)
+    return padded, torch.empty_like(group).scatter_(0, positions, group).to(kind)
+
+
+UNIQUE.planning.pads = unique_padded
+UNIQUE.planning.padded = lambda op, padded, shape_of: [True, True]
+
+
 @UNIQUE_V2.kernel
 def unique_v2_kernel(x: Any, axis: list[int], *, out_idx: DType) -> Any:
     return unique_in_order(x, torch_dtype(out_idx), _axis(x, axis))[:2]

@@ -215,6 +215,9 @@ static PyObject *resample(PyObject *self, PyObject *args) {
 INLINE float smaller(float a, float b) { return a < b ? a : b; }
 INLINE float larger(float a, float b) { return a > b ? a : b; }
 
+/* NaN if a channel is NaN, else 0. Comparisons ignore NaN, so it is added to the result. */
+INLINE float missing(float r, float g, float b) { return (r != r) | (g != g) | (b != b) ? NAN : 0.0f; }
+
 /* The hue of a colour, from 0 to 6: red, yellow, green, cyan, blue, magenta and red again. */
 INLINE float hue_of(float r, float g, float b, float most, float least) {
     float middle = larger(smaller(r, g), smaller(larger(r, g), b));
@@ -240,6 +243,7 @@ VECTORISED static void turn_hue(float *restrict out, const float *restrict in, f
         float most = larger(larger(r, g), b), least = smaller(smaller(r, g), b), range = most - least;
         float hue = hue_of(r, g, b, most, least) + turn;
         hue = hue >= 6.0f ? hue - 6.0f : hue;
+        least += missing(r, g, b);
         out[3 * i] = least + range * share(hue, 0.0f);
         out[3 * i + 1] = least + range * share(hue, 2.0f);
         out[3 * i + 2] = least + range * share(hue, 4.0f);
@@ -253,7 +257,7 @@ VECTORISED static void scale_saturation(float *restrict out, const float *restri
         float hue = hue_of(r, g, b, most, least);
         float saturation = most > 0.0f ? range / most : 0.0f;
         saturation = smaller(larger(saturation * scale, 0.0f), 1.0f);
-        float spread = saturation * most, base = most - spread;
+        float spread = saturation * most, base = most - spread + missing(r, g, b);
         out[3 * i] = base + spread * share(hue, 0.0f);
         out[3 * i + 1] = base + spread * share(hue, 2.0f);
         out[3 * i + 2] = base + spread * share(hue, 4.0f);

@@ -175,7 +175,7 @@ def _batch_norm_grad(
                 None,
                 f"{name} must have one element for each of the {channels} channels, found {list(vector.shape)}",
             )
-    nothing = scale.new_zeros(())
+    nothing = scale.new_empty((0,))
     if x.numel() == 0:
         return torch.zeros_like(x), torch.zeros_like(scale), torch.zeros_like(scale), nothing, nothing.clone()
     g = channels_first(y_backprop, data_format).to(scale.dtype)
@@ -240,7 +240,8 @@ def _register(forward: OpDefinition, backward: OpDefinition, third_reserve: bool
         for reserve in reserves[:2]:
             vector = vector.merge(reserve.of_rank(1))
         like_x = Shape((*x[:axis], vector[0], *x[axis + 1 :]))
-        return (like_x, vector, vector, Shape(()), Shape(()))
+        # Empty here and in TensorFlow 2; TensorFlow 1.15 wrote other sizes for inference.
+        return (like_x, vector, vector, Shape((None,)), Shape((None,)))
 
     @forward.grad
     def fused_batch_norm_gradient(op: Operation, *gradients: Tensor) -> list[Tensor | None]:

@@ -98,9 +98,15 @@ def max_pool(
     """Max pooling of images.
 
     `ksize` and `strides` are one number, two numbers (height and width), or four numbers (one per dimension).
+
+    Raises:
+        ValueError: a size of the window is 0.
     """
     value = either(value, "value", input, "input")
     with name_scope(name, "MaxPool", [value]) as scope:
+        sizes = for_each_dimension(ksize, 2, 1 if starts_with_channels(data_format) else 3, "ksize")
+        if any(size == 0 for size in sizes):
+            raise ValueError(f"`ksize` cannot be zero. Received: ksize={list(sizes)}")
         return _max_pool_2d(value, ksize, strides, padding, data_format, scope)
 
 

@@ -42,6 +42,8 @@ def _spread(value: Any, like: RaggedTensor) -> Any:
         return value
     tensor = convert_to_tensor(value, dtype_hint=like.dtype)
     rank, whole = tensor.static_shape.rank, like.static_shape.rank
+    if rank == 0:
+        return tensor
     if rank is None or whole is None:
         raise ValueError("A tensor beside a RaggedTensor must have a known rank.")
     outer = like.ragged_rank + 1

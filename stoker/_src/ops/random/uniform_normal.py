@@ -88,7 +88,7 @@ def _filled(name: str, fill: Callable[..., torch.Tensor]) -> OpDefinition:
     def kernel(shape: list[int], *, seed: int, seed2: int, dtype: DType, ctx: Any) -> torch.Tensor:
         count = checked_count(shape)
         stream = generator(ctx, seed, seed2).reserve_outputs(count)
-        return fill(stream, count, torch_dtype(dtype)).reshape(shape)
+        return fill(stream, count, torch_dtype(dtype)).view(shape)
 
     kernel.__name__ = f"{name.lower()}_kernel"
     definition.kernel(kernel)

@@ -53,9 +53,9 @@ def _add_products(target: Tensors, left: Tensors, right: Tensors, factor: float 
         torch._foreach_addcmul_(target, left, right, factor)
 
 
-def _add_quotients(target: Tensors, above: Tensors, below: Tensors, factor: float) -> None:
+def _add_quotients(target: Tensors, above: Tensors, below: Tensors, factor: Any) -> None:
     """target += above * factor / below. 16-bit floats are rounded after every operation, as in TensorFlow."""
-    if target[0].dtype in _NARROW:
+    if target[0].dtype in _NARROW or isinstance(factor, torch.Tensor):
         quotients = torch._foreach_mul(above, factor)
         torch._foreach_div_(quotients, below)
         torch._foreach_add_(target, quotients)
@@ -63,18 +63,28 @@ def _add_quotients(target: Tensors, above: Tensors, below: Tensors, factor: floa
         torch._foreach_addcdiv_(target, above, below, factor)
 
 
+def _add_scaled(target: Tensors, values: Tensors, factor: Any) -> None:
+    """target += values * factor. The factor may be a tensor on the device."""
+    if isinstance(factor, torch.Tensor):
+        torch._foreach_add_(target, torch._foreach_mul(values, factor))
+    else:
+        torch._foreach_add_(target, values, alpha=factor)
+
+
 def _rounded(number: Any, like: Tensors) -> Any:
     """Rounds `number` to the dtype of a variable, because TensorFlow computes with hyperparameters in that dtype."""
+    if isinstance(number, torch.Tensor):
+        return number.to(like[0].dtype)
     return torch.tensor(number, dtype=like[0].dtype).item()
 
 
 # ---- descent and momentum ---------------------------------------------------------------------------------------
 
 
-@update("GradientDescent(var; alpha, delta)", early_gradient=True)
-def GRADIENT_DESCENT(var: Tensors, alpha: float, delta: Tensors) -> None:
+@update("GradientDescent(var; alpha, delta)", early_gradient=True, device_numbers=("alpha",))
+def GRADIENT_DESCENT(var: Tensors, alpha: Any, delta: Tensors) -> None:
     """var -= alpha * delta"""
-    torch._foreach_add_(var, delta, alpha=-alpha)
+    _add_scaled(var, delta, -alpha)
 
 
 @update("ProximalGradientDescent(var; alpha, l1, l2, delta)", complex_numbers=False, sparse=True)
@@ -96,10 +106,10 @@ def _shrink(values: Tensors, amount: float) -> None:
 
 
 def _momentum(
-    var: Tensors, accum: Tensors, lr: float, grad: Tensors, momentum: float, *, use_nesterov: bool, rows: bool = False
+    var: Tensors, accum: Tensors, lr: Any, grad: Tensors, momentum: float, *, use_nesterov: bool, rows: bool = False
 ) -> None:
     # The fused form adds before it multiplies by the rate. With an infinite rate the results would differ.
-    if momentum and _fusable(var, grad) and math.isfinite(lr):
+    if momentum and _fusable(var, grad) and not isinstance(lr, torch.Tensor) and math.isfinite(lr):
         torch._fused_sgd_(
             var, grad, accum, weight_decay=0.0, momentum=momentum, lr=lr, dampening=0.0, nesterov=use_nesterov,
             maximize=False, is_first_step=False,
@@ -108,7 +118,7 @@ def _momentum(
     torch._foreach_mul_(accum, momentum)
     torch._foreach_add_(accum, grad)
     if not use_nesterov:
-        torch._foreach_add_(var, accum, alpha=-lr)
+        _add_scaled(var, accum, -lr)
         return
     if rows:
         steps = torch._foreach_mul(accum, _rounded(momentum * lr, var))
@@ -125,7 +135,7 @@ def _momentum_rows(
     _momentum(var, accum, lr, grad, momentum, use_nesterov=use_nesterov, rows=True)
 
 
-@update("Momentum(var, accum; lr, grad, momentum)", sparse=_momentum_rows, use_nesterov=False)
+@update("Momentum(var, accum; lr, grad, momentum)", sparse=_momentum_rows, device_numbers=("lr",), use_nesterov=False)
 def MOMENTUM(var: Tensors, accum: Tensors, lr: float, grad: Tensors, momentum: float, *, use_nesterov: bool) -> None:
     """accum = momentum * accum + g;  var -= lr * accum, or with Nesterov momentum lr * (g + momentum * accum)"""
     _momentum(var, accum, lr, grad, momentum, use_nesterov=use_nesterov)
@@ -177,7 +187,7 @@ def _adagrad_rows(var: Tensors, accum: Tensors, lr: float, grad: Tensors, *, upd
     _adagrad(var, accum, lr, grad, update_slots=update_slots, rows=True)
 
 
-@update("Adagrad(var, accum; lr, grad)", sparse=_adagrad_rows, update_slots=True)
+@update("Adagrad(var, accum; lr, grad)", sparse=_adagrad_rows, device_numbers=("lr",), update_slots=True)
 def ADAGRAD(var: Tensors, accum: Tensors, lr: float, grad: Tensors, *, update_slots: bool) -> None:
     """accum += g^2 (if update_slots);  var -= lr * g / sqrt(accum)"""
     _adagrad(var, accum, lr, grad, update_slots=update_slots)
@@ -355,7 +365,7 @@ def _rms_prop_rows(
     _rms_step_of_rows(var, mom, lr, momentum, grad, list(torch._foreach_add(ms, epsilon)))
 
 
-@update("RMSProp(var, ms, mom; lr, rho, momentum, epsilon, grad)", sparse=_rms_prop_rows)
+@update("RMSProp(var, ms, mom; lr, rho, momentum, epsilon, grad)", sparse=_rms_prop_rows, device_numbers=("lr",))
 def RMS_PROP(
     var: Tensors, ms: Tensors, mom: Tensors, lr: float, rho: float, momentum: float, epsilon: float, grad: Tensors
 ) -> None:
@@ -443,7 +453,7 @@ def _corrected(lr: Any, beta1_power: Any, beta2_power: Any, like: Tensors) -> An
 
 @update(
     "Adam(var, m, v; beta1_power, beta2_power, lr, beta1, beta2, epsilon, grad)",
-    device_numbers=("beta1_power", "beta2_power"),
+    device_numbers=("beta1_power", "beta2_power", "lr"),
     use_nesterov=False,
 )
 def ADAM(
@@ -467,11 +477,11 @@ def ADAM(
     """
     # For betas below one half, TensorFlow's formula for the averages loses digits and torch's does not.
     fused = not use_nesterov and _fusable(var, grad) and 0.5 < beta1 < 1 and 0.5 <= beta2 < 1
-    if fused and isinstance(beta1_power, torch.Tensor) and beta1_power.dtype is torch.float32:
+    if any(isinstance(each, torch.Tensor) for each in (lr, beta1_power, beta2_power)):
         rate: Any = lr * (1 - beta2_power) ** 0.5 / (1 - beta1_power)
+        fused = fused and rate.dtype is torch.float32
     else:
-        power1, power2 = (p.item() if isinstance(p, torch.Tensor) else p for p in (beta1_power, beta2_power))
-        rate = _corrected(lr, power1, power2, var)
+        rate = _corrected(lr, beta1_power, beta2_power, var)
     if fused:
         # Without a bias correction, torch's formula is var -= rate * m / (sqrt(v) + epsilon).
         steps = [torch.full((), _NO_CORRECTION, device=var[0].device)] * len(var)
@@ -479,6 +489,11 @@ def ADAM(
             var, grad, m, v, [], steps,
             lr=rate, beta1=beta1, beta2=beta2, weight_decay=0.0, eps=epsilon, amsgrad=False, maximize=False,
         )  # fmt: skip
+        return
+    if _in_one_pass(var, grad) and isinstance(rate, float):
+        numbers = (rate, beta1, 1 - beta1, 1 - beta2, epsilon, use_nesterov, torch.get_num_threads())
+        for arrays in zip(var, m, v, grad):
+            native.adam(*[array.numpy() for array in arrays], *numbers)
         return
     _moments(m, v, beta1, beta2, grad)
     ahead: Any = m

@@ -91,6 +91,9 @@ def update(
             late = resource and (rows or not early_gradient)
             made = _define(caller, resource=resource, rows=rows, late=late, late_number=late_number, attrs=attrs)
             made.planning.device_numbers = frozenset(device_numbers)
+            if rows:
+                made.planning.on_distinct = caller.sparse_distinct, caller.sparse_distinct_many
+                made.planning.padded = caller.skips_padding
             return made
 
         return UpdateOps(
@@ -220,6 +223,40 @@ class _Caller:
                 self.rule(*parts, *numbers, **attributes)
                 for table, part in zip(tables, parts):
                     table.index_copy_(0, rows, part[0])
+
+    def sparse_distinct(self, *inputs: Any, **attributes: Any) -> VariableState:
+        """Like `sparse` for rows that are known to be distinct. Rows out of range are skipped; nothing waits for the device."""
+        count, at = self.count, self.gradient_at
+        tables, gradient, indices = [variable.read() for variable in inputs[:count]], inputs[at], inputs[at + 1]
+        self._check_dtype(gradient)
+        self._check_rows(inputs[:count], tables, gradient, indices)
+        if not indices.numel() or not tables[0].numel():
+            return inputs[0]
+        rows = indices.long()
+        bad = (rows < 0) | (rows >= len(tables[0]))
+        # A row to be skipped repeats the first one that is not: both write the same numbers.
+        chosen = torch.arange(len(rows), device=rows.device)
+        chosen = torch.where(bad, torch.argmin(bad.to(torch.uint8)), chosen)
+        rows = rows.index_select(0, chosen).clamp_(0, len(tables[0]) - 1)
+        numbers = [*inputs[count:at], [gradient.index_select(0, chosen)], *inputs[at + 2 :]]
+        self._check_numbers(numbers, attributes)
+        parts = [[table.index_select(0, rows)] for table in tables]
+        self.rule(*parts, *numbers, **attributes)
+        none = bad.index_select(0, chosen).reshape(
+            -1, *[1] * (gradient.dim() - 1)
+        )  # true only if all are to be skipped
+        for table, part in zip(tables, parts):
+            table.index_copy_(0, rows, torch.where(none, table.index_select(0, rows), part[0]))
+        return inputs[0]
+
+    def sparse_distinct_many(self, *columns: Any, **attributes: Any) -> None:
+        lists = {*range(self.count), self.gradient_at, self.gradient_at + 1}
+        for i in range(len(columns[0])):
+            self.sparse_distinct(*[c[i] if at in lists else c for at, c in enumerate(columns)], **attributes)
+
+    def skips_padding(self, op: Operation, padded: list[bool], shape_of: Any) -> list[bool] | None:
+        at = self.gradient_at
+        return [False] * len(op.outputs) if padded[at] and padded[at + 1] and sum(padded) == 2 else None
 
     def _check_dtype(self, gradient: torch.Tensor) -> None:
         """Rejects dtypes without a kernel. As in TensorFlow, the op itself allows all numeric dtypes."""

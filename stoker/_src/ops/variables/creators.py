@@ -31,6 +31,29 @@ class VariableAggregation(enum.Enum):
     ONLY_FIRST_TOWER = 3
 
 
+# The constructor arguments of `tf.Variable` in both versions, with their defaults.
+_DEFAULTS = {
+    "validate_shape": True,
+    "synchronization": VariableSynchronization.AUTO,
+    "aggregation": VariableAggregation.NONE,
+    "experimental_enable_variable_lifting": True,
+}
+V1_ARGUMENTS = {
+    name: _DEFAULTS.get(name)
+    for name in (
+        "initial_value trainable collections validate_shape caching_device name variable_def dtype expected_shape "
+        "import_scope constraint use_resource synchronization aggregation shape"
+    ).split()
+}
+V2_ARGUMENTS = {
+    name: _DEFAULTS.get(name)
+    for name in (
+        "initial_value trainable validate_shape caching_device name variable_def dtype import_scope constraint "
+        "synchronization aggregation shape experimental_enable_variable_lifting"
+    ).split()
+}
+
+
 class _Creators:
     """The stack of creator functions of one graph (or of eager mode)."""
 

@@ -93,7 +93,12 @@ class Constant(Initializer):
         self, shape: Any, dtype: Any = None, partition_info: Any = None, verify_shape: bool | None = None
     ) -> Tensor:
         verify = self._verify_shape if verify_shape is None else verify_shape
-        return constants.constant(self.value, self.dtype if dtype is None else dtype, shape, verify_shape=verify)
+        kind = self.dtype if dtype is None else dtype
+        sizes = shape if isinstance(shape, (list, tuple)) else [shape]
+        if np.isscalar(self.value) and any(isinstance(size, Tensor) for size in sizes):
+            # Rows that `warm_start` does not find in a checkpoint are counted when the program runs.
+            return shaping.fill(shape, constants.constant(self.value, kind))
+        return constants.constant(self.value, kind, shape, verify_shape=verify)
 
     def get_config(self) -> dict[str, Any]:
         return {"value": self.value, "dtype": self.dtype.name}

@@ -55,6 +55,15 @@ def checked_rows(indices: torch.Tensor, size: int) -> torch.Tensor:
     return flat
 
 
+def rows_in_range(rows: torch.Tensor, updates: torch.Tensor, size: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Replaces additions to rows outside [0, size) by additions of zero.
+
+    TensorFlow ignores such rows on a GPU, because a check would make the host wait.
+    """
+    bad = (rows < 0) | (rows >= size)
+    return rows.masked_fill(bad, 0), updates.masked_fill(bad.reshape(-1, *[1] * (updates.ndim - 1)), 0)
+
+
 def _row_updates(name: str, target: Any, indices: torch.Tensor, updates: Any) -> Any:
     """`updates` with one entry for each index. A single number is broadcast.
 
@@ -188,6 +197,9 @@ def _scatter_rows(change: Update, name: str) -> Callable[..., None]:
         given = _row_updates(name, target, indices, updates)
         if change in _SUMS and table_rows.add(target, indices.reshape(-1), given, subtract=change is _subtract):
             return
+        if change in _SUMS and isinstance(target, torch.Tensor) and target.is_cuda:
+            change(target, *rows_in_range(indices.reshape(-1).long(), given, target.shape[0]))
+            return
         change(target, checked_rows(indices, target.shape[0]), given)
 
     return kernel
@@ -228,6 +240,11 @@ def _of_handle(rule: Callable[..., Shape]) -> Callable[..., tuple[()]]:
     return by_handle
 
 
+def _skips_padding(op: Operation, padded: list[bool], shape_of: Any) -> list[bool] | None:
+    """Additions to padded rows are skipped on a GPU."""
+    return [False] * len(op.outputs) if padded[1:] == [True, True] else None
+
+
 def _scatter(kind: str) -> tuple[OpDefinition, OpDefinition]:
     allowed = ANY if kind == "Update" else (_ORDERED if kind in ("Min", "Max") else NUMERIC)
     name, resource_name = f"Scatter{kind}", f"ResourceScatter{kind}"
@@ -252,6 +269,9 @@ def _scatter(kind: str) -> tuple[OpDefinition, OpDefinition]:
     kernel.__name__ = _kernel_name(resource_name)
     by_handle.kernel(kernel)
     by_handle.shape(_of_handle(_rows_rule))
+    if kind in ("Add", "Sub"):
+        for made in (by_reference, by_handle):
+            made.planning.padded = _skips_padding
     return by_reference, by_handle
 
 
@@ -308,6 +328,9 @@ VARIABLE_SHAPE = define(
     READS | STATEFUL,
     out_type=one_of(*INDEX, default=dtypes.int32),
 ).not_differentiable()
+
+
+VARIABLE_SHAPE.planning.of_variable_shapes = True
 
 
 @VARIABLE_SHAPE.kernel

@@ -1,7 +1,8 @@
-"""Methods of `Variable` that update it, or update or read a part of it."""
+"""Methods of `Variable` that update it or a part of it, or read a part of it, and its arithmetic operators."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from stoker._src.graph.indexed_slices import IndexedSlices
@@ -108,3 +109,25 @@ class PartialUpdates:
     def count_up_to(self, limit: int) -> Tensor:
         """Increments the variable and returns its previous value. Raises OutOfRangeError at run time if it has reached `limit`."""
         return scatter_ops.count_up_to(self, limit)
+
+
+class TensorOperators:
+    """Arithmetic and comparison operators that act on the value of the variable."""
+
+    def value(self) -> Tensor:
+        """The current value."""
+        raise NotImplementedError
+
+
+def _on_value(dunder: str) -> Callable[..., Any]:
+    def operator(self: TensorOperators, *args: Any) -> Any:
+        return getattr(Tensor, dunder)(self.value(), *args)
+
+    return operator
+
+
+for _name in (
+    "add radd sub rsub mul rmul truediv rtruediv floordiv rfloordiv mod rmod pow rpow matmul rmatmul "
+    "lt le gt ge and rand or ror xor rxor neg invert abs"
+).split():
+    setattr(TensorOperators, f"__{_name}__", _on_value(f"__{_name}__"))

@@ -29,11 +29,17 @@ from stoker._src.ops.array import shaping, slicing
 from stoker._src.ops.control_flow import branches_and_loops
 from stoker._src.ops.support.values import array_text
 from stoker._src.ops.variables import gather_ops, scatter_ops, state_ops
-from stoker._src.ops.variables.creators import VariableAggregation, VariableSynchronization, create
+from stoker._src.ops.variables.creators import (
+    V1_ARGUMENTS,
+    V2_ARGUMENTS,
+    VariableAggregation,
+    VariableSynchronization,
+    create,
+)
 from stoker._src.ops.variables.partitioned import SaveSliceInfo
 from stoker._src.ops.variables.saveables import reference_saveable, resource_saveable
 from stoker._src.ops.variables.state_ops import ANONYMOUS
-from stoker._src.ops.variables.variable_updates import PartialUpdates
+from stoker._src.ops.variables.variable_updates import PartialUpdates, TensorOperators
 
 
 class _VariableType(type):
@@ -41,35 +47,13 @@ class _VariableType(type):
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         if cls is Variable:
-            return create(_make, _V1_ARGUMENTS, {}, dict(zip(_V1_ARGUMENTS, args), **kwargs))
+            return create(_make, V1_ARGUMENTS, {}, dict(zip(V1_ARGUMENTS, args), **kwargs))
         if cls is VariableV2Form:
-            return create(_make, _V2_ARGUMENTS, {"use_resource": True}, dict(zip(_V2_ARGUMENTS, args), **kwargs))
+            return create(_make, V2_ARGUMENTS, {"use_resource": True}, dict(zip(V2_ARGUMENTS, args), **kwargs))
         return super().__call__(*args, **kwargs)
 
     def __instancecheck__(cls, instance: Any) -> bool:
         return super().__instancecheck__(instance) or (cls is VariableV2Form and isinstance(instance, Variable))
-
-
-_DEFAULTS = {
-    "validate_shape": True,
-    "synchronization": VariableSynchronization.AUTO,
-    "aggregation": VariableAggregation.NONE,
-    "experimental_enable_variable_lifting": True,
-}
-_V1_ARGUMENTS = {
-    name: _DEFAULTS.get(name)
-    for name in (
-        "initial_value trainable collections validate_shape caching_device name variable_def dtype expected_shape "
-        "import_scope constraint use_resource synchronization aggregation shape"
-    ).split()
-}
-_V2_ARGUMENTS = {
-    name: _DEFAULTS.get(name)
-    for name in (
-        "initial_value trainable validate_shape caching_device name variable_def dtype import_scope constraint "
-        "synchronization aggregation shape experimental_enable_variable_lifting"
-    ).split()
-}
 
 
 # Set by variable_scope: whether the current scope uses resource variables (None if it does not say).
@@ -136,7 +120,7 @@ def _initialized_by_function(kwargs: dict[str, Any]) -> ResourceVariable:
     return variable
 
 
-class Variable(PartialUpdates, Trackable, metaclass=_VariableType):
+class Variable(PartialUpdates, TensorOperators, Trackable, metaclass=_VariableType):
     """A tensor that persists between runs and can be assigned.
 
     Args (1.x form):
@@ -817,19 +801,3 @@ def _convert(value: Variable, dtype: DType | None = None, name: str | None = Non
 
 
 register_tensor_conversion_function(Variable, _convert, 10)
-
-_OPERATORS = (
-    "add radd sub rsub mul rmul truediv rtruediv floordiv rfloordiv mod rmod pow rpow matmul rmatmul "
-    "lt le gt ge and rand or ror xor rxor neg invert abs"
-).split()
-
-
-def _forwarded(dunder: str) -> Callable[..., Any]:
-    def operator(self: Variable, *args: Any) -> Any:
-        return getattr(Tensor, dunder)(self.value(), *args)
-
-    return operator
-
-
-for _name in _OPERATORS:
-    setattr(Variable, f"__{_name}__", _forwarded(f"__{_name}__"))

@@ -14,7 +14,7 @@ import torch
 
 from stoker._src.graph.function_graph import Function
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.runtime.plan.planner import passed_through
+from stoker._src.runtime.plan.pruning import passed_through
 
 _MOST_BYTES = 1 << 25  # bytes of collected factors, after which they are summed
 

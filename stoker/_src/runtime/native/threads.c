@@ -18,6 +18,8 @@ static int omp_get_max_threads(void) { return 1; }
 static void omp_set_num_threads(int n) { (void)n; }
 #endif
 
+#include "waiting.h"
+
 enum { MOST = 12 };                           /* most numbers of threads to choose from: 1, 2, 4, ... */
 static const int WARM_UP = 2;                 /* runs before anything is measured: they compile and allocate */
 static const int ROUNDS = 2;                  /* blocks of each number of threads in one comparison */
@@ -176,7 +178,9 @@ static PyObject *begin(PyObject *object, PyObject *unused) {
     if (base != self->base) restart(self, base);
     int wanted = self->counts[self->comparing ? self->tried[self->at] : self->current];
     if (wanted != base) use_threads(wanted);
-    return PyLong_FromLongLong(now());
+    int64_t time = now();
+    look(time);
+    return PyLong_FromLongLong(time);
 }
 
 static PyObject *end(PyObject *object, PyObject *began) {
@@ -242,7 +246,22 @@ static PyObject *set_setter(PyObject *m, PyObject *address) {
     Py_RETURN_NONE;
 }
 
+static PyObject *look_around(PyObject *m, PyObject *unused) {
+    (void)m;
+    (void)unused;
+    look(now());
+    Py_RETURN_NONE;
+}
+
+static PyObject *set_polling(PyObject *m, PyObject *wanted) {
+    (void)m;
+    int is_true = PyObject_IsTrue(wanted);
+    return is_true < 0 ? NULL : PyBool_FromLong(poll_long(is_true));
+}
+
 static PyMethodDef functions[] = {
+    {"look_around", look_around, METH_NOARGS, "Adapts to whether other processes want the processors. Part of `begin`."},
+    {"set_polling", set_polling, METH_O, "Lets threads without work poll for long (True) or sleep soon. Returns whether they poll."},
     {"set_setter", set_setter, METH_O, "Takes the address of MKL's mkl_set_num_threads_local."},
     {NULL, NULL, 0, NULL},
 };

@@ -26,7 +26,8 @@ from stoker._src.ops.support.waiting import running
 from stoker._src.runtime.failures import explain_failure
 from stoker._src.runtime.functions.bodies import step_failure
 from stoker._src.runtime.plan.emit import Step, emit
-from stoker._src.runtime.plan.planner import Planner, prune
+from stoker._src.runtime.plan.planner import Planner
+from stoker._src.runtime.plan.pruning import prune
 from stoker._src.runtime.worker import RunningSteps, Worker
 
 MOST_STACKED, MOST_SINGLE = 256, 32

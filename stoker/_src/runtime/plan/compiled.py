@@ -15,13 +15,13 @@ from stoker._src.formats.protos import RunOptions
 from stoker._src.graph.graph import Graph
 from stoker._src.graph.tensor import Tensor
 from stoker._src.ops.support.waiting import running
-from stoker._src.runtime.feeds import placed_converter
+from stoker._src.runtime.feeds import converter
 from stoker._src.runtime.fetches import FetchPlan
 from stoker._src.runtime.functions.bodies import step_failure
 from stoker._src.runtime.locks import Holding
 from stoker._src.runtime.plan import fused_loops, threads
 from stoker._src.runtime.plan.by_shape import ByShape
-from stoker._src.runtime.plan.cuda_graphs import repeated
+from stoker._src.runtime.plan.cuda_graphs import Repeated
 from stoker._src.runtime.plan.emit import Step, emit
 from stoker._src.runtime.plan.known_shapes import Known
 from stoker._src.runtime.plan.planner import Planner
@@ -50,10 +50,11 @@ class Plan:
         self.fed = [i for i, tensor in enumerate(fetch.tensors) if tensor in feeds]
         self.expands_feeds = False  # whether keys of the feed_dict are structures or composites
         self.graph_changes = graph.changes
-        self.converters = [placed_converter(tensor, worker.placement) for tensor in feeds]
+        self.converters = [converter(tensor) for tensor in feeds]
         by_shape = worker.placement.gpu is None and self._is_by_shape()
         planner = self._planner(
-            known=[Known(shape) for shape in shapes] if by_shape and shapes is not None else None
+            known=[Known(shape) for shape in shapes] if by_shape and shapes is not None else None,
+            with_late_shapes=not by_shape or shapes is not None,
         ).build()
         self.ops = planner.ops
         for op in self.ops:
@@ -62,7 +63,8 @@ class Plan:
         self.watched = planner.blocks or planner.loops
         self.locks = self.writes or self.reads or self.blocks
         self.traced_step: Step | None = None  # runs node by node; compiled for the first traced run
-        self.repeated = repeated(planner)
+        gpu = worker.placement.gpu
+        self.repeated = None if gpu is None else Repeated(planner, self._planner, worker.placement)
         # The number of threads of each step. On a GPU it does not matter, and time spent waiting for a queue says nothing about it.
         self._tuners: dict[Any, Any] | None = None if self.blocks or worker.placement.gpu is not None else {}
         self.shaped = ByShape(self._shaped_step, lambda: self.step) if by_shape else None
@@ -93,7 +95,7 @@ class Plan:
     @functools.cached_property
     def step(self) -> Step:
         """The step for feeds of any shape."""
-        return emit(self._planner().build())
+        return emit(self._planner(with_late_shapes=False).build())
 
     def _shaped_step(self, shapes: list[Shape]) -> Step:
         return emit(self._planner(known=[Known(shape) for shape in shapes]).build())
@@ -102,8 +104,7 @@ class Plan:
         """Returns the compiled function for these feeds."""
         if self.shaped is not None:
             return self.shaped.function(values)
-        function = self.step.function
-        return function if self.repeated is None else self.repeated.function(function, values)
+        return self.step.function
 
     def execute(self, values: list[Any], options: Any = None, metadata: Any = None) -> list[Any]:
         """Runs the step on converted feeds. Returns the fetched values as the kernels produced them."""
@@ -124,9 +125,12 @@ class Plan:
             holding.pause()
 
     def _run(self, holding: Any, values: list[Any]) -> list[Any]:
-        """Runs the step with as many threads as turned out to be fastest."""
+        """Runs the step: on a GPU recorded if it repeats, on the CPU with as many threads as turned out to be fastest."""
+        if self.repeated is not None:
+            return self.repeated.run(self.step.function, holding, values)
         function = self._function(values)
         if self._tuners is None:
+            threads.look_around()
             return function(holding, *values)
         try:
             tuner = self._tuners[function]
@@ -162,7 +166,7 @@ class Plan:
                     self.traced_step = emit(self._planner(with_fused_loops=False).build())
                 function, instructions = self.traced_step.timed()
                 ticks = Ticks()
-                results = function(ticks, holding, *values)
+                results = function(ticks, holding, *[self._worker.placement.data(value) for value in values])
                 self.times = {line: end - begin for line, begin, end in ticks.spans()}
                 fill_run_metadata(metadata, ticks, instructions)
                 return results
@@ -178,7 +182,8 @@ class Plan:
 
     def _steps(self) -> list[Step]:
         """Returns all compiled steps."""
-        made = [self.traced_step, self.__dict__.get("step"), *(self.shaped.steps.values() if self.shaped else ())]
+        made = [self.traced_step, *(self.shaped.steps.values() if self.shaped else ()), self.__dict__.get("step")]
+        made += [] if self.repeated is None else self.repeated.steps()
         return [step for step in made if step is not None]
 
     def explain(self) -> str:
@@ -196,8 +201,8 @@ class Plan:
         return "\n".join([*lines, *[f"# {line}" for line in self._remarks(step)]])
 
     def _remarks(self, step: Step) -> list[str]:
-        if self._worker.placement.gpu is not None:
-            return []
+        if self.repeated is not None:
+            return self.repeated.remarks()
         remarks = (
             [] if step is self.traced_step else fused_loops.summary(step.planner.instructions, step.planner.shape_of)
         )

@@ -1,195 +1,306 @@
 """Replays repeated steps on a GPU as CUDA graphs.
 
 A small step on a GPU spends its time launching kernels one by one. Once a plan has run a few times with feeds of the same
-shapes, its launches are recorded into a CUDA graph (`torch.cuda.CUDAGraph`) and replayed with one call from then on. Feeds are
-copied into the recording's own inputs, variables are updated in place, and results are copied out.
+shapes, it is compiled again for these shapes and divided (division.py). The launches of the device's part are recorded into a
+CUDA graph (`torch.cuda.CUDAGraph`) and replayed with one call from then on. What the device's part takes is copied to the recording's own
+memory in one transfer, variables are updated in place, and small results return in one wait.
 
-A plan is not recorded if a replay could not repeat it: if it uses random numbers or other host state, waits, or reads variables on
-the CPU in device work. Some obstacles show only during recording, for example a kernel that waits for the device to learn a
-size. The recording then fails without side effects, and the plan runs as before. A recording becomes invalid when a variable
-gets different memory. STOKER_CUDA_GRAPHS=0 turns recording off.
+A recording holds for the shapes of what the device's part takes, and for the numbers that decide about its loops, branches and sizes. A
+plan has one for each combination that repeats. It becomes invalid when a variable gets different memory. Some obstacles show
+only when the device's part runs, for example a kernel that waits for the device to learn a size; the plan then runs as before.
+STOKER_CUDA_GRAPHS=0 turns recording off.
 """
 
 from __future__ import annotations
 
-import copy
-import functools
 import os
 import threading
 import warnings
-from collections.abc import Iterator
+from collections import OrderedDict
+from collections.abc import Callable
 from typing import Any
 
 import torch
 
-from stoker._src.graph.definition import Trait
-from stoker._src.ops.variables.state_ops import VariableState
-from stoker._src.runtime.devices import recording
-from stoker._src.runtime.plan.emit import emit
-from stoker._src.runtime.plan.instructions import Instruction, values_of
+from stoker._src.base.shapes import Shape
+from stoker._src.runtime.devices import Placement, recording
+from stoker._src.runtime.plan.division import Division, Obstacle
+from stoker._src.runtime.plan.emit import Step
+from stoker._src.runtime.plan.known_shapes import Known
+from stoker._src.runtime.plan.padding import CannotPad
 from stoker._src.runtime.plan.planner import Planner
 
-_RUNS_BEFORE = 3  # runs that show that a plan repeats, and that let libraries choose their kernels
+_RUNS_BEFORE = 2  # runs that show that feeds of some shapes repeat
 _FEWEST = 4  # fewest instructions worth recording
-_MOST_RECORDINGS = 4  # recordings per plan; each has its own memory
-_NOT_REPEATABLE = Trait.BLOCKING | Trait.RETAINS
+_MOST_SHAPES = 8  # shapes of feeds per plan for which it is divided
+_MOST_RECORDINGS = 24  # recordings per plan and shapes of feeds; they share their memory
+_MOST_KEYS = 4096  # combinations of shapes and numbers that are remembered
+_MOST_NUMBERS = 256  # elements of a tensor that decides about loops, branches and sizes
+_SMALL = 1 << 20  # bytes of a result that is copied to the host with the others
+_ALIGNMENT = 256  # bytes
 
-
-def repeated(planner: Planner) -> Repeated | None:
-    """Returns the object that replays a plan's step; None if the plan cannot be recorded."""
-    placement = planner.compile_function.placement
-    if placement.gpu is None or os.environ.get("STOKER_CUDA_GRAPHS") == "0":
-        return None
-    if len(planner.instructions) < _FEWEST or not all(_is_repeatable(each) for each in _all_instructions(planner)):
-        return None
-    return Repeated(planner, placement.gpu)
-
-
-def _all_instructions(planner: Planner) -> Iterator[Instruction]:
-    """Returns the instructions of a plan and of the functions it calls."""
-    for instruction in planner.instructions:
-        yield instruction
-        for step in instruction.steps:
-            yield from _all_instructions(step.planner)
-
-
-def _is_repeatable(instruction: Instruction) -> bool:
-    traits = instruction.traits
-    if traits & _NOT_REPEATABLE or (traits & Trait.STATEFUL and not traits & Trait.WRITES):
-        return False
-    return all(value.is_constant for value in values_of(instruction.arguments) if value.handle)
+MakePlanner = Callable[..., Planner]
 
 
 class Repeated:
-    """Counts the runs of one plan by the shapes of their feeds, and records the ones that repeat."""
+    """Runs one plan on a GPU, and records the steps that repeat."""
 
-    def __init__(self, planner: Planner, device: torch.device) -> None:
-        self._planner, self._device = planner, device
+    def __init__(self, planner: Planner, make_planner: MakePlanner, placement: Placement) -> None:
+        self._make_planner, self._placement = make_planner, placement
         self._runs: dict[Any, int] = {}
         self._lock = threading.Lock()
-        self.recordings: dict[Any, _Recording] = {}
+        self._divided: dict[Any, _Divided] = {}
         self.obstacle: str | None = None  # why the plan is not recorded
+        if os.environ.get("STOKER_CUDA_GRAPHS") == "0":
+            self.obstacle = "STOKER_CUDA_GRAPHS=0"
+        elif len(planner.instructions) < _FEWEST:
+            self.obstacle = "it is too short"
 
-    def function(self, function: Any, values: Any) -> Any:
-        """Returns the function to run for these feeds: a recording, made on this call if it is due, or `function`."""
-        if self.obstacle is not None or not all(isinstance(value, torch.Tensor) for value in values):
-            return function
-        key = tuple((value.shape, value.dtype) for value in values)
+    @property
+    def recordings(self) -> list[_Recording]:
+        return [each for divided in self._divided.values() for each in divided.recordings.values()]
+
+    def steps(self) -> list[Step]:
+        return [step for divided in self._divided.values() for step in divided.steps]
+
+    def remarks(self) -> list[str]:
+        """Describes what was recorded, and why nothing else was."""
+        lines = []
+        for divided in self._divided.values():
+            before, device, after = divided.division.counts
+            lines.append(
+                f"recorded {len(divided.recordings)} times as a CUDA graph: {device} instructions, with {before} before "
+                f"and {after} after them on the host, {len(divided.division.numbers)} numbers that decide"
+            )
+        if self.obstacle is not None:
+            lines.append(f"not recorded as a CUDA graph: {self.obstacle}")
+        elif not lines:
+            lines.append("not yet recorded as a CUDA graph: it must repeat with feeds of the same shapes")
+        return lines
+
+    def run(self, function: Any, holding: Any, values: Any) -> Any:
+        """Runs the step. `function` is the step for feeds of any shape."""
+        divided = self._for(values) if self.obstacle is None else None
+        if divided is None:
+            return function(holding, *[self._placement.data(value) for value in values])
+        try:
+            return divided(holding, values)
+        finally:
+            if divided.obstacle is not None:
+                self.obstacle = divided.obstacle
+
+    def _for(self, values: Any) -> _Divided | None:
+        if not all(isinstance(value, torch.Tensor) for value in values):
+            return None
+        key = tuple([(value.shape, value.dtype, value.device) for value in values])
+        found = self._divided.get(key)
+        if found is not None:
+            return found
+        runs = self._runs[key] = self._runs.get(key, 0) + 1
+        if runs <= _RUNS_BEFORE or len(self._divided) >= _MOST_SHAPES:
+            return None
+        with self._lock:
+            try:
+                found = self._divided[key] = _Divided(self._make_planner, self._placement, values)
+            except Obstacle as error:
+                self.obstacle = str(error)
+        return found
+
+
+class _Divided:
+    """A plan for feeds of some shapes, divided into the device's part and what the host does before and after it."""
+
+    def __init__(self, make_planner: MakePlanner, placement: Placement, values: Any) -> None:
+        assert placement.gpu is not None
+        self._placement, self._device = placement, placement.gpu
+        known = [Known(Shape(value.shape)) for value in values]
+        try:
+            self.division = division = Division(placement.gpu)
+            planner = make_planner(known=known, arrange=division, pads=True).build()
+        except CannotPad:
+            self.division = division = Division(placement.gpu)
+            planner = make_planner(known=known, arrange=division).build()
+        self.steps = division.emit(planner)
+        self._before, self._on_device, self._after = (step.function for step in self.steps)
+        self._has_before, self._has_after = division.counts[0] > 0, division.counts[2] > 0
+        places = {value: i for i, value in enumerate([*planner.feed_values, *division.made])}
+        self._inputs = [places[value] for value in division.inputs]
+        self._numbers = [places[value] for value in division.numbers]
+        self._pool = torch.cuda.graph_pool_handle()
+        self._lock = threading.Lock()
+        self._runs: set[Any] = set()  # the combinations of shapes and numbers that were seen
+        self._own_inputs: dict[Any, _Inputs] = {}
+        self.recordings: OrderedDict[Any, _Recording] = OrderedDict()
+        self.obstacle: str | None = None
+
+    def __call__(self, holding: Any, values: Any) -> Any:
+        made = self._before(holding, *values) if self._has_before else ()
+        given = (*values, *made)
+        with self._lock:
+            outputs = self._run([given[i] for i in self._inputs], [given[i] for i in self._numbers])
+        return self._after(holding, *given, *outputs)
+
+    def _run(self, inputs: list[Any], numbers: list[Any]) -> Any:
+        key = (
+            tuple([(value.shape, value.device.type) for value in inputs]),
+            tuple([(value.dtype, value.shape, *value.reshape(-1).tolist()) for value in numbers]),
+        )
         found = self.recordings.get(key)
         if found is not None:
             if found.is_current():
-                return found
+                self.recordings.move_to_end(key)
+                return found(inputs)
             del self.recordings[key]
-        runs = self._runs[key] = self._runs.get(key, 0) + 1
-        if runs < _RUNS_BEFORE or len(self.recordings) >= _MOST_RECORDINGS:
-            return function
-        if runs == _RUNS_BEFORE:
-            return functools.partial(self._watched, function)
-        with self._lock:
-            try:
-                found = self.recordings[key] = _Recording(self._planner, self._device, values)
-            except (RuntimeError, _NotRepeatableError) as error:
-                self.obstacle = str(error)
-                torch.cuda.synchronize(self._device)
-                return function
-        return found
+        if key not in self._runs and len(self._runs) < _MOST_KEYS and all(n.numel() <= _MOST_NUMBERS for n in numbers):
+            self._runs.add(key)
+            return self._watched(inputs, numbers)
+        if self.obstacle is not None or key not in self._runs:
+            return self._unrecorded(inputs, numbers)
+        if len(self.recordings) >= _MOST_RECORDINGS:
+            self.recordings.popitem(last=False)
+        try:
+            own = self._own_inputs.get(key[0]) or _Inputs(inputs, self._device)
+            self._own_inputs = {key[0]: own, **self._own_inputs}
+            found = _Recording(self._on_device, self.division.variables, self._pool, own, inputs, numbers)
+        except (RuntimeError, Obstacle) as error:
+            self.obstacle = str(error)
+            torch.cuda.synchronize(self._device)
+            return self._unrecorded(inputs, numbers)
+        self.recordings[key] = found
+        return found(inputs)
 
-    def _watched(self, function: Any, *args: Any) -> Any:
-        """Runs the step and checks whether the host waits for the device. Recording such a step could leave libraries in a bad state."""
-        with self._lock, warnings.catch_warnings(record=True) as caught:
+    def _unrecorded(self, inputs: list[Any], numbers: list[Any]) -> Any:
+        return self._on_device(None, *[value.to(self._device) for value in inputs], *numbers)
+
+    def _watched(self, inputs: list[Any], numbers: list[Any]) -> Any:
+        """Runs the device's part and checks whether the host waits for the device. Recording that could leave libraries in a bad state."""
+        moved = [value.to(self._device) for value in inputs]
+        with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             recording.kept = []
             torch.cuda.set_sync_debug_mode("warn")
             try:
-                return function(*args)
+                return self._on_device(None, *moved, *numbers)
+            except (RuntimeError, NotImplementedError) as error:
+                self.obstacle = str(error)
             finally:
                 torch.cuda.set_sync_debug_mode("default")
                 recording.kept = None
-                waits = [str(each.message) for each in caught if "called a synchronizing" in str(each.message)]
+                waits = [each for each in caught if "called a synchronizing" in str(each.message)]
                 if waits:
-                    self.obstacle = waits[0]
+                    self.obstacle = f"the host waits for the device in {_line(waits[0])}"
+        # The device has no kernel for some integers, which are usually on the host.
+        return self._on_device(None, *[self._placement.data(value) for value in inputs], *numbers)
 
 
-class _NotRepeatableError(Exception):
-    """The step does something that a replay would not repeat."""
+def _line(warning: Any) -> str:
+    return f"{os.path.basename(warning.filename)}, line {warning.lineno}"
 
 
 class _Recording:
-    """One recorded step. It is called like the step's function."""
+    """One recorded run of the device's part. It is called with the inputs, and returns the outputs."""
 
-    def __init__(self, planner: Planner, device: torch.device, values: Any) -> None:
-        self._lock = threading.Lock()
-        states = {
-            id(value.constant): value.constant
-            for instruction in _all_instructions(planner)
-            for value in values_of(instruction.arguments)
-            if value.handle and isinstance(value.constant, VariableState)
-        }
-        on_host = {key for key, state in states.items() if not _is_on(device, state.value)}
-        # The recording reads the constants of the step and of the functions it calls at fixed addresses, so they are kept alive.
-        self._host, self._on_device = _divided(planner, on_host)
-        self._variables = [(state, state.value) for key, state in states.items() if key not in on_host]
-        self._inputs = [torch.empty_like(value, device=device).copy_(value) for value in values]
+    def __init__(
+        self, step: Any, variables: Any, pool: Any, own: _Inputs, inputs: list[Any], numbers: list[Any]
+    ) -> None:
+        self._variables = [(state, state.value) for state in variables]
+        self._inputs = own
+        own.fill(inputs)
         self._graph = torch.cuda.CUDAGraph()
+        # The recording reads the step's constants at fixed addresses, so they are kept alive.
+        self._step, self._numbers = step, numbers
         self._kept = recording.kept = []
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # torch warns about the empty graph that a failed recording leaves
-                with torch.cuda.graph(self._graph, capture_error_mode="relaxed"):
-                    self._results = self._on_device(None, *self._inputs)
+                with torch.cuda.graph(self._graph, pool=pool, capture_error_mode="relaxed"):
+                    self._results = step(None, *own.moved(), *numbers)
+                    self._fetched = [_pinned(result) for result in self._results]
         finally:
             recording.kept = None
             moved = [(state, value) for state, value in self._variables if state.value is not value]
             for state, value in moved:
                 state.value = value
-        if moved or not all(_is_on(device, result) for result in self._results):
-            raise _NotRepeatableError("a result or a variable's new value is not on the device")
+        if moved:
+            raise Obstacle(f"the memory of variable {moved[0][0].name} changes")
+        self._waits = any(host is not None for host in self._fetched)
 
     def is_current(self) -> bool:
         """Whether every variable still has the memory that was recorded."""
         return all(state.value is value for state, value in self._variables)
 
-    def __call__(self, holding: Any, *values: Any) -> tuple[Any, ...]:
-        with self._lock:
-            for own, value in zip(self._inputs, values):
-                own.copy_(value, non_blocking=True)
-            if self._host is not None:
-                self._host(holding, *values)
-            self._graph.replay()
-            return tuple(result.clone() for result in self._results)
+    def __call__(self, inputs: list[Any]) -> list[Any]:
+        self._inputs.fill(inputs)
+        self._graph.replay()
+        if self._waits:
+            _current_stream(self._inputs.device_index).synchronize()
+        else:
+            self._inputs.used()
+        return [result.clone() if host is None else host.clone() for result, host in zip(self._results, self._fetched)]
 
 
-def _is_on(device: torch.device, value: Any) -> bool:
-    return isinstance(value, torch.Tensor) and value.device == device
+_streams: dict[int, torch.cuda.Stream] = {}
 
 
-def _divided(planner: Planner, on_host: set[int]) -> tuple[Any, Any]:
-    """Splits a plan's step in two: the part that updates host variables (None if there is none), run every time, and the rest.
-
-    The typical case is a counter: a training step on the GPU that increments the global step.
-
-    Raises:
-        _NotRepeatableError: the two parts depend on each other.
-    """
-    host, rest = [], []
-    for instruction in planner.instructions:
-        handles = [value for value in values_of(instruction.arguments) if value.handle]
-        (host if any(id(value.constant) in on_host for value in handles) else rest).append(instruction)
-    for instruction in host:
-        made = set(values_of(instruction.results))
-        needed = [value for each in rest for value in values_of(each.arguments)] + planner.results
-        if (
-            not instruction.traits & Trait.WRITES
-            or not all(value.is_constant for value in values_of(instruction.arguments))
-            or not made.isdisjoint(needed)
-        ):
-            raise _NotRepeatableError(
-                f"the device's work needs {instruction.op and instruction.op.name}, which is the host's"
-            )
-    return (_step(planner, host, []) if host else None), _step(planner, rest, planner.results)
+def _current_stream(device_index: int) -> torch.cuda.Stream:
+    """Returns torch's current stream. `torch.cuda.current_stream` takes longer than a small step."""
+    handle = torch._C._cuda_getCurrentRawStream(device_index)
+    found = _streams.get(handle)
+    if found is None:
+        found = _streams[handle] = torch.cuda.current_stream(device_index)
+    return found
 
 
-def _step(planner: Planner, instructions: list[Instruction], results: list[Any]) -> Any:
-    part = copy.copy(planner)
-    part.instructions, part.results = instructions, results
-    return emit(part).function
+def _pinned(result: Any) -> torch.Tensor | None:
+    """Records the copy of a small result to the host. Returns the copy; None if the result is large or on the host already."""
+    if not result.is_cuda or result.nbytes > _SMALL:
+        return None
+    host = torch.empty(result.shape, dtype=result.dtype, pin_memory=True)
+    return host.copy_(result, non_blocking=True)
+
+
+class _Inputs:
+    """The inputs of a recording at fixed addresses. Those that come from the host share one transfer."""
+
+    def __init__(self, inputs: list[torch.Tensor], device: torch.device) -> None:
+        self.device_index = device.index or 0
+        self._from_host = [i for i, value in enumerate(inputs) if not value.is_cuda]
+        sizes = [inputs[i].nbytes for i in self._from_host]
+        starts = [0]
+        for size in sizes:
+            starts.append(starts[-1] + -(-size // _ALIGNMENT) * _ALIGNMENT)
+        self._on_device = torch.empty(starts[-1], dtype=torch.uint8, device=device)
+        self._staged = torch.empty(starts[-1], dtype=torch.uint8, pin_memory=True)
+        self._event = torch.cuda.Event()  # after which the host may change what is staged
+
+        def views(flat: torch.Tensor) -> list[torch.Tensor]:
+            return [
+                flat[start : start + size].view(inputs[i].dtype).view(inputs[i].shape)
+                for i, start, size in zip(self._from_host, starts, sizes)
+            ]
+
+        self._views = views(self._staged)
+        moved = iter(views(self._on_device))
+        self.tensors = [torch.empty_like(value) if value.is_cuda else next(moved) for value in inputs]
+
+    def fill(self, inputs: list[torch.Tensor]) -> None:
+        """Copies the inputs to where `moved` expects them. Waits until the device no longer needs the ones before."""
+        if self._from_host:
+            self._event.synchronize()
+            for i, view in zip(self._from_host, self._views):
+                view.copy_(inputs[i])
+        if len(self._from_host) < len(inputs):
+            for own, value in zip(self.tensors, inputs):
+                if value.is_cuda:
+                    own.copy_(value)
+
+    def moved(self) -> list[torch.Tensor]:
+        """Records the transfer to the device. Returns the inputs there."""
+        if self._from_host:
+            self._on_device.copy_(self._staged, non_blocking=True)
+        return self.tensors
+
+    def used(self) -> None:
+        """Marks the point in the device's work after which inputs may change."""
+        if self._from_host:
+            self._event.record()

@@ -24,7 +24,8 @@ from stoker._src.base.errors import InternalError
 from stoker._src.graph.tensor import Operation
 from stoker._src.ops.support.values import host_value
 from stoker._src.runtime.locks import started
-from stoker._src.runtime.plan.instructions import Host, Instruction, Value, values_of
+from stoker._src.runtime.plan.instructions import LONG, Host, Instruction, Value, values_of
+from stoker._src.runtime.plan.one_sided import guarded
 from stoker._src.runtime.plan.planner import Planner
 
 _counter = itertools.count()
@@ -163,6 +164,8 @@ class _Writer:
                     dead.setdefault(max(value.last_use, position), []).append(value.label)
         pending: list[tuple[Instruction, str, set[Operation]]] = []
         for position, instruction in enumerate(planner.instructions):
+            if position and position % LONG == 0:
+                out.append(f"    {self._global('look_at_run', look_at_run)}(holding)")
             for waiting in [entry for entry in pending if _waits_for(instruction, *entry)]:
                 pending.remove(waiting)
                 self._blocking(out, waiting[0], self._awaited(waiting[0], waiting[1]))
@@ -213,17 +216,23 @@ class _Writer:
     def _call_arguments(self, instruction: Instruction) -> list[str]:
         arguments = [self._argument(instruction, argument) for argument in self._arguments(instruction)]
         arguments += [f"{name}={self._literal(value)}" for name, value in instruction.keywords.items()]
-        if instruction.op is not None and instruction.op.definition.planning.calls:
+        if instruction.op is not None and instruction.op.definition.planning.calls and instruction.kind != "fetched":
             arguments.append("holding=holding")
         return arguments
 
     def _arguments(self, instruction: Instruction) -> list[Any]:
         """Writes the arguments. Numbers are passed as tensors if that saves the host from waiting for a GPU."""
         op = instruction.op
-        if self._placement.gpu is None or op is None or not op.definition.planning.device_numbers:
+        if self._placement.gpu is None or op is None or instruction.kind in ("guarded", "fetched"):
+            return instruction.arguments
+        if not op.definition.planning.device_numbers:
             return instruction.arguments
         return [
-            given.value if isinstance(given, Host) and arg.name in op.definition.planning.device_numbers else given
+            given.value
+            if isinstance(given, Host)
+            and not given.value.is_constant
+            and arg.name in op.definition.planning.device_numbers
+            else given
             for arg, given in zip(op.definition.inputs, instruction.arguments)
         ]
 
@@ -250,7 +259,7 @@ class _Writer:
                 parts.append(result.label)
         if instruction.kind in ("fused_loops", "finish"):
             return "(" + ", ".join(parts) + ",)"
-        if instruction.kind == "read" or (instruction.op is not None and instruction.op.definition.single):
+        if instruction.kind in ("read", "fetched") or (instruction.op is not None and instruction.op.definition.single):
             return parts[0] if parts else ""
         if instruction.op is not None and len(instruction.op.definition.outputs) == 1:
             return parts[0] if parts else ""
@@ -285,6 +294,11 @@ class _Writer:
         assert op is not None
         if instruction.kind == "fused_loops":
             return self._global(f"fused_loops_{len(self.globals)}", instruction.kernel)
+        if instruction.kind == "guarded":
+            suffix, kernel = self._placement.kernel(op, instruction.kernel)
+            return self._global(f"{op.type}_guarded_{len(self.globals)}{suffix}", guarded(op, kernel))
+        if instruction.kind == "fetched":
+            return self._global(f"alive_{len(self.globals)}", instruction.kernel)
         if instruction.kind in ("begin", "finish"):  # they take what is on any device
             return self._global(f"{op.type}_{instruction.kind}", instruction.kernel)
         suffix, kernel = self._placement.kernel(op, instruction.kernel)
@@ -325,6 +339,12 @@ def _results(instruction: Instruction) -> list[Value]:
     for result in instruction.results:
         flat.extend(result) if isinstance(result, list) else flat.append(result)
     return flat
+
+
+def look_at_run(holding: Any) -> None:
+    """Ends a long step whose run was cancelled or is out of time. A recorded step holds nothing."""
+    if holding is not None and holding.state is not None:
+        holding.state.check("The run")
 
 
 def copied(value: Any) -> Any:

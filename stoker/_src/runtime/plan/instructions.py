@@ -10,6 +10,8 @@ from stoker._src.graph.definition import Trait
 from stoker._src.graph.tensor import Operation
 
 FEED, CONSTANT, EVERYTHING = "feed", "constant", "everything"
+LONG = 200
+"""Instructions after which a plan looks whether its run was cancelled."""
 # An op with one of these traits is not a pure function of its inputs. It keeps its position and runs every time.
 EFFECTS = Trait.STATEFUL | Trait.READS | Trait.WRITES | Trait.BLOCKING | Trait.RETAINS
 
@@ -39,7 +41,7 @@ class Instruction:
     """
 
     op: Operation | None
-    kind: str  # "kernel", "read", "batch", "copy", "fused_loops", "begin", "finish"
+    kind: str  # "kernel", "read", "batch", "copy", "fused_loops", "begin", "finish", "guarded", "fetched"
     kernel: Any
     arguments: list[Any]
     keywords: dict[str, Any] = field(default_factory=dict)

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import heapq
-
 from stoker._src.base import dtypes
-from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.graph.planning import Trait
 from stoker._src.graph.tensor import Operation, Tensor
 
@@ -13,47 +10,6 @@ from stoker._src.graph.tensor import Operation, Tensor
 def is_handle(tensor: Tensor) -> bool:
     """Whether a tensor stands for a variable or another resource."""
     return tensor.dtype._is_ref_dtype or tensor.dtype is dtypes.resource
-
-
-def in_order(ops: set[Operation], feeds: set[Tensor]) -> list[Operation]:
-    """Sorts by creation order, except where an edge that was added later (a control input added by hand) requires otherwise.
-
-    Raises:
-        InvalidArgumentError: there is a cycle.
-    """
-    ordered = sorted(ops, key=lambda op: op._id)
-    backwards = any(
-        source._id >= op._id
-        for op in ordered
-        for source in (*(t.op for t in op._inputs if t not in feeds), *op._control_inputs)
-    )
-    if not backwards:
-        return ordered
-    waiting: dict[Operation, int] = {}
-    followers: dict[Operation, list[Operation]] = {}
-    for op in ordered:
-        sources = {t.op for t in op._inputs if t not in feeds} | set(op._control_inputs)
-        waiting[op] = len(sources)
-        for source in sources:
-            followers.setdefault(source, []).append(op)
-    ready = [(op._id, op) for op in ordered if waiting[op] == 0]
-    heapq.heapify(ready)
-    result = []
-    while ready:
-        _, op = heapq.heappop(ready)
-        result.append(op)
-        for follower in followers.get(op, ()):
-            waiting[follower] -= 1
-            if waiting[follower] == 0:
-                heapq.heappush(ready, (follower._id, follower))
-    if len(result) < len(ordered):
-        stuck = next(op for op in ordered if waiting[op] > 0)
-        raise InvalidArgumentError(
-            None,
-            stuck,
-            f"The graph has a cycle through '{stuck.name}' ({len(ordered) - len(result)} nodes wait for each other).",
-        )
-    return result
 
 
 def updates_last(ordered: list[Operation], feeds: set[Tensor]) -> list[Operation]:

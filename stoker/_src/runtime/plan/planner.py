@@ -6,7 +6,7 @@ definition (its traits, kernel and batch kernel).
 
 from __future__ import annotations
 
-import weakref
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,6 @@ from stoker._src.base import dtypes
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.shapes import UNKNOWN_SHAPE, Shape
 from stoker._src.graph.definition import Trait
-from stoker._src.graph.function_graph import Function
 from stoker._src.graph.interchange.function_def import function_refs
 from stoker._src.graph.shape_inference import infer_shapes
 from stoker._src.graph.static_values import constant_value
@@ -24,49 +23,29 @@ from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.support.values import host_value, to_numpy, torch_dtype
 from stoker._src.ops.variables.state_ops import VariableState
 from stoker._src.runtime.failures import checked_kernel
-from stoker._src.runtime.plan import background, fused_loops, mixed_precision
+from stoker._src.runtime.plan import background, fused_loops, late_shapes, mixed_precision
 from stoker._src.runtime.plan.instructions import (
     CONSTANT,
     EFFECTS,
     EVERYTHING,
     FEED,
+    LONG,
     Host,
     Instruction,
     Value,
     values_of,
 )
 from stoker._src.runtime.plan.known_shapes import Known
-from stoker._src.runtime.plan.ordering import in_order, is_handle, updates_last
+from stoker._src.runtime.plan.one_sided import Guards, alive, find_guards, guards_of
+from stoker._src.runtime.plan.ordering import is_handle, updates_last
+from stoker._src.runtime.plan.padding import CannotPad, padded_outputs
+from stoker._src.runtime.plan.pruning import in_order, passed_through, prune
 from stoker._src.runtime.plan.reordering import reorder
 from stoker._src.runtime.plan.sharing import share
 
 _OBJECTS = (dtypes.string, dtypes.resource, dtypes.variant)  # dtypes whose values are not torch tensors
 _FOLD_LIMIT = 1 << 20  # most elements of a folded constant
 _WORTH_REUSING = 1 << 14  # below this number of elements, allocating a tensor is cheaper than the check for reuse
-
-
-def prune(fetches: list[Tensor], targets: list[Operation], feeds: set[Tensor]) -> tuple[set[Operation], set[Operation]]:
-    """Returns the operations that must run, backwards from the fetches up to fed tensors, and the ones that are only waited for.
-
-    An op that is only a control input runs if it has an effect (it writes, reads, blocks or checks). A pure op does not run; only its
-    own control inputs matter. Gradients that an optimizer gates but that are never used therefore cost nothing.
-    """
-    needed: set[Operation] = set()
-    waited_for: set[Operation] = set()
-    stack = [(t.op, True) for t in fetches if t not in feeds] + [(op, True) for op in targets]
-    while stack:
-        op, wanted = stack.pop()
-        wanted = wanted or (has_effect(op) and not _is_fed(op, feeds))
-        seen = needed if wanted else waited_for
-        if op in seen or op in needed:
-            continue
-        seen.add(op)
-        for tensor in op._inputs:
-            if tensor not in feeds:
-                stack.append((tensor.op, wanted))
-        for control in op._control_inputs:
-            stack.append((control, False))
-    return needed, waited_for - needed
 
 
 def _merged(a: Shape, b: Shape) -> Shape:
@@ -80,39 +59,6 @@ def _merged(a: Shape, b: Shape) -> Shape:
 def _of_shape(like: Tensor, dims: tuple[Any, ...]) -> torch.Tensor:
     dtype = torch.float32 if like.dtype in _OBJECTS else torch_dtype(like.dtype.base_dtype)
     return torch.zeros((), dtype=dtype).expand(dims)
-
-
-def _is_fed(op: Operation, feeds: set[Tensor]) -> bool:
-    """Whether all outputs of an op are fed. Waiting for a fed placeholder must not run it."""
-    return bool(op.outputs) and all(tensor in feeds for tensor in op.outputs)
-
-
-def has_effect(op: Operation) -> bool:
-    """Whether an op does more than compute its outputs. A call has the effects of the functions it calls."""
-    pending, seen = [op], set()
-    while pending:
-        each = pending.pop()
-        if each.definition.traits & EFFECTS:
-            return True
-        for ref in function_refs(each) if each.definition.planning.calls else ():
-            function = ref.target
-            if function is None:
-                return True
-            if function not in seen and _without_effect.get(function) != _state_of(function):
-                seen.add(function)
-                given = {tensor.op for tensor in function.inputs}
-                pending += [inner for inner in function.needed_ops() if inner not in given]
-    for function in seen:
-        _without_effect[function] = _state_of(function)
-    return False
-
-
-# Caches functions without effects, by their state at that time. Otherwise each level of nesting would check all levels below it.
-_without_effect: weakref.WeakKeyDictionary[Function, tuple[int, int]] = weakref.WeakKeyDictionary()
-
-
-def _state_of(function: Function) -> tuple[int, int]:
-    return function.graph.version, function.graph.changes
 
 
 class Planner:
@@ -136,6 +82,10 @@ class Planner:
         with_fused_loops: bool = True,
         known: list[Known] | None = None,
         lends: bool = False,
+        with_late_shapes: bool = True,
+        is_region: bool = False,
+        arrange: Callable[[Planner], list[Instruction]] | None = None,
+        pads: bool = False,
     ) -> None:
         self.fetches, self.targets, self.feeds = fetches, targets, feeds
         self._fed = set(feeds)
@@ -145,10 +95,13 @@ class Planner:
         # The owners of memory that results may share. A body's caller knows its inputs and handles its constants. A body that is
         # called repeatedly must return copies of its constants.
         self.may_share = frozenset((FEED,) if is_kept else (FEED, CONSTANT) if is_function else ())
-        self.lends = (
-            lends  # whether results may share the memory of anything, because the caller only reads them at once
-        )
+        self.lends = lends  # whether results may share any memory, because the caller only reads them at once
         self.with_fused_loops = with_fused_loops
+        self.with_late_shapes = with_late_shapes and with_fused_loops
+        self.is_region = is_region  # a part of another plan, which handles control inputs
+        self._pads = pads  # whether sizes that depend on data are padded (padding.py)
+        self._padded: set[Tensor] = set()
+        self._arrange = arrange  # returns the instructions in another order (division.py)
         # Shapes that are known in addition to the graph, because the shapes of the feeds are known.
         self._shapes: dict[Tensor, Shape] = {tensor: each.shape for tensor, each in zip(feeds, known or ())}
         self._elements: dict[Tensor, Shape | None] = {
@@ -163,6 +116,7 @@ class Planner:
         self.ops: list[Operation] = []
         self.planned: list[Operation] = []  # the same, with the replacements of the mixed precision rewrite
         self._ordered: list[Operation] = []
+        self._guards: Guards = {}
         self._stand_ins: dict[Operation, list[Operation]] = {}
         self._reads: dict[Value, Value] = {}  # variable -> its value, valid until the next write
         self._fetched_tensors = set(fetches)
@@ -170,7 +124,9 @@ class Planner:
         self._wanted_outputs: dict[Operation, list[bool]] = {}
         self._has_replacements = False  # whether an output was replaced by an equal value
         self.reads_variables = self.writes_variables = self.blocks = False
-        self.loops = False  # whether it may run for long, so that the run must be cancellable
+        self.loops = (
+            False  # whether it may run for long (a loop, many instructions), so that the run must be cancellable
+        )
         self._labels: dict[str, int] = {}
 
     def build(self) -> Planner:
@@ -184,20 +140,30 @@ class Planner:
                 value.roots = frozenset((CONSTANT,))
             self.values[tensor] = value
             self.feed_values.append(value)
-        self.needed, passed = prune([tensor for tensor in self.fetches if tensor is not None], self.targets, fed)
+        fetched = [tensor for tensor in self.fetches if tensor is not None]
+        self.needed, passed = prune(fetched, self.targets, fed, waits=not self.is_region)
         # An op that is only waited for does not run, but its edges order the ops that do.
         self._ordered = in_order(self.needed | passed, fed)
         if not self.is_function:
             self._ordered = updates_last(self._ordered, fed)
+        self._guards = find_guards(self._ordered, fed)
+        if self._guards:
+            self._also_needs_guards(fed)
         self.ops = [op for op in self._ordered if op in self.needed]
         for op in self._grouped(self._rewritten(fed)):
             if isinstance(op, list):
                 self._batch(op)
             elif op in self.needed:
                 self._plan(op)
-        for tensor in self.fetches:
+        if not self._padded.isdisjoint(self.fetches):
+            raise CannotPad("a padded tensor is fetched")
+        for position, tensor in enumerate(self.fetches):
             # A reference is fetched after all updates of the step, because TensorFlow returns the variable's own buffer.
-            self.results.append(None if tensor is None else self._taken(tensor, reference=False))
+            self.results.append(None if tensor is None else self._fetched(position, tensor))
+        if self.with_late_shapes and not (self._stand_ins or self._guards):
+            self.instructions = late_shapes.form(
+                self.instructions, self.results, self.shape_of, self._numbers, self.compile_function
+            )
         if self.with_fused_loops:
             self.instructions = share(
                 self.instructions, self.results, set(self.targets), replaced=self._has_replacements
@@ -205,14 +171,17 @@ class Planner:
         self.instructions = reorder(self.instructions, self.results)
         if self.with_fused_loops and self.compile_function.placement.gpu is None:
             self.instructions = fused_loops.form(self.instructions, self.results, self.shape_of)
+        if self._arrange is not None:
+            self.instructions = self._arrange(self)
         self.instructions = background.split(self.instructions)
         self._settle()
+        self.loops |= len(self.instructions) > LONG
         return self
 
     def _rewritten(self, fed: set[Tensor]) -> list[Operation]:
         """Returns the ops in order. Ops that the session runs in 16 bits are replaced by 16-bit copies."""
         precision = getattr(self.compile_function, "precision", None)
-        if precision is None:
+        if precision is None or self._guards:
             self.planned = self.ops
             return self._ordered
         rewritten = mixed_precision.rewrite(
@@ -225,11 +194,16 @@ class Planner:
 
     def dependents(self, op: Operation) -> set[Operation]:
         """Returns the ops of this plan that must wait for `op`."""
-        found = {op}
+        return self.behind([op])
+
+    def behind(self, ops: list[Operation]) -> set[Operation]:
+        """Returns the ops of this plan that must wait for one of `ops`."""
+        sources = set(ops)
+        found: set[Operation] = set()
         for each in self._ordered:
-            if any(t.op in found for t in each._inputs) or not found.isdisjoint(each._control_inputs):
+            before = {t.op for t in each._inputs}.union(each._control_inputs)
+            if not (sources.isdisjoint(before) and found.isdisjoint(before)):
                 found.add(each)
-        found.discard(op)
         return found.union(*[self._stand_ins[each] for each in found if each in self._stand_ins])
 
     # -- one op --------------------------------------------------------------------------------------------------
@@ -249,10 +223,15 @@ class Planner:
             return
         if self._shapes:
             self._infer(op)
+            if self._pads:
+                self._pad(op)
             if definition.planning.elements is not None:
                 self._infer_elements(op)
-            if traits & Trait.OF_SHAPES and self._fold_shapes(op):
-                return
+        if op in self._guards:
+            self._plan_guarded(op)
+            return
+        if self._shapes and traits & Trait.OF_SHAPES and self._fold_shapes(op):
+            return
         if definition.planning.equals is not None and self.with_fused_loops:
             self._replace_outputs(op)
         arguments = self._arguments(op)
@@ -270,7 +249,9 @@ class Planner:
             return
         specialize = definition.planning.specialize
         special = None if specialize is None else specialize(op)
-        if special is None:
+        if definition.planning.pads is not None and op.outputs[0] in self._padded:
+            instruction = Instruction(op, "kernel", definition.planning.pads, arguments, self._keywords(op))
+        elif special is None:
             kernel = _kernel_of(op)
             instruction = Instruction(op, "kernel", kernel, arguments, self._keywords(op))
         else:
@@ -303,6 +284,42 @@ class Planner:
         if of_numbers is None or self.compile_function.placement.gpu is not None:
             return False
         return of_numbers(op) and op.outputs[0] not in self.values
+
+    # -- ops on one side of a Switch -----------------------------------------------------------------------------
+
+    def _also_needs_guards(self, fed: set[Tensor]) -> None:
+        """Adds the Switch nodes that decide whether an op of this plan runs, also where a control edge alone leads to them."""
+        guards = [tensor for op in self.needed for tensor in self._guards.get(op, ())]
+        fetches = [tensor for tensor in self.fetches if tensor is not None]
+        self.needed, passed = prune([*fetches, *guards], self.targets, fed)
+        self._ordered = in_order(self.needed | passed, fed)
+
+    def _plan_guarded(self, op: Operation) -> None:
+        definition = op.definition
+        arguments = self._arguments(op)
+        if definition.planning.calls:
+            self._call(op, arguments)
+            instruction = self.instructions[-1]
+        else:
+            instruction = Instruction(op, "kernel", _kernel_of(op), arguments, self._keywords(op))
+            self._append(instruction, definition.traits)
+            self._name_results(instruction, op)
+        instruction.kind = "guarded"
+        instruction.arguments = [*_without_host(arguments), [self.values[tensor] for tensor in self._guards[op]]]
+
+    def _fetched(self, position: int, tensor: Tensor) -> Value:
+        """Returns a fetched value. One that may be dead passes a check."""
+        taken = self._taken(tensor, reference=False)
+        guards = () if tensor in self._fed else guards_of(tensor, self._guards)
+        if not guards:
+            return taken
+        instruction = Instruction(
+            tensor.op, "fetched", alive(position), [taken, [self.values[each] for each in guards]]
+        )
+        self._append(instruction, Trait.VIEW)
+        value = self._value("fetched", len(self.instructions) - 1)
+        instruction.results = [value]
+        return value
 
     # -- shapes --------------------------------------------------------------------------------------------------
 
@@ -369,6 +386,24 @@ class Planner:
         results = op.definition.kernel_fn(*op.definition.group(given, op.attrs), **self._keywords(op))  # type: ignore[misc]
         self._constants(op, op.definition.flatten_results(results))
         return True
+
+    def _pad(self, op: Operation) -> None:
+        """Records which outputs of an op are padded.
+
+        Raises:
+            CannotPad: the result of the op would depend on the padding.
+        """
+        given = [tensor in self._padded for tensor in op._inputs]
+        if any(given):
+            padded = padded_outputs(op, given, self.shape_of)
+            if padded is None:
+                raise CannotPad(op.name)
+            self._padded.update(tensor for tensor, flag in zip(op.outputs, padded) if flag)
+        if op.definition.planning.pads is not None:
+            size = self.shape_of(op._inputs[0])
+            if size.known and op._inputs[0].dtype.is_integer:
+                self._padded.add(op.outputs[0])
+                self._shapes[op.outputs[0]] = size
 
     # -- calls ---------------------------------------------------------------------------------------------------
 
@@ -535,6 +570,10 @@ class Planner:
             or any(isinstance(v, Operation) for v in op.attrs.values())
         ):
             return False
+        if op._inputs and any((self.shape_of(tensor).size or 0) > _FOLD_LIMIT for tensor in op.outputs):
+            return False
+        if any(tensor.dtype.base_dtype in (dtypes.variant, dtypes.resource) for tensor in op.outputs):
+            return False  # lists and other objects belong to a single run
         try:
             kernel = _kernel_of(op)
             results = kernel(*[_constant(a) for a in arguments], **self._keywords(op))
@@ -542,7 +581,7 @@ class Planner:
             return False
         flat = op.definition.flatten_results(results)
         if not all(isinstance(result, (torch.Tensor, np.ndarray)) for result in flat):
-            return False  # lists and other objects belong to a single run
+            return False
         if any(_elements(result) > _FOLD_LIMIT for result in flat) and op._inputs:
             return False
         self._constants(op, flat)
@@ -555,7 +594,7 @@ class Planner:
         groups: dict[Any, list[int]] = {}
         for position, op in enumerate(ops):
             batch = op.definition.planning.batch
-            if batch is not None and op in self.needed:
+            if batch is not None and op in self.needed and op not in self._guards:
                 key, _ = batch
                 groups.setdefault((op.definition, key(op)), []).append(position)
         replaced: dict[int, Any] = {}
@@ -570,6 +609,8 @@ class Planner:
 
     def _batch(self, ops: list[Operation]) -> None:
         definition = ops[0].definition
+        for op in ops if self._pads else ():
+            self._pad(op)
         rows = [self._arguments(op) for op in ops]
         # Plain numbers are part of the group's key and therefore equal for all members, so they are passed once.
         columns = [rows[0][i] if arg.host else [row[i] for row in rows] for i, arg in enumerate(definition.inputs)]
@@ -741,21 +782,19 @@ def _is_snapshot(op: Operation) -> bool:
     )
 
 
+def _without_host(arguments: list[Any]) -> list[Any]:
+    """Returns arguments as the values that are there before a kernel takes them as numbers."""
+    return [
+        _without_host(each) if isinstance(each, list) else each.value if isinstance(each, Host) else each
+        for each in arguments
+    ]
+
+
 def _is_constant(argument: Any) -> bool:
     if isinstance(argument, list):
         return all(_is_constant(item) for item in argument)
     value = argument.value if isinstance(argument, Host) else argument
     return value.is_constant and isinstance(value.constant, (torch.Tensor, np.ndarray))
-
-
-def passed_through(tensor: Tensor) -> Tensor:
-    """Returns the tensor whose value this is, skipping identities."""
-    while tensor.op.definition.traits & Trait.PASSES and tensor.op._inputs:
-        source = tensor.op._inputs[0]
-        if source.dtype._is_ref_dtype:
-            break
-        tensor = source
-    return tensor
 
 
 def _constant(argument: Any) -> Any:

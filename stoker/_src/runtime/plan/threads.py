@@ -4,6 +4,8 @@ More threads are not always faster. Waking sixteen of them takes longer than mos
 processors, every op waits for the thread that does not run. A step runs thousands of times, so each plan tries 1, 2, 4, ... threads for some
 milliseconds now and then, and keeps the fastest number. Threads that the user allows (`intra_op_parallelism_threads`,
 `torch.set_num_threads`, OMP_NUM_THREADS) are the upper limit. `STOKER_THREADS=fixed` always uses that many.
+
+Between two ops, threads poll for the next one on a quiet machine and sleep on a busy one (native/waiting.h).
 """
 
 from __future__ import annotations
@@ -38,3 +40,9 @@ def tuner() -> Any:
     if _native is None or os.environ.get("STOKER_THREADS") == "fixed":
         return None
     return _native.Tuner()
+
+
+def look_around() -> None:
+    """Before a run without a tuner: lets threads poll or sleep, depending on whether other processes want the processors."""
+    if _native is not None:
+        _native.look_around()

@@ -1,4 +1,4 @@
-"""`tf.train.CheckpointManager`: the checkpoints of one directory."""
+"""`tf.train.CheckpointManager` manages the checkpoints of one directory."""
 
 from __future__ import annotations
 
@@ -23,28 +23,28 @@ from stoker._src.train.checkpoints.statuses import session_or_default
 
 @export("train.CheckpointManager")
 class CheckpointManager:
-    """Keeps the newest checkpoints of a directory, and one of so many hours for good.
+    """Keeps the newest checkpoints of a directory, and optionally one per given number of hours forever.
 
         manager = tf.train.CheckpointManager(checkpoint, "logs", max_to_keep=3)
         checkpoint.restore(manager.latest_checkpoint)
         manager.save()
 
-    The state of the directory is the text file `checkpoint`; a manager that is made later goes on from it.
+    The state of the directory is the text file `checkpoint`. A manager created later continues from it.
 
     Args:
         checkpoint: a `Checkpoint`.
-        directory: where checkpoints go; made if need be.
-        max_to_keep: how many to keep; None keeps all.
-        keep_checkpoint_every_n_hours: a checkpoint that would be deleted stays for good, and is listed no more, if the last one that
-            stayed is that much older.
-        checkpoint_name: the start of the names of files.
-        step_counter: a variable that counts steps, for `checkpoint_interval`.
-        checkpoint_interval: how many steps there are at least between two checkpoints.
-        init_fn: called by `restore_or_initialize` where there is nothing to restore.
+        directory: the directory of the checkpoints. It is created if it does not exist.
+        max_to_keep: the number of checkpoints to keep. None keeps all.
+        keep_checkpoint_every_n_hours: a checkpoint that is due for deletion is kept forever, and no longer listed, if it is at least this
+            many hours younger than the previous one kept that way.
+        checkpoint_name: the prefix of the file names.
+        step_counter: the variable that counts steps, for `checkpoint_interval`.
+        checkpoint_interval: the minimum number of steps between two checkpoints.
+        init_fn: called by `restore_or_initialize` if there is no checkpoint.
         last_checkpoint_step: the step of the last checkpoint, for `checkpoint_interval`.
 
     Raises:
-        ValueError: `max_to_keep` is not positive; an interval without a counter.
+        ValueError: `max_to_keep` is not positive, or `checkpoint_interval` is given without `step_counter`.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class CheckpointManager:
         self._last_step = last_checkpoint_step
         self._kept: collections.OrderedDict[str, float] = (
             collections.OrderedDict()
-        )  # the oldest first; when each was written
+        )  # path -> time of writing, oldest first
         self._latest: str | None = None
         self._clock = time.time
         self._preserved = self._clock()
@@ -84,7 +84,7 @@ class CheckpointManager:
             self._latest = state.model_checkpoint_path
             if state.last_preserved_timestamp:
                 self._preserved = min(state.last_preserved_timestamp, self._preserved)
-            # A state written by another clock may lie ahead of ours.
+            # The clock that wrote the state may be ahead of ours.
             now = self._clock()
             for path, written in zip(state.all_model_checkpoint_paths, times):
                 self._kept[path] = min(written, now)
@@ -103,30 +103,33 @@ class CheckpointManager:
 
     @property
     def latest_checkpoint(self) -> str | None:
-        """The path of the newest checkpoint, to give to `Checkpoint.restore`; None if there is none."""
+        """The path of the newest checkpoint, for `Checkpoint.restore`, or None if there is none."""
         return self._latest
 
     @property
     def checkpoints(self) -> list[str]:
-        """The paths of the checkpoints that are kept, the oldest first; without those that stay for good."""
+        """The paths of the checkpoints, oldest first, without those that are kept forever."""
         return list(self._kept)
 
     def save(
         self, checkpoint_number: Any = None, check_interval: bool = True, options: CheckpointOptions | None = None
     ) -> str | None:
-        """Writes a checkpoint and deletes those that are one too many.
+        """Writes a checkpoint and deletes the surplus ones.
 
         Args:
-            checkpoint_number: the number in its name: an integer, variable or tensor; by default the save counter, which rises in any case.
-            check_interval: do nothing if the last checkpoint is fewer steps ago than `checkpoint_interval`.
-            options: how to write it.
+            checkpoint_number: the number in the file name: an integer, variable or tensor. The default is the save counter, which is
+                incremented in either case.
+            check_interval: whether to do nothing if fewer than `checkpoint_interval` steps have passed since the last checkpoint.
+            options: the options for writing.
 
         Returns:
-            Its path; None if nothing was written.
+            The path of the checkpoint, or None if nothing was written.
         """
         if self._interval is not None:
             step = self._number(self._step_counter)
-            if check_interval and self._last_step is not None and step - self._last_step < self._interval:
+            last = self._last_step
+            # A step is saved only once in any case.
+            if last is not None and (step == last or (check_interval and step - last < self._interval)):
                 return None
             self._last_step = step
         eager = context.executing_eagerly()
@@ -143,19 +146,23 @@ class CheckpointManager:
         if self._directory:
             gfile.makedirs(self._directory)
 
+        deleted: list[str] = []
+
         def record() -> None:
             now = self._clock()
             self._kept.pop(path, None)
             self._kept[path], self._latest = now, path
-            deleted = self._one_too_many()
-            # Checkpoints are deleted once the state does not name them, so that it never names one that is gone.
+            deleted.extend(self._take_surplus())
             write_checkpoint_state(
                 self._directory, path, list(self._kept), None, list(self._kept.values()), self._preserved, relative=True
             )
+
+        def clean_up() -> None:
+            # The state file is written before checkpoints are deleted, so that it never names a deleted one.
             for old in deleted:
                 self._delete(old)
 
-        self._checkpoint._saver.save(path, session, options or DEFAULT, record)
+        self._checkpoint._saver.save(path, session, options or DEFAULT, record, clean_up)
         return path
 
     def _initialized(self, session: Any, counter: Any) -> bool:
@@ -163,8 +170,8 @@ class CheckpointManager:
             self._checkpoint.__dict__["_counter_initialized"] = counter.is_initialized()
         return bool(session.run(self._checkpoint.__dict__["_counter_initialized"]))
 
-    def _one_too_many(self) -> list[str]:
-        """Takes out those that are one too many; those of them that are to be deleted."""
+    def _take_surplus(self) -> list[str]:
+        """Removes surplus checkpoints from the list and returns those that must be deleted."""
         deleted: list[str] = []
         if self._max_to_keep is None:
             return deleted
@@ -189,7 +196,7 @@ class CheckpointManager:
         return int(read.numpy() if context.executing_eagerly() else session_or_default(None).run(read))
 
     def restore_or_initialize(self) -> str | None:
-        """Restores the newest checkpoint, or calls `init_fn` where there is none; the checkpoint's path, or None."""
+        """Restores the newest checkpoint and returns its path. If there is none, calls `init_fn` and returns None."""
         if self._latest is not None:
             status = self._checkpoint.restore(self._latest)
             if not context.executing_eagerly():
@@ -203,5 +210,5 @@ class CheckpointManager:
         return None
 
     def sync(self) -> None:
-        """Waits for a checkpoint that is being written in the background; raises what went wrong with it."""
+        """Waits for a checkpoint that is being written in the background and raises its error if it failed."""
         self._checkpoint._saver.background.wait()

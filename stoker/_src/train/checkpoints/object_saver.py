@@ -12,7 +12,7 @@ from google.protobuf import message
 
 from stoker._src.base import dtypes
 from stoker._src.base.errors import DataLossError
-from stoker._src.formats.filesystems import path_text
+from stoker._src.formats.filesystems import one_commit, path_text
 from stoker._src.formats.protos import TrackableObjectGraph
 from stoker._src.graph import context
 from stoker._src.graph.saveable import SaveableObject
@@ -98,18 +98,35 @@ class ObjectSaver:
 
     # -- saving --------------------------------------------------------------------------------------------------
 
-    def save(self, path: str, session: Any, options: CheckpointOptions, then: Callable[[], Any] = lambda: None) -> str:
-        """Writes a checkpoint to exactly `path`, then calls `then` and the options' callbacks."""
+    def save(
+        self,
+        path: str,
+        session: Any,
+        options: CheckpointOptions,
+        record: Callable[[], Any] = lambda: None,
+        clean_up: Callable[[], Any] = lambda: None,
+    ) -> str:
+        """Writes a checkpoint to exactly `path`.
+
+        Args:
+            path: the path.
+            session: in a graph, the session that holds the variables.
+            options: how to write it. Their callbacks are called at the end.
+            record: writes files that appear with the checkpoint, after it.
+            clean_up: is called when the checkpoint is on disk, and may delete others.
+        """
         graph = ObjectGraph(self._root, self._attached(), self._children)
         values = graph.values()
         description = graph.message(values).SerializeToString(deterministic=True)
 
         def finish() -> None:
-            then()
+            clean_up()
             options.written(path)
 
         if not context.executing_eagerly():
-            self._save_by_ops(path, values, description, session_or_default(session))
+            with one_commit(path):
+                self._save_by_ops(path, values, description, session_or_default(session))
+                record()
             finish()
             return path
         names, slices, tensors = _tensors([value.saveable() for value in values])
@@ -122,8 +139,10 @@ class ObjectSaver:
 
         def write() -> None:
             # A new thread does not inherit the program's execution mode.
-            with context.enter_eager(), device(options.experimental_io_device or "/device:CPU:0"):
-                checkpoints.SAVE_V2(path, texts(names), texts(slices), tensors)
+            with one_commit(path):
+                with context.enter_eager(), device(options.experimental_io_device or "/device:CPU:0"):
+                    checkpoints.SAVE_V2(path, texts(names), texts(slices), tensors)
+                record()
             finish()
 
         if options.enable_async:

@@ -1,4 +1,4 @@
-"""Looking into checkpoints without a graph."""
+"""Reading checkpoints without a graph."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from stoker._src.train.checkpoints.state import latest_checkpoint
 
 
 class CheckpointReader:
-    """What `tf.train.load_checkpoint` returns: the tensors of a checkpoint of either format, by name.
+    """Reads the tensors of a checkpoint of either format by name. `tf.train.load_checkpoint` returns such a reader.
 
     Args:
-        filepattern: the path without endings; for the older format a file, or a pattern that matches all files.
+        filepattern: the path prefix. In the older format it is a file, or a pattern that matches all files.
 
     Raises:
-        NotFoundError: there is no such checkpoint.
-        DataLossError: it is damaged.
+        NotFoundError: the checkpoint does not exist.
+        DataLossError: the checkpoint is damaged.
     """
 
     def __init__(self, filepattern: Any) -> None:
@@ -37,10 +37,10 @@ class CheckpointReader:
         return _name(tensor_str) in self._infos
 
     def get_tensor(self, tensor_str: Any) -> Any:
-        """The value, as an array of its own; a scalar as NumPy's scalar.
+        """Returns a tensor as a new array, or as a NumPy scalar if it has rank 0.
 
         Raises:
-            NotFoundError: there is no such tensor.
+            NotFoundError: the tensor does not exist.
             DataLossError: its bytes are damaged.
         """
         with self._lock:
@@ -48,15 +48,15 @@ class CheckpointReader:
         return value if value.ndim else value[()]
 
     def get_variable_to_shape_map(self) -> dict[str, list[int]]:
-        """Shapes as lists of sizes, by name."""
+        """Returns a map from names to shapes, which are lists of integers."""
         return {name: list(info.shape) for name, info in self._infos.items()}
 
     def get_variable_to_dtype_map(self) -> dict[str, DType]:
-        """Dtypes by name."""
+        """Returns a map from names to dtypes."""
         return {name: info.dtype for name, info in self._infos.items()}
 
     def debug_string(self) -> bytes:
-        """A line for each tensor: name, type, shape, and into how many slices it is cut."""
+        """Returns one line per tensor with its name, type, shape and number of slices."""
         kind: Any = AttrValue.DESCRIPTOR.fields_by_name["type"].enum_type
         lines = []
         for name, info in self._infos.items():
@@ -75,20 +75,20 @@ export_constant(__name__, "CheckpointReader", v1="train.NewCheckpointReader")
 
 @export("train.load_checkpoint")
 def load_checkpoint(ckpt_dir_or_file: Any) -> CheckpointReader:
-    """A reader of a checkpoint, or of a directory's newest one.
+    """Returns a reader of a checkpoint, or of the newest checkpoint of a directory.
 
     Raises:
-        ValueError: the directory has no checkpoint.
-        NotFoundError: there is no such checkpoint.
+        ValueError: the directory does not contain a checkpoint.
+        NotFoundError: the checkpoint does not exist.
     """
     return CheckpointReader(checkpoint_filename(ckpt_dir_or_file))
 
 
 def checkpoint_filename(ckpt_dir_or_file: Any) -> str:
-    """A checkpoint's path as it is, or the newest of a directory.
+    """Returns the path of the newest checkpoint if given a directory, and any other path unchanged.
 
     Raises:
-        ValueError: the directory has none.
+        ValueError: the directory does not contain a checkpoint.
     """
     path = path_text(ckpt_dir_or_file)
     if not gfile.isdir(path):
@@ -101,15 +101,15 @@ def checkpoint_filename(ckpt_dir_or_file: Any) -> str:
 
 @export("train.load_variable")
 def load_variable(ckpt_dir_or_file: Any, name: str) -> Any:
-    """The value of one tensor of a checkpoint; ":0" at the end of its name is left off.
+    """Returns the value of one tensor of a checkpoint. A trailing ":0" of the name is ignored.
 
     Raises:
-        NotFoundError: there is no such tensor.
+        NotFoundError: the tensor does not exist.
     """
     return load_checkpoint(ckpt_dir_or_file).get_tensor(name.removesuffix(":0"))
 
 
 @export("train.list_variables")
 def list_variables(ckpt_dir_or_file: Any) -> list[tuple[str, list[int]]]:
-    """(name, shape) of every tensor of a checkpoint, sorted by name."""
+    """Returns the pair (name, shape) of every tensor of a checkpoint, sorted by name."""
     return sorted(load_checkpoint(ckpt_dir_or_file).get_variable_to_shape_map().items())

@@ -1,4 +1,4 @@
-"""`tf.train.Saver`: variables to checkpoints and back, by name; meta graphs beside them."""
+"""`tf.train.Saver` saves variables to checkpoints by name, restores them, and writes meta graphs beside the checkpoints."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from stoker._src.base.errors import (
 )
 from stoker._src.base.export import export
 from stoker._src.formats import gfile
-from stoker._src.formats.filesystems import path_text
+from stoker._src.formats.filesystems import one_commit, path_text
 from stoker._src.formats.protos import SaverDef, TrackableObjectGraph
 from stoker._src.graph import context
 from stoker._src.graph.interchange.meta_graph import (
@@ -53,34 +53,34 @@ from stoker._src.train.training_util import global_step as step_of
 class Saver:
     """Saves variables to checkpoints and restores them, each under a name.
 
-        saver = tf.train.Saver()                                       # after all variables are made
+        saver = tf.train.Saver()                                       # after all variables have been created
         path = saver.save(session, "logs/model", global_step=step)     # logs/model-100.index, .data-00000-of-00001, .meta
-        saver.restore(session, tf.train.latest_checkpoint("logs"))     # no need to initialize before
+        saver.restore(session, tf.train.latest_checkpoint("logs"))     # no initialization is needed
 
     Checkpoints appear whole or not at all, and the `checkpoint` file names one only once it is complete.
 
     Args:
-        var_list: variables and saveable objects: a list, or a dictionary with their names in checkpoints. By default all
-            global variables and saveable objects.
-        reshape: take tensors of other shapes with as many elements.
-        sharded: write a file for each device.
+        var_list: a list of variables and saveable objects, or a dictionary that maps their names in checkpoints to them. The default is
+            all global variables and saveable objects.
+        reshape: whether to accept tensors of another shape with the same number of elements.
+        sharded: whether to write one file per device.
         max_to_keep: how many checkpoints to keep, deleting the oldest; None or 0 keeps all.
-        keep_checkpoint_every_n_hours: keep one checkpoint of so many hours for good.
+        keep_checkpoint_every_n_hours: one checkpoint per this many hours is never deleted.
         name: the name scope of the ops ("save").
-        restore_sequentially: restore one variable after the other on each device.
-        saver_def: the description of a saver whose ops are in the graph already.
-        builder: a `BaseSaverBuilder` to build the ops with.
-        defer_build: build the ops by `build()`, once all variables are made.
-        allow_empty: with no variables, do nothing.
-        write_version: the format of the files.
-        pad_step_number: write steps with eight digits.
-        save_relative_paths: write paths in the `checkpoint` file relative to its directory, so that it can be moved.
+        restore_sequentially: whether to restore the variables of each device one after the other.
+        saver_def: the SaverDef of a saver whose ops are already in the graph.
+        builder: the `BaseSaverBuilder` that builds the ops.
+        defer_build: whether to wait with building the ops until `build()` is called.
+        allow_empty: whether a saver without variables is allowed. Such a saver does nothing.
+        write_version: the file format, `SaverDef.V2` or `SaverDef.V1`.
+        pad_step_number: whether to pad step numbers to eight digits.
+        save_relative_paths: whether to write paths in the `checkpoint` file relative to its directory, so that the directory can be moved.
         filename: the default path of the ops.
 
     Raises:
-        TypeError: `var_list` is of a wrong type.
-        ValueError: there is nothing to save, or two objects have one name, or one object has two.
-        RuntimeError: eager mode without a `var_list`.
+        TypeError: `var_list` has the wrong type.
+        ValueError: there is nothing to save, two objects have the same name, or one object has two names.
+        RuntimeError: `var_list` is missing in eager mode.
     """
 
     def __init__(
@@ -130,7 +130,7 @@ class Saver:
         self._filename = filename
         self._save_relative_paths = save_relative_paths
         self._last_checkpoints: list[tuple[str, float]] = []
-        self._swept: set[str] = set()  # directories in which remains of killed programs were looked for
+        self._swept: set[str] = set()  # directories already searched for files that killed processes left behind
         self._to_be_deleted: list[tuple[str, float]] = []
         if context.executing_eagerly():
             self._next_checkpoint_time = time.time() + keep_checkpoint_every_n_hours * 3600
@@ -141,10 +141,10 @@ class Saver:
             self._write_version = self.saver_def.version
 
     def build(self) -> None:
-        """Builds the ops, of a saver that was made with `defer_build`.
+        """Builds the ops of a saver that was created with `defer_build`.
 
         Raises:
-            RuntimeError: in eager mode.
+            RuntimeError: eager mode is enabled.
         """
         if context.executing_eagerly():
             raise RuntimeError("Use save/restore instead of build in eager mode.")
@@ -171,7 +171,7 @@ class Saver:
                 filename=self._filename,
             )
         elif self._name:
-            # The name of a saver that comes with its description is the scope that its graph was imported into.
+            # With a SaverDef, `name` is the scope into which the graph was imported.
             self._check_saver_def()
             self.saver_def = _renamed(self.saver_def, prepend_name_scope, self._name)
         self._check_saver_def()
@@ -191,7 +191,7 @@ class Saver:
         return (self.saver_def.max_to_keep if self.saver_def else self._max_to_keep) or 0
 
     def _record(self, path: str) -> None:
-        """Makes a checkpoint the newest; those that are one too many wait to be deleted."""
+        """Records a checkpoint as the newest and queues the surplus ones for deletion."""
         if not self._kept:
             return
         self._last_checkpoints = [each for each in self._last_checkpoints if each[0] != path]
@@ -213,23 +213,23 @@ class Saver:
 
     @property
     def last_checkpoints(self) -> list[str]:
-        """The checkpoints that have not been deleted, the oldest first. (Give the newest to `restore`.)"""
+        """The paths of the checkpoints that have not been deleted, oldest first. The last one can be passed to `restore`."""
         return [path for path, _ in self._last_checkpoints]
 
     def set_last_checkpoints(self, last_checkpoints: list[str]) -> None:
-        """Deprecated: `set_last_checkpoints_with_time` also knows when they were written."""
+        """Deprecated: use `set_last_checkpoints_with_time`, which also takes the times of writing."""
         if not isinstance(last_checkpoints, list):
             raise AssertionError(f"last_checkpoints must be a list, not {last_checkpoints}")
         self._last_checkpoints = [(path, float("inf")) for path in last_checkpoints]
 
     def set_last_checkpoints_with_time(self, last_checkpoints_with_time: list[tuple[str, float]]) -> None:
-        """Sets the checkpoints that have not been deleted: (path, seconds since the epoch), the oldest first."""
+        """Sets the list of checkpoints that have not been deleted, as pairs (path, seconds since the epoch), oldest first."""
         if not isinstance(last_checkpoints_with_time, list):
             raise AssertionError(f"last_checkpoints_with_time must be a list, not {last_checkpoints_with_time}")
         self._last_checkpoints = last_checkpoints_with_time
 
     def recover_last_checkpoints(self, checkpoint_paths: list[str]) -> None:
-        """Sets the checkpoints that have not been deleted to those of `checkpoint_paths` that are there."""
+        """Sets the list of checkpoints that have not been deleted to those of `checkpoint_paths` that exist."""
         times = [(path, written_at(path)) for path in checkpoint_paths]
         self.set_last_checkpoints_with_time([(path, when) for path, when in times if when is not None])
 
@@ -250,22 +250,22 @@ class Saver:
         """Saves the variables.
 
         Args:
-            sess: the session that holds them (None in eager mode).
-            save_path: the path; its directory must be there.
-            global_step: a number that is put behind it: an integer, tensor, or name of a tensor.
-            latest_filename: the name of the state file ("checkpoint").
-            meta_graph_suffix: what the name of the meta graph ends in.
-            write_meta_graph: whether to write the graph too.
+            sess: the session that holds the variables. It is None in eager mode.
+            save_path: the path prefix. Its directory must exist.
+            global_step: a number to append to the path: an integer, a tensor, or the name of a tensor.
+            latest_filename: the name of the state file. The default is "checkpoint".
+            meta_graph_suffix: the file extension of the meta graph.
+            write_meta_graph: whether to write the meta graph, too.
             write_state: whether to write the state file.
             strip_default_attrs, save_debug_info: as in `export_meta_graph`.
 
         Returns:
-            The path to give to `restore`; None if there is nothing to save.
+            The path to pass to `restore`, or None if there is nothing to save.
 
         Raises:
-            TypeError: `sess` is no session.
-            ValueError: `latest_filename` has a directory in it or is the path's own name; there is no such directory.
-            RuntimeError: the ops were not built.
+            TypeError: `sess` is not a session.
+            ValueError: `latest_filename` contains a directory or equals the file name of the checkpoint, or the directory does not exist.
+            RuntimeError: the ops have not been built.
         """
         eager = context.executing_eagerly()
         if not self._is_built and not eager:
@@ -297,17 +297,18 @@ class Saver:
         directory = os.path.dirname(save_path)
         was_there = has_checkpoint(path)
         try:
-            saved = self._save_values(sess, path, directory, save_path)
-            if write_meta_graph and not eager:  # before the state file names the checkpoint
-                self._save_graph(sess, path, meta_graph_suffix, strip_default_attrs, save_debug_info)
-            if write_state:
-                self._record(saved)
-                write_checkpoint_state(
-                    directory, saved, self.last_checkpoints, latest_filename, relative=self._save_relative_paths
-                )
+            with contextlib.nullcontext() if self._reads_back else one_commit(path):
+                saved = self._save_values(sess, path, directory, save_path)
+                if write_meta_graph and not eager:  # before the state file mentions the checkpoint
+                    self._save_graph(sess, path, meta_graph_suffix, strip_default_attrs, save_debug_info)
+                if write_state:
+                    self._record(saved)
+                    write_checkpoint_state(
+                        directory, saved, self.last_checkpoints, latest_filename, relative=self._save_relative_paths
+                    )
         except (OSError, OpError):
-            # After a failure, such as a full disk, an unfinished checkpoint is removed, unless it replaced an older one. The state file
-            # may name it already, if only the sync of the directory failed. It is complete then, and stays.
+            # After a failure, such as a full disk, the unfinished checkpoint is removed, unless it replaced an older one. If only the sync
+            # of the directory failed, the state file may already mention the checkpoint. In that case it is complete and is kept.
             if not was_there and not self._is_latest(path, directory, latest_filename):
                 self._last_checkpoints = [each for each in self._last_checkpoints if each[0] != path]
                 with contextlib.suppress(OSError, OpError):
@@ -318,8 +319,13 @@ class Saver:
             self._delete_old(meta_graph_suffix)
         return saved
 
+    @property
+    def _reads_back(self) -> bool:
+        """Whether the ops may read files that they have written: they merge shards, or are those of the user."""
+        return bool(self._sharded or self._builder or (self.saver_def is not None and self.saver_def.sharded))
+
     def _is_latest(self, path: str, directory: str, latest_filename: str) -> bool:
-        """Returns whether the state file names a checkpoint as the latest. If it cannot be read, the checkpoint might be the latest."""
+        """Returns whether the state file names this checkpoint as the latest, or cannot be read."""
         try:
             state = get_checkpoint_state(directory, latest_filename)
         except (OSError, OpError, ValueError):
@@ -330,7 +336,7 @@ class Saver:
         return os.path.basename(named) == os.path.basename(path) or named.startswith(f"{path}-?????-of-")
 
     def _remove_parts(self, path: str) -> None:
-        """Removes the shards of a checkpoint that could not be merged."""
+        """Removes the shards of a checkpoint whose merge failed."""
         if self._sharded:
             with contextlib.suppress(OSError, OpError):
                 gfile.rmtree(f"{path}_temp")
@@ -340,7 +346,7 @@ class Saver:
             if context.executing_eagerly():
                 return self._save_eagerly(path)
             if self._sharded and directory not in self._swept:
-                # A program that was killed may have left shards that were not merged.
+                # A process that was killed may have left unmerged shards behind.
                 remove_leftovers(directory, os.path.basename(save_path))
                 self._swept.add(directory)
             return sess.run(*self._save_arguments(path)).decode()
@@ -366,16 +372,16 @@ class Saver:
         return path
 
     def restore(self, sess: Any, save_path: Any) -> None:
-        """Gives the variables the values of a checkpoint; they need not be initialized before.
+        """Assigns the values of a checkpoint to the variables, which need no initialization beforehand.
 
         Args:
-            sess: the session that holds the variables (None in eager mode).
-            save_path: what `save` returned, or `tf.train.latest_checkpoint`.
+            sess: the session that holds the variables. It is None in eager mode.
+            save_path: a path returned by `save` or `tf.train.latest_checkpoint`.
 
         Raises:
-            ValueError: there is no such checkpoint.
-            NotFoundError: it lacks a variable.
-            InvalidArgumentError: a variable has another shape or dtype in it.
+            ValueError: the checkpoint does not exist.
+            NotFoundError: a variable is missing from the checkpoint.
+            InvalidArgumentError: a variable has another shape or dtype in the checkpoint.
         """
         if self._is_empty:
             return
@@ -405,7 +411,7 @@ class Saver:
         builder.restore_ops(path, validated_saveables(var_list), self._restore_sequentially, self._reshape)
 
     def _restore_objects(self, sess: Any, path: str, keys: dict[str, str], error: NotFoundError) -> None:
-        """Restores from a checkpoint of objects, which also says what its variables were named."""
+        """Restores from an object-based checkpoint, which also records the names of its variables."""
         if self._var_list is None:
             with sess.graph.as_default():
                 self._var_list = all_saveable_objects()
@@ -439,11 +445,11 @@ class Saver:
     # -- descriptions --------------------------------------------------------------------------------------------
 
     def as_saver_def(self) -> Any:
-        """The SaverDef that names the saver's ops."""
+        """Returns the SaverDef that names the ops of this saver."""
         return self.saver_def
 
     def to_proto(self, export_scope: str | None = None) -> Any:
-        """As `as_saver_def`, with the names inside of a scope; None for a saver outside of it."""
+        """Returns the SaverDef with its names relative to `export_scope`, or None if the saver is outside that scope."""
         if export_scope is None:
             return self.saver_def
         if not in_scope(self.saver_def.filename_tensor_name, export_scope):
@@ -452,7 +458,7 @@ class Saver:
 
     @staticmethod
     def from_proto(saver_def: Any, import_scope: str | None = None) -> Saver:
-        """The saver of a SaverDef, whose ops were imported into a scope."""
+        """Returns a saver for a SaverDef whose ops were imported into `import_scope`."""
         return Saver(saver_def=saver_def, name=import_scope)
 
     def export_meta_graph(
@@ -466,7 +472,7 @@ class Saver:
         strip_default_attrs: bool = False,
         save_debug_info: bool = False,
     ) -> Any:
-        """The MetaGraphDef of the current graph with this saver; see `tf.train.export_meta_graph`."""
+        """Returns the MetaGraphDef of the current graph with this saver. See `tf.train.export_meta_graph`."""
         return export_meta_graph(
             filename=filename,
             graph_def=None,
@@ -482,7 +488,7 @@ class Saver:
 
 
 def _renamed(saver_def: Any, rename: Callable[[str, str], str], scope: str) -> Any:
-    """A SaverDef with its names changed for a scope."""
+    """Returns a copy of a SaverDef with its names moved into or out of a scope."""
     renamed = SaverDef()
     renamed.CopyFrom(saver_def)
     for field in ("filename_tensor_name", "save_tensor_name", "restore_op_name"):
@@ -491,7 +497,7 @@ def _renamed(saver_def: Any, rename: Callable[[str, str], str], scope: str) -> A
 
 
 def object_keys(path: str) -> dict[str, str] | None:
-    """The keys of variables, by their names, in a checkpoint of objects; None for another checkpoint."""
+    """Returns a map from variable names to keys of an object-based checkpoint, or None for a name-based one."""
     reader = CheckpointReader(path)
     if not reader.has_tensor(OBJECT_GRAPH_KEY):
         return None
@@ -531,25 +537,25 @@ def export_meta_graph(
     save_debug_info: bool = False,
     **kwargs: Any,
 ) -> Any:
-    """The MetaGraphDef of a graph, written to a file if there is a name for it.
+    """Returns the MetaGraphDef of a graph and writes it to `filename` if one is given.
 
     Args:
-        filename: where to write it.
-        meta_info_def: information to start from.
-        graph_def: what to write in the place of the graph's nodes.
-        saver_def: how to save the variables.
-        collection_list: the collections to write (default: all).
-        as_text: write text rather than bytes.
-        graph: the graph (default: the current one).
-        export_scope: a name scope to write alone; its name is left off.
-        clear_devices: leave out where nodes run.
-        clear_extraneous_savers: leave out all savers but that of `saver_def`.
-        strip_default_attrs: leave out attributes that have their defaults.
-        save_debug_info: write the lines that made the nodes to a second file, which ends in `.debug`.
+        filename: the file to write.
+        meta_info_def: a MetaInfoDef to copy and complete.
+        graph_def: a GraphDef to write instead of the nodes of the graph.
+        saver_def: the SaverDef to include.
+        collection_list: the collections to include. The default is all.
+        as_text: whether to write text instead of binary.
+        graph: the graph. The default is the current graph.
+        export_scope: a name scope. Only its nodes are written, without the name of the scope.
+        clear_devices: whether to omit device placements.
+        clear_extraneous_savers: whether to omit all savers except the one of `saver_def`.
+        strip_default_attrs: whether to omit attributes that have their default value.
+        save_debug_info: whether to write the source lines of the nodes to a second file that ends in `.debug`.
         **kwargs: further arguments of TensorFlow's internal function (`unbound_inputs_col_name`).
 
     Raises:
-        RuntimeError: eager mode, unless both `graph` and `graph_def` are given.
+        RuntimeError: eager mode is enabled and `graph` or `graph_def` is missing.
         ValueError: the message would be larger than 2 GB.
     """
     if context.executing_eagerly() and not (graph_def is not None and graph is not None):
@@ -575,25 +581,25 @@ def export_meta_graph(
 def import_meta_graph(
     meta_graph_or_file: Any, clear_devices: bool = False, import_scope: str | None = None, **kwargs: Any
 ) -> Saver | None:
-    """Adds a meta graph to the current graph: its nodes, and what its collections hold.
+    """Adds the nodes and collections of a meta graph to the current graph.
 
         saver = tf.train.import_meta_graph("logs/model-100.meta")
         saver.restore(session, "logs/model-100")
         session.run("loss:0", {"x:0": batch})
 
     Args:
-        meta_graph_or_file: a MetaGraphDef, or the name of its file.
-        clear_devices: leave out where nodes run.
-        import_scope: the name scope that all names get.
+        meta_graph_or_file: a MetaGraphDef, or the name of a file that contains one.
+        clear_devices: whether to omit device placements.
+        import_scope: a name scope to put in front of all names.
         **kwargs: further arguments of TensorFlow's internal function (`input_map`, `restore_collections_predicate`, ...).
 
     Returns:
-        A saver for its variables; None when it has none.
+        A saver for the variables of the meta graph, or None if it has no variables.
 
     Raises:
-        RuntimeError: in eager mode.
-        OSError: the file is not there or holds no meta graph.
-        ValueError: it does not make sense; an input from outside is not in `input_map`.
+        RuntimeError: eager mode is enabled.
+        OSError: the file does not exist or does not contain a meta graph.
+        ValueError: the meta graph is invalid, or `input_map` lacks one of its unbound inputs.
     """
     return import_meta_graph_with_return_elements(meta_graph_or_file, clear_devices, import_scope, **kwargs)[0]
 
@@ -605,7 +611,7 @@ def import_meta_graph_with_return_elements(
     return_elements: Any = None,
     **kwargs: Any,
 ) -> tuple[Saver | None, Any]:
-    """As `import_meta_graph`, with the elements of those names."""
+    """Does the work of `import_meta_graph` and also returns the elements named by `return_elements`."""
     if context.executing_eagerly():
         raise RuntimeError("Exporting/importing meta graphs is not supported when eager execution is enabled.")
     meta, scope, elements = import_scoped_meta_graph(

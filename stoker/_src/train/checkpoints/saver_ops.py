@@ -1,8 +1,8 @@
-"""The nodes by which a graph saves and restores its variables, named as TensorFlow names them.
+"""The nodes that save and restore the variables of a graph, with the names that TensorFlow gives them.
 
-save/filename, save/Const     the path, fed when it is known
-save/SaveV2                   one for each shard; save/control_dependency gives the path once they have run
-save/RestoreV2, save/Assign   all tensors of a shard in one op, then an assignment for each; save/restore_all waits for them
+save/filename, save/Const     the path, which is fed
+save/SaveV2                   one per shard; save/control_dependency returns the path after they have run
+save/RestoreV2, save/Assign   one op reads all tensors of a shard, one assignment per tensor follows; save/restore_all waits for them
 """
 
 from __future__ import annotations
@@ -25,27 +25,27 @@ from stoker._src.ops.strings import string_ops
 from stoker._src.train.checkpoints.saveables import validated_saveables
 
 _CPU = "/device:CPU:0"
-# Where the shards of one checkpoint wait until they are merged.
+# The shards of a checkpoint are written here before they are merged.
 _TEMPORARY = "_temp/part"
 
 
 def texts(values: Sequence[str]) -> np.ndarray:
-    """Names as the ops take them."""
+    """Encodes names as the string array that the ops expect."""
     encoded = np.empty(len(values), object)
     encoded[:] = [value.encode(errors="surrogateescape") for value in values]
     return encoded
 
 
 def _on_host(place: str) -> str:
-    """The CPU of the task that a device belongs to."""
+    """Returns the CPU of the task that owns a device."""
     return DeviceSpec.from_string(place).replace(device_type="CPU", device_index=0).to_string()
 
 
 class BaseSaverBuilder:
-    """Builds the nodes of a saver. Subclasses may save and restore in other ways: see `save_op` and `bulk_restore`.
+    """Builds the nodes of a saver. Subclasses can override `save_op` and `bulk_restore`.
 
     Args:
-        write_version: the format, `SaverDef.V2` or the older `SaverDef.V1`.
+        write_version: the file format, `SaverDef.V2` or the older `SaverDef.V1`.
     """
 
     SaveSpec = SaveSpec
@@ -55,7 +55,7 @@ class BaseSaverBuilder:
         self._write_version = write_version
 
     def save_op(self, filename_tensor: Any, saveables: Sequence[SaveableObject]) -> Any:
-        """The op that writes objects to one file."""
+        """Returns the op that writes `saveables` to one file."""
         specs = [spec for saveable in saveables for spec in saveable.specs]
         tensors = [spec.tensor for spec in specs]
         names, slices = texts([spec.name for spec in specs]), texts([spec.slice_spec for spec in specs])
@@ -70,13 +70,13 @@ class BaseSaverBuilder:
         preferred_shard: int,
         restore_sequentially: bool,
     ) -> list[Any]:
-        """The tensors of objects, one after the other, read by one op.
+        """Returns the tensors of `saveables` in order, read by one op.
 
         Args:
             filename_tensor: the path.
-            saveables: the objects.
-            preferred_shard: which of several files has them; -1 if it is not known.
-            restore_sequentially: to read one after the other, as one op does in any case.
+            saveables: the objects to restore.
+            preferred_shard: the number of the file that contains them, or -1 if unknown. It is only a hint, which the reader does not need.
+            restore_sequentially: whether to read one tensor after the other. A single op always does.
         """
         del preferred_shard, restore_sequentially
         specs = [spec for saveable in saveables for spec in saveable.specs]
@@ -85,7 +85,7 @@ class BaseSaverBuilder:
             return checkpoints.RESTORE_V2(filename_tensor, names, slices, dtypes=[spec.dtype for spec in specs])
 
     def sharded_filename(self, filename_tensor: Any, shard: int, num_shards: Any) -> Tensor:
-        """The file of a shard."""
+        """Returns the file name of a shard."""
         return checkpoints.SHARDED_FILENAME(filename_tensor, shard, num_shards)
 
     def restore_ops(
@@ -96,7 +96,7 @@ class BaseSaverBuilder:
         reshape: bool,
         preferred_shard: int = -1,
     ) -> list[Any]:
-        """The assignments that restore objects."""
+        """Returns the ops that restore `saveables`."""
         tensors = self.bulk_restore(filename_tensor, saveables, preferred_shard, restore_sequentially)
         ops: list[Any] = []
         at = 0
@@ -107,7 +107,7 @@ class BaseSaverBuilder:
             at += count
         return ops
 
-    # -- the whole -----------------------------------------------------------------------------------------------
+    # -- building the graph --------------------------------------------------------------------------------------
 
     def build(
         self,
@@ -120,10 +120,10 @@ class BaseSaverBuilder:
         restore_sequentially: bool = False,
         filename: Any = "model",
     ) -> Any:
-        """Adds all nodes to the current graph; returns the SaverDef that names them.
+        """Adds all nodes to the current graph and returns the SaverDef that names them.
 
         Raises:
-            TypeError, ValueError: `names_to_saveables` is not a list or dictionary of what can be saved.
+            TypeError, ValueError: `names_to_saveables` is not a list or dictionary of saveable objects.
         """
         if context.executing_eagerly():
             raise ValueError("save and restore operations can only be built in a graph.")
@@ -186,7 +186,7 @@ class BaseSaverBuilder:
 
 
 class BulkSaverBuilder(BaseSaverBuilder):
-    """TensorFlow's name for a builder that reads all tensors of a file by one op, as ours does."""
+    """TensorFlow's name for a builder that reads all tensors of a file with one op. Our base class already does."""
 
 
 def _shape_of(tensor: Any) -> Any:
@@ -195,7 +195,7 @@ def _shape_of(tensor: Any) -> Any:
 
 
 def _by_device(saveables: Sequence[SaveableObject]) -> list[tuple[str, list[SaveableObject]]]:
-    """Objects by the device that they are on, devices in the order of their names."""
+    """Groups objects by device. The groups are sorted by device name."""
     shards: dict[str, list[SaveableObject]] = {}
     for saveable in saveables:
         shards.setdefault(canonical_name(saveable.device), []).append(saveable)

@@ -1,4 +1,4 @@
-"""The `checkpoint` file of a directory, which names its newest checkpoint, and the files that a checkpoint consists of."""
+"""The state file `checkpoint`, which names the newest checkpoint of a directory, and the files of a checkpoint."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from stoker._src.formats.message_files import write_message
 from stoker._src.formats.protos import CheckpointState, SaverDef
 from stoker._src.formats.tensor_bundle import index_filename
 
-# How soon a directory is looked at again for a new checkpoint, in seconds.
+# The interval in seconds at which a directory is checked for a new checkpoint.
 _PATIENCE = 1.0
 
 
 def state_filename(directory: str, latest_filename: str | None = None) -> str:
-    """The path of a directory's state file."""
+    """Returns the path of the state file of a directory."""
     return os.path.join(directory, "checkpoint" if latest_filename is None else latest_filename)
 
 
@@ -36,17 +36,17 @@ def generate_checkpoint_state_proto(
     all_model_checkpoint_timestamps: Sequence[float] | None = None,
     last_preserved_timestamp: float | None = None,
 ) -> Any:
-    """A CheckpointState message.
+    """Returns a CheckpointState message.
 
     Args:
-        save_dir: where the state file will be; relative paths are made relative to it where it is relative itself.
+        save_dir: the directory of the state file. If it is relative, relative paths are rewritten relative to it.
         model_checkpoint_path: the newest checkpoint.
-        all_model_checkpoint_paths: all that have not been deleted, the oldest first; the newest is added if need be.
-        all_model_checkpoint_timestamps: when each of those was written, in seconds since the epoch.
-        last_preserved_timestamp: when the last one that is kept for good was written.
+        all_model_checkpoint_paths: all checkpoints that have not been deleted, oldest first. The newest is appended if it is missing.
+        all_model_checkpoint_timestamps: the times at which these were written, in seconds since the epoch.
+        last_preserved_timestamp: the time at which the last checkpoint that is never deleted was written.
 
     Raises:
-        ValueError: there are not as many times as paths.
+        ValueError: the number of timestamps differs from the number of paths.
     """
     save_dir = path_text(save_dir)
     paths = list(all_model_checkpoint_paths or ())
@@ -81,10 +81,10 @@ def update_checkpoint_state(
     all_model_checkpoint_timestamps: Sequence[float] | None = None,
     last_preserved_timestamp: float | None = None,
 ) -> None:
-    """Writes a directory's state file; arguments as of `generate_checkpoint_state_proto`.
+    """Writes the state file of a directory. The arguments are those of `generate_checkpoint_state_proto`.
 
     Raises:
-        RuntimeError: the checkpoint has the state file's own path.
+        RuntimeError: the checkpoint has the same path as the state file.
     """
     write_checkpoint_state(
         save_dir,
@@ -106,12 +106,12 @@ def write_checkpoint_state(
     *,
     relative: bool = False,
 ) -> None:
-    """As `update_checkpoint_state`; with `relative`, all paths are written relative to the directory."""
+    """Writes the state file like `update_checkpoint_state`. With `relative`, all paths are written relative to the directory."""
     save_dir = path_text(save_dir)
     path = state_filename(save_dir, latest_filename)
     paths = all_model_checkpoint_paths
     if relative:
-        # A path that is relative already is taken to be below the working directory, as the directory's own is.
+        # Relative paths start at the working directory, like a relative `save_dir`.
         model_checkpoint_path = os.path.relpath(model_checkpoint_path, save_dir or ".")
         paths = [os.path.relpath(each, save_dir or ".") for each in paths or ()]
         state = generate_checkpoint_state_proto(
@@ -131,10 +131,12 @@ def write_checkpoint_state(
 
 @export("train.get_checkpoint_state")
 def get_checkpoint_state(checkpoint_dir: Any, latest_filename: str | None = None) -> Any:
-    """A directory's CheckpointState with its paths as seen from here; None where it has none that can be read.
+    """Returns the CheckpointState of a directory, or None if the state file is missing or unreadable.
+
+    The paths in it are relative to the working directory or absolute.
 
     Raises:
-        ValueError: the state names no newest checkpoint.
+        ValueError: the state does not name a newest checkpoint.
     """
     checkpoint_dir = path_text(checkpoint_dir)
     path = state_filename(checkpoint_dir, latest_filename)
@@ -159,7 +161,7 @@ def get_checkpoint_state(checkpoint_dir: Any, latest_filename: str | None = None
 
 @export("train.latest_checkpoint")
 def latest_checkpoint(checkpoint_dir: Any, latest_filename: str | None = None) -> str | None:
-    """The path of a directory's newest checkpoint; None where its state names none, or one whose files are gone."""
+    """Returns the path of the newest checkpoint of a directory, or None if there is none or its files are missing."""
     state = get_checkpoint_state(checkpoint_dir, latest_filename)
     if state is None:
         return None
@@ -170,7 +172,7 @@ def latest_checkpoint(checkpoint_dir: Any, latest_filename: str | None = None) -
 
 
 def written_at(prefix: str) -> float | None:
-    """When a checkpoint was written, in seconds since the epoch; None if there is none."""
+    """Returns the time at which a checkpoint was written, in seconds since the epoch, or None if it does not exist."""
     path = _first_file(prefix)
     return None if path is None else gfile.stat(path).mtime_nsec / 1e9
 
@@ -179,7 +181,7 @@ def delete_checkpoint(prefix: str, version: int, meta_graph_suffix: str) -> None
     """Deletes the files of a checkpoint, and its meta graph."""
     patterns = [meta_graph_filename(prefix, meta_graph_suffix)]
     if version == SaverDef.V2:
-        # The index first: what is without one is no checkpoint.
+        # The index is deleted first: without it the other files do not count as a checkpoint.
         patterns += [index_filename(prefix), f"{prefix}.data-?????-of-?????"]
     else:
         patterns.append(prefix)
@@ -189,7 +191,7 @@ def delete_checkpoint(prefix: str, version: int, meta_graph_suffix: str) -> None
 
 
 def _first_file(prefix: str) -> str | None:
-    """A file that shows that a checkpoint is there: its index, or for the older format one of its files."""
+    """Returns a file that proves that a checkpoint exists: its index, or one of its files in the older format."""
     for pattern in (index_filename(prefix), prefix):
         found = gfile.glob(pattern)
         if found:
@@ -198,27 +200,27 @@ def _first_file(prefix: str) -> str | None:
 
 
 def has_checkpoint(prefix: str) -> bool:
-    """Whether there is a checkpoint of this path, of either format."""
+    """Returns whether a checkpoint of either format exists at this path."""
     return _first_file(prefix) is not None
 
 
 @export(v1="train.checkpoint_exists")
-@deprecated(None, "Look for files with this prefix by tf.io.gfile.glob.")
+@deprecated(None, "Search for files with this prefix with tf.io.gfile.glob.")
 def checkpoint_exists(checkpoint_prefix: Any) -> bool:
-    """Whether there is a checkpoint of this path, of either format."""
+    """Returns whether a checkpoint of either format exists at this path."""
     return has_checkpoint(path_text(checkpoint_prefix))
 
 
 @export(v1="train.get_checkpoint_mtimes")
 @deprecated(None, "Use tf.io.gfile.stat.")
 def get_checkpoint_mtimes(checkpoint_prefixes: Sequence[Any]) -> list[float]:
-    """When checkpoints were written, in seconds since the epoch; those that are not there are left out."""
+    """Returns the times at which checkpoints were written, in seconds since the epoch. Missing checkpoints are skipped."""
     found = (written_at(path_text(prefix)) for prefix in checkpoint_prefixes)
     return [when for when in found if when is not None]
 
 
 @export(v1="train.remove_checkpoint")
-@deprecated(None, "Delete files with this prefix by tf.io.gfile.remove.")
+@deprecated(None, "Delete files with this prefix with tf.io.gfile.remove.")
 def remove_checkpoint(
     checkpoint_prefix: Any, checkpoint_format_version: int = SaverDef.V2, meta_graph_suffix: str = "meta"
 ) -> None:
@@ -227,7 +229,7 @@ def remove_checkpoint(
 
 
 def meta_graph_filename(prefix: str, suffix: str = "meta") -> str:
-    """The file of a checkpoint's meta graph; all files of one sharded checkpoint of the older format share it."""
+    """Returns the file name of the meta graph of a checkpoint. The shards of a checkpoint in the older format share it."""
     stem, _, rest = prefix.rpartition("-?????-of-")
     return f"{stem if stem and rest.isdecimal() else prefix}.{suffix}"
 
@@ -239,13 +241,14 @@ def checkpoints_iterator(
     timeout: float | None = None,
     timeout_fn: Callable[[], Any] | None = None,
 ) -> Iterator[str]:
-    """Yields the newest checkpoint of a directory whenever there is a new one; some may be missed.
+    """Yields the newest checkpoint of a directory whenever one appears. Checkpoints that are replaced quickly may be skipped.
 
     Args:
         checkpoint_dir: the directory.
-        min_interval_secs: the least time between two of them, in seconds.
-        timeout: how long to wait for a new one, in seconds; None for ever.
-        timeout_fn: called when that time is over: true ends the iteration, false waits again. None ends it.
+        min_interval_secs: the minimum time between two checkpoints, in seconds.
+        timeout: the time to wait for a new checkpoint, in seconds. None waits forever.
+        timeout_fn: called after a timeout. The iteration ends if it returns true and continues otherwise. Without it, a timeout ends the
+            iteration.
     """
     newest = None
     while True:

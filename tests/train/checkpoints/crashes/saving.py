@@ -33,7 +33,7 @@ tf1.logging.set_verbosity(tf1.logging.FATAL)
 SHIM = ctypes.CDLL(None)
 ACTIONS = {"kill before": 1, "kill in": 2, "EIO": 3, "EACCES": 4, "full": 5}
 OLD, NEW, NEXT = 1, 2, 3
-_TEMPORARY = re.compile(r".*\.tmp|.*_temp|.*\.tempstate.*|.*\.old")
+_TEMPORARY = re.compile(r".*\.tmp|.*_temp|.*\.tempstate.*|.*\.old|.*\.data-.*-of-0000[2-9]")
 
 
 def values(state):
@@ -53,10 +53,10 @@ def state_of(found):
 
 
 class NameBased:
-    """`tf.train.Saver`, which deletes the older checkpoint."""
+    """`tf.train.Saver`, which deletes the older checkpoint, or overwrites it."""
 
-    def __init__(self, **options):
-        self._options = options
+    def __init__(self, overwrite=False, **options):
+        self._overwrite = overwrite
         self.graph = tf1.Graph()
         with self.graph.as_default():
             self.variables = {
@@ -74,7 +74,7 @@ class NameBased:
             latest = tf.train.latest_checkpoint(folder)
             self.saver._swept.clear()
             self.saver.recover_last_checkpoints([] if latest is None else [latest])
-            self.saver.save(self.session, os.path.join(folder, "model"), global_step=state)
+            self.saver.save(self.session, os.path.join(folder, "model"), None if self._overwrite else state)
 
     def load(self, folder):
         path = tf.train.latest_checkpoint(folder)
@@ -86,10 +86,10 @@ class NameBased:
 
 
 class Objects:
-    """`tf.train.Checkpoint`, with a CheckpointManager or without."""
+    """`tf.train.Checkpoint`, with a CheckpointManager or without; or `write`, which overwrites."""
 
-    def __init__(self, managed):
-        self._managed = managed
+    def __init__(self, managed, overwrite=False):
+        self._managed, self._overwrite = managed, overwrite
 
     def _objects(self, state):
         module = tf.Module()
@@ -101,13 +101,15 @@ class Objects:
         with context.enter_eager():
             checkpoint = tf.train.Checkpoint(self._objects(state))
             checkpoint.save_counter.assign(state - 1)
-            if self._managed:
+            if self._overwrite:
+                checkpoint.write(os.path.join(folder, "ckpt"))
+            elif self._managed:
                 tf.train.CheckpointManager(checkpoint, folder, max_to_keep=1).save()
             else:
                 checkpoint.save(os.path.join(folder, "ckpt"))
 
     def load(self, folder):
-        path = tf.train.latest_checkpoint(folder)
+        path = os.path.join(folder, "ckpt") if self._overwrite else tf.train.latest_checkpoint(folder)
         assert path is not None, "there is no latest checkpoint"
         with context.enter_eager():
             module = self._objects(NEXT)
@@ -169,8 +171,12 @@ SCENARIOS = {
     "saver": lambda: NameBased(),
     "saver V1": lambda: NameBased(write_version=tf1.train.SaverDef.V1),
     "saver sharded": lambda: NameBased(sharded=True),
+    "saver overwrites": lambda: NameBased(overwrite=True),
+    "saver V1 overwrites": lambda: NameBased(overwrite=True, write_version=tf1.train.SaverDef.V1),
+    "saver sharded overwrites": lambda: NameBased(overwrite=True, sharded=True),
     "checkpoint": lambda: Objects(False),
     "manager": lambda: Objects(True),
+    "checkpoint overwrites": lambda: Objects(False, overwrite=True),
     "saved_model": Model,
     "builder": Built,
 }

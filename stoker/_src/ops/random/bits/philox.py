@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import os
 import threading
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -76,7 +77,8 @@ class PhiloxState:
     """The state of one stateful random op: its position in the stream of (seed, seed2).
 
     Each execution reserves a run of blocks. The next execution starts after it, even if not all blocks were used.
-    If both seeds are zero, the operating system provides the seed. Thread-safe.
+    If both seeds are zero, the operating system provides the seed. Thread-safe. On a GPU, the position is a tensor there from the first
+    numbers on that the device makes itself.
     """
 
     def __init__(self, seed: int, seed2: int) -> None:
@@ -84,12 +86,25 @@ class PhiloxState:
             seed, seed2 = (int.from_bytes(os.urandom(8), "little") for _ in range(2))
         self._next = Stream.from_seeds(seed, seed2)
         self._lock = threading.Lock()
+        self._on_device: Any = None  # the words of the stream, as int64
+
+    def on_device(self, move: Callable[[tuple[int, int, int]], Any]) -> Any:
+        """Returns the tensor that holds the position. `move(words)` makes it on the first call."""
+        with self._lock:
+            if self._on_device is None:
+                self._on_device = move(self._next.words)
+            return self._on_device
 
     def reserve(self, blocks: int) -> Stream:
         """Returns the stream for this execution, and advances the state by `blocks` blocks."""
         with self._lock:
+            if self._on_device is not None:
+                self._next = Stream.from_key_counter(*self._on_device.tolist())
             stream = self._next
             self._next = stream.skip(blocks)
+            if self._on_device is not None:  # recorded steps know its address
+                words = np.array(self._next.words, np.uint64).view(np.int64)
+                self._on_device.copy_(self._on_device.new_tensor(words.tolist()))
         return stream
 
     def reserve_outputs(self, outputs: int) -> Stream:

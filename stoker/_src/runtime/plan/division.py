@@ -1,0 +1,484 @@
+"""Divides a plan for a GPU into a part before the device's work, the device's work, and a part after it.
+
+The middle part can be recorded as a CUDA graph (cuda_graphs.py), because nothing in it depends on the host while it runs. The part before
+holds what only the host can do and the device waits for: dequeuing, random numbers, counters, strings, and the integers that decide
+about loops, branches and sizes. The part after holds what waits for the device's results: summaries, assertions about data,
+Python functions. Numbers that the device's part needs on the host are computed before it; a recording holds for one set of them.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import torch
+
+from stoker._src.base import dtypes
+from stoker._src.base.devices import DeviceSpec
+from stoker._src.graph.definition import Trait
+from stoker._src.graph.tensor import Operation
+from stoker._src.ops.variables.state_ops import VariableState
+from stoker._src.runtime.plan.emit import Step, emit
+from stoker._src.runtime.plan.instructions import EFFECTS, FEED, Host, Instruction, Value, renumber, values_of
+from stoker._src.runtime.plan.planner import Planner
+
+BEFORE, DEVICE, AFTER = range(3)
+_KINDS = ("kernel", "read", "batch")
+
+
+class Obstacle(Exception):
+    """A plan cannot be divided. The message says why."""
+
+
+def _name(instruction: Instruction) -> str:
+    op = instruction.op
+    return "an instruction" if op is None else f"{op.name} ({op.type})"
+
+
+def _states(instruction: Instruction) -> list[Any]:
+    """Returns the resources that an instruction takes.
+
+    Raises:
+        Obstacle: a resource is only known when the step runs.
+    """
+    handles = [value for value in values_of(instruction.arguments) if value.handle]
+    if not all(value.is_constant for value in handles):
+        raise Obstacle(f"{_name(instruction)} takes a resource that is not known in advance")
+    return [value.constant for value in handles]
+
+
+def _numbers(instruction: Instruction) -> Iterator[Value]:
+    """Returns the values that the kernel takes as plain numbers."""
+    op = instruction.op
+    also = frozenset() if op is None else op.definition.planning.device_numbers
+    names = [] if op is None else [arg.name for arg in op.definition.inputs]
+    for position, argument in enumerate(instruction.arguments):
+        if also and position < len(names) and names[position] in also:
+            continue
+        yield from _hosts(argument)
+
+
+def _hosts(argument: Any) -> Iterator[Value]:
+    if isinstance(argument, list):
+        for item in argument:
+            yield from _hosts(item)
+    elif isinstance(argument, Host) and not argument.value.is_constant:
+        yield argument.value
+
+
+def _data(instruction: Instruction) -> list[Value]:
+    """Returns the values that an instruction takes, apart from constants and resources."""
+    return [value for value in values_of(instruction.arguments) if not value.is_constant and not value.handle]
+
+
+def _indices_at(op: Any) -> int:
+    """Returns the position of a sparse update's indices."""
+    return next(i for i, arg in enumerate(op.definition.inputs) if arg.name == "indices")
+
+
+def _is_string(tensor: Any) -> bool:
+    return tensor.dtype.base_dtype is dtypes.string
+
+
+class Division:
+    """The three parts of one plan. Called by the planner to arrange its instructions; `emit` then compiles the parts."""
+
+    def __init__(self, device: torch.device) -> None:
+        self._gpu = device
+        self._place: dict[int, int] = {}  # by the id of an instruction
+        self._makers: dict[Value, Instruction] = {}
+        self._available: set[Value] = set()  # values that the host can compute without the device
+        self._of_host: set[int] = (
+            set()
+        )  # ids of instructions of the device's part that run on host tensors while it is recorded
+        self._asked: set[Value] = set()
+        self._added: dict[int, list[Instruction]] = {}  # the instruction that computes the size for another
+        self._wanted: dict[int, set[int]] = {}  # the outputs of a call that the host needs
+        self.variables: list[VariableState] = []  # on the device
+        self.inputs: list[Value] = []  # what the device's part takes as tensors
+        self.numbers: list[Value] = []  # what it takes as numbers
+        self.made: list[Value] = []  # what the part before hands on
+        self.outputs: list[Value] = []  # what the device's part hands on
+        self.counts = (0, 0, 0)
+
+    # -- the parts -----------------------------------------------------------------------------------------------
+
+    def __call__(self, planner: Planner) -> list[Instruction]:
+        """Returns the instructions of a plan, those before the device's work first, and those after it last.
+
+        Raises:
+            Obstacle: the device's work needs something from the host that depends on the device's work.
+        """
+        for feed, tensor in zip(planner.feed_values, planner.feeds):
+            if not (tensor.dtype.is_floating or tensor.dtype.is_complex) and not feed.handle:
+                self._available.add(feed)
+        self._makers = {value: each for each in planner.instructions for value in values_of(each.results)}
+        self._assign_places(planner)
+        instructions = [new for each in planner.instructions for new in (*self._added.get(id(each), ()), each)]
+        for each in instructions:
+            if self._place[id(each)] == BEFORE or self._has_sizes_from_data(planner, each):
+                self._to_host(each)
+        for each in instructions:
+            if self._place[id(each)] == DEVICE:
+                self._ask_for_numbers(each)
+        parts: list[list[Instruction]] = [[], [], []]
+        for each in instructions:
+            parts[self._place[id(each)]].append(each)
+        parts[DEVICE] = self._used(parts[DEVICE], parts[AFTER], planner.results)
+        self._connect(planner, parts)
+        self.counts = len(parts[0]), len(parts[1]), len(parts[2])
+        ordered = [each for part in parts for each in part]
+        renumber(ordered)
+        return ordered
+
+    def _assign_places(self, planner: Planner) -> None:
+        late: set[Value] = set()  # results of the part after
+        touched: set[int] = set()  # variables of the host that the part after uses
+        seen: dict[int, VariableState] = {}
+        updated = planner.behind([op for op in planner.ops if op.definition.traits & Trait.WRITES])
+        waiting: set[Operation] = set()  # ops behind an effect of the part after
+        for each in planner.instructions:
+            self._know_sizes(each)
+            states = _states(each)
+            only_host = self._is_of_host(each, states)
+            on_device = [state for state in states if self._is_here(state)]
+            given = _data(each)
+            waits = any(value in late for value in given)
+            if each.steps:
+                seen.update((id(state), state) for state in self._checked_bodies(each))
+            seen.update((id(state), state) for state in on_device)
+            if only_host:
+                waits = waits or not all(value in self._available for value in given)
+                waits = waits or any(id(state) in touched for state in states) or each.op in waiting
+                # What other runs can see must not happen before the updates that it waits for.
+                seen_outside = each.blocking or not all(isinstance(state, VariableState) for state in states)
+                waits = waits or (seen_outside and each.op in updated)
+                if waits and on_device:
+                    raise Obstacle(f"{_name(each)} writes to a variable on the device, but waits for the host")
+                if waits:
+                    touched.update(id(state) for state in states)
+                    if each.traits & EFFECTS and each.op is not None:
+                        waiting |= planner.behind([each.op])
+                place = AFTER if waits else BEFORE
+            elif waits:
+                if on_device or each.steps:
+                    raise Obstacle(f"{_name(each)} waits for what the host makes of the device's results")
+                place = AFTER
+            else:
+                place = DEVICE
+            self._place[id(each)] = place
+            results = list(values_of(each.results))
+            if place == AFTER:
+                late.update(results)
+            elif not each.steps and not on_device and all(value in self._available for value in given):
+                tensors = each.op.outputs if each.kind != "read" and each.op is not None else ()
+                if not any(tensor.dtype.base_dtype is dtypes.variant for tensor in tensors):
+                    self._available.update(results)
+        self.variables = list(seen.values())
+
+    def _know_sizes(self, instruction: Instruction) -> None:
+        """Exchanges a kernel whose result has a size that only the data tells, if the host can compute the size before."""
+        op = instruction.op
+        if op is None or instruction.kind not in ("kernel", "batch"):
+            return
+        facets = op.definition.planning
+        if facets.on_distinct is not None:
+            if all(map(self._is_distinct, values_of([instruction.arguments[_indices_at(op)]]))):
+                instruction.kernel = facets.on_distinct[instruction.kind == "batch"]
+        elif facets.sized is not None and instruction.kernel is op.definition.kernel_fn:
+            position, size_of, kernel = facets.sized
+            given = instruction.arguments[position]
+            if given in self._available:
+                size = Value(f"{given.label}_size_{len(self._added)}", -1)
+                added = Instruction(op, "kernel", size_of, [given], results=[size])
+                self._added[id(instruction)] = [added]
+                self._place[id(added)] = BEFORE
+                self._makers[size] = added
+                self._available.add(size)
+                instruction.kernel, instruction.arguments = kernel, [*instruction.arguments, Host(size)]
+
+    def _is_distinct(self, value: Value) -> bool:
+        maker = self._makers.get(value)
+        if maker is None or maker.op is None or maker.kind != "kernel":
+            return False
+        outputs = list(values_of(maker.results))
+        return any(outputs[i] is value for i in maker.op.definition.planning.distinct)
+
+    def _is_here(self, state: Any) -> bool:
+        if not isinstance(state, VariableState):
+            return False
+        return isinstance(state.value, torch.Tensor) and state.value.device == self._gpu
+
+    def _is_of_host(self, instruction: Instruction, states: list[Any]) -> bool:
+        """Whether only the host can run an instruction, and must run it every time."""
+        op, traits = instruction.op, instruction.traits
+        if op is None or instruction.kind in ("begin", "finish"):
+            raise Obstacle(f"{_name(instruction)} runs beside other work")
+        if instruction.kind not in _KINDS or op.definition.planning.switches:
+            raise Obstacle(f"{_name(instruction)} is on one side of a Switch")
+        if instruction.kind == "read":
+            return not self._is_here(states[0])
+        if any(not self._is_here(state) for state in states):
+            return True
+        if any(_is_string(tensor) for tensor in (*op._inputs, *op.outputs)):
+            return True
+        if op.device and DeviceSpec.from_string(op.device).device_type == "CPU":
+            return True
+        if op.definition.planning.calls:
+            return False
+        if traits & (Trait.BLOCKING | Trait.RETAINS):
+            return True
+        on_gpu = op.definition.planning.on_gpu
+        own_state = traits & Trait.STATEFUL and not traits & (Trait.WRITES | Trait.READS)
+        return bool(own_state) and (on_gpu is None or on_gpu(op) is None)
+
+    def _checked_bodies(self, instruction: Instruction) -> Iterator[VariableState]:
+        """Checks that the functions that an instruction calls can be part of the device's work. Returns their variables."""
+        for step in instruction.steps:
+            for each in step.planner.instructions:
+                states = _states(each)
+                if self._is_of_host(each, states):
+                    raise Obstacle(f"{_name(each)} in a function that {_name(instruction)} calls is work of the host")
+                yield from states
+                yield from self._checked_bodies(each)
+
+    def _has_sizes_from_data(self, planner: Planner, instruction: Instruction) -> bool:
+        """Whether the host can compute something whose size depends on data. On the device, the host would wait for the size."""
+        op, made = instruction.op, list(values_of(instruction.results))
+        if op is None or not made or not all(value in self._available for value in made):
+            return False
+        if op.definition.planning.pads is not None:
+            return True
+        return any(not planner.shape_of(tensor).known for tensor in op.outputs) and not any(
+            tensor.dtype.is_floating or tensor.dtype.base_dtype is dtypes.variant for tensor in op.outputs
+        )
+
+    def _to_host(self, instruction: Instruction) -> None:
+        """Moves an instruction to the part before, with all that it needs."""
+        pending = [instruction]
+        while pending:
+            each = pending.pop()
+            self._place[id(each)] = BEFORE
+            for value in _data(each):
+                maker = self._makers.get(value)
+                if maker is not None and self._place[id(maker)] != BEFORE:
+                    pending.append(maker)
+
+    # -- numbers -------------------------------------------------------------------------------------------------
+
+    def _ask_for_numbers(self, instruction: Instruction) -> None:
+        for value in _numbers(instruction):
+            self._ask(value, instruction)
+        if instruction.steps:
+            for value in _deciding(instruction):
+                self._ask(value, instruction)
+            self._ask_for_inputs(instruction, set())
+
+    def _ask_for_inputs(self, call: Instruction, outputs: set[int]) -> None:
+        wanted = self._wanted.setdefault(id(call), set())
+        wanted |= outputs
+        for position in sorted(needed_inputs(call, frozenset(wanted))):
+            self._ask(call.arguments[-1][position], call)
+
+    def _ask(self, value: Value, asker: Instruction) -> None:
+        """Makes sure that the host knows a value while the device's part is recorded.
+
+        Raises:
+            Obstacle: the value is computed by the device from data.
+        """
+        pending = [value]
+        while pending:
+            each = pending.pop()
+            if each.is_constant or each.handle or each in self._asked:
+                continue
+            self._asked.add(each)
+            maker = self._makers.get(each)
+            if each in self._available:
+                if maker is not None:
+                    self._to_host(maker)
+                self.numbers.append(each)
+                continue
+            if maker is None:
+                raise Obstacle(f"{_name(asker)} needs the numbers of a fed floating-point tensor on the host")
+            traits = maker.traits
+            if self._place[id(maker)] == DEVICE and _has_fixed_result(maker):
+                continue
+            if self._place[id(maker)] != DEVICE or (not maker.steps and traits & EFFECTS):
+                raise Obstacle(f"{_name(asker)} needs on the host what {_name(maker)} computes")
+            if maker.steps:
+                flat = list(values_of(maker.results))
+                self._ask_for_inputs(maker, {i for i, made in enumerate(flat) if made is each})
+            elif any(_is_device_data(tensor) for tensor in maker.op.outputs if maker.op is not None):  # type: ignore[union-attr]
+                raise Obstacle(f"{_name(asker)} needs on the host what {_name(maker)} computes on the device")
+            else:
+                self._of_host.add(id(maker))
+                pending += _data(maker)
+
+    # -- connections ---------------------------------------------------------------------------------------------
+
+    def _used(
+        self, device: list[Instruction], after: list[Instruction], results: list[Value | None]
+    ) -> list[Instruction]:
+        """Returns the instructions of the device's part that are still of use."""
+        needed = {value for value in results if value is not None}
+        needed.update(value for each in after for value in _data(each))
+        kept = []
+        for each in reversed(device):
+            made = list(values_of(each.results))
+            pure = not each.steps and (each.kind == "read" or not each.traits & EFFECTS)
+            if not pure or not made or not needed.isdisjoint(made):
+                needed.update(_data(each))
+                kept.append(each)
+        kept.reverse()
+        return kept
+
+    def _connect(self, planner: Planner, parts: list[list[Instruction]]) -> None:
+        """Finds the values that pass from one part to another. Numbers of the device's part become separate values."""
+        made_on_device = {value for each in parts[DEVICE] for value in values_of(each.results)}
+        known = set(self.numbers)
+        forms: dict[Value, Value] = {}
+        inputs: dict[Value, None] = {}
+
+        def number(value: Value) -> Value:
+            if value not in known:
+                return value
+            if value not in forms:
+                forms[value] = Value(f"{value.label}_number", -1)
+                forms[value].roots = frozenset((FEED,))
+            return forms[value]
+
+        for each in parts[DEVICE]:
+            whole = id(each) in self._of_host
+            last = len(each.arguments) - 1
+            chosen = needed_inputs(each, frozenset(self._wanted[id(each)])) if each.steps else frozenset()
+            deciding = set(_deciding(each)) if each.steps else set()
+            accepted = set(_numbers(each))
+            arguments: list[Any] = []
+            for position, argument in enumerate(each.arguments):
+                if each.steps and position == last:
+                    arguments.append([number(value) if i in chosen else value for i, value in enumerate(argument)])
+                else:
+                    arguments.append(_exchanged(argument, number, accepted, whole or bool(deciding)))
+            each.arguments = arguments
+            for value in _data(each):
+                if value not in made_on_device and value not in forms.values():
+                    inputs[value] = None
+        self.inputs = list(inputs)
+        self.numbers = [value for value in self.numbers if value in forms]
+        self._forms = [forms[value] for value in self.numbers]
+        later = {value for each in parts[AFTER] for value in _data(each)}
+        later.update(value for value in planner.results if value is not None and not value.is_constant)
+        fed = set(planner.feed_values)
+        handed_on = [*self.inputs, *self.numbers, *later]
+        made_before = {value for each in parts[BEFORE] for value in values_of(each.results)}
+        self.made = [value for value in dict.fromkeys(handed_on) if value in made_before and value not in fed]
+        self.outputs = [value for value in later if value in made_on_device]
+
+    # -- code ----------------------------------------------------------------------------------------------------
+
+    def emit(self, planner: Planner) -> list[Step]:
+        """Compiles the parts: before(feeds) -> made, device(inputs, numbers) -> outputs, after(feeds, made, outputs) -> results."""
+        first, second, _ = self.counts
+        lines = planner.instructions
+        feeds = planner.feed_values
+        on_host = copy.copy(planner.compile_function)
+        on_host.placement = _Nowhere()
+        return [
+            _part(planner, lines[:first], feeds, self.made, compiler=on_host),
+            _part(planner, lines[first : first + second], [*self.inputs, *self._forms], self.outputs),
+            _part(planner, lines[first + second :], [*feeds, *self.made, *self.outputs], planner.results, lends=False),
+        ]
+
+
+class _Nowhere:
+    """The placement of the part before: everything stays on the host."""
+
+    gpu = None
+
+    def data(self, value: Any) -> Any:
+        return value
+
+    def kernel(self, op: Any, kernel: Any) -> tuple[str, Any]:
+        return "", kernel
+
+
+def _part(
+    planner: Planner,
+    instructions: list[Instruction],
+    takes: list[Value],
+    results: list[Any],
+    *,
+    compiler: Any = None,
+    lends: bool = True,
+) -> Step:
+    part = copy.copy(planner)
+    part.instructions, part.feed_values, part.results, part.lends = instructions, takes, results, lends
+    if compiler is not None:
+        part.compile_function = compiler
+    renumber(instructions)
+    for position, instruction in enumerate(instructions):
+        for value in values_of(instruction.arguments):
+            value.last_use = max(value.last_use, position)
+    for value in results:
+        if value is not None:
+            value.last_use = len(instructions)
+    return emit(part)
+
+
+def _has_fixed_result(instruction: Instruction) -> bool:
+    """Whether the result depends only on shapes, which are fixed in a recording."""
+    op = instruction.op
+    return bool(instruction.traits & Trait.OF_SHAPES) or (op is not None and op.definition.planning.of_variable_shapes)
+
+
+def _is_device_data(tensor: Any) -> bool:
+    return tensor.dtype.is_floating or tensor.dtype.is_complex
+
+
+def _deciding(call: Instruction) -> list[Value]:
+    """Returns the values that decide which function a call runs."""
+    return [value for value in values_of(call.arguments[:-1]) if not value.is_constant and not value.handle]
+
+
+def _exchanged(argument: Any, number: Any, accepted: set[Value], whole: bool) -> Any:
+    if isinstance(argument, list):
+        return [_exchanged(item, number, accepted, whole) for item in argument]
+    if isinstance(argument, Host):
+        return Host(number(argument.value)) if argument.value in accepted else argument
+    return number(argument) if whole else argument
+
+
+def needed_inputs(call: Instruction, outputs: frozenset[int]) -> frozenset[int]:
+    """Returns the positions of a call's inputs that the host must know: those that decide about branches, iterations and sizes
+    inside, and those that the given outputs depend on.
+
+    Raises:
+        Obstacle: a variable decides.
+    """
+    if call.op is not None and call.op.definition.planning.calls == "loop":
+        condition, body = (step.planner for step in call.steps)
+        needed = outputs | _needed(condition, frozenset((0,)))
+        while True:
+            grown = needed | _needed(body, needed)
+            if grown == needed:
+                return needed
+            needed = grown
+    return frozenset().union(*[_needed(step.planner, outputs) for step in call.steps])
+
+
+def _needed(planner: Planner, outputs: Iterable[int]) -> frozenset[int]:
+    results = planner.results
+    wanted = {value for i in outputs if i < len(results) and (value := results[i]) is not None}
+    for each in reversed(planner.instructions):
+        wanted.update(_numbers(each))
+        made = list(values_of(each.results))
+        if each.steps:
+            wanted.update(_deciding(each))
+            inner = needed_inputs(each, frozenset(i for i, value in enumerate(made) if value in wanted))
+            wanted.update(each.arguments[-1][i] for i in inner)
+        elif not wanted.isdisjoint(made) and not _has_fixed_result(each):
+            if each.kind == "read" or each.traits & EFFECTS:
+                raise Obstacle(f"{_name(each)} decides about branches, iterations or sizes")
+            wanted.update(_data(each))
+    return frozenset(i for i, value in enumerate(planner.feed_values) if value in wanted and not value.is_constant)

@@ -1,0 +1,258 @@
+"""Plans divided for a GPU: what the host does before and after, and a device's part that can be replayed.
+
+There is no GPU here. Variables of floats count as being on the device, and its part is recorded as a list of torch's operations that is
+repeated on the same memory, as a CUDA graph is.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+import stoker.compat.v1 as tf
+from stoker._src.base.shapes import Shape
+from stoker._src.ops.random.bits import cuda
+from stoker._src.ops.variables.state_ops import VariableState
+from stoker._src.runtime import devices
+from stoker._src.runtime.plan.division import Division, Obstacle
+from stoker._src.runtime.plan.known_shapes import Known
+from stoker._src.runtime.session import public
+
+
+@pytest.fixture(autouse=True)
+def no_device_kernels(monkeypatch):
+    """The device is the CPU, also where there is a GPU."""
+    monkeypatch.setattr(cuda, "can_fill", lambda dtype: False)
+    monkeypatch.setattr(devices, "usable_gpus", lambda: 0)
+
+
+class _OnCpu(Division):
+    def _is_here(self, state):
+        return isinstance(state, VariableState) and state.dtype.is_floating
+
+
+class _Recording(TorchDispatchMode):
+    """The operations of one run, which `replay` repeats. Results go to the memory that they had."""
+
+    def __init__(self, function, inputs, numbers):
+        super().__init__()
+        self.inputs, self._operations = [value.clone() for value in inputs], []
+        with self:
+            self.outputs = function(None, *self.inputs, *numbers)
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        result = func(*args, **(kwargs or {}))
+        self._operations.append((func, args, kwargs or {}, result))
+        return result
+
+    def replay(self, inputs):
+        for own, value in zip(self.inputs, inputs):
+            own.copy_(value)
+        for func, args, kwargs, result in self._operations:
+            again = func(*args, **kwargs)
+            for old, new in zip(_flat(result), _flat(again)):
+                if old is not new and old.data_ptr() != new.data_ptr():
+                    old.copy_(new)
+        return self.outputs
+
+
+def _flat(result):
+    if isinstance(result, torch.Tensor):
+        return [result]
+    return [each for item in result for each in _flat(item)] if isinstance(result, (list, tuple)) else []
+
+
+class _Divided:
+    """Runs fetches of a session in parts."""
+
+    def __init__(self, session, fetches, feeds):
+        self._plan = session._plan(fetches, feeds, None)
+        values = self._values(feeds)
+        placement = session._runner._worker.placement
+        placement.gpu = torch.device("cpu")  # numbers that change with every step are passed as tensors
+        try:
+            self.division = _OnCpu(placement.gpu)
+            known = [Known(Shape(value.shape)) for value in values]
+            planner = self._plan._planner(known=known, arrange=self.division, with_fused_loops=False).build()
+            self._steps = [step.function for step in self.division.emit(planner)]
+        finally:
+            placement.gpu = None
+        self._places = {value: i for i, value in enumerate([*planner.feed_values, *self.division.made])}
+        self.recordings = {}
+
+    def _values(self, feeds):
+        return [convert(value) for convert, value in zip(self._plan.converters, feeds.values())]
+
+    def run(self, feeds):
+        values = self._values(feeds)
+        given = (*values, *self._steps[0](None, *values))
+        inputs = [given[self._places[value]] for value in self.division.inputs]
+        numbers = [given[self._places[value]] for value in self.division.numbers]
+        key = tuple(tuple(number.reshape(-1).tolist()) for number in numbers)
+        if key in self.recordings:
+            outputs = self.recordings[key].replay(inputs)
+        else:
+            self.recordings[key] = _Recording(self._steps[1], inputs, numbers)
+            outputs = self.recordings[key].outputs
+        results = self._steps[2](None, *given, *[output.clone() for output in outputs])
+        return self._plan.fetch.build([public(each) for each in results])
+
+
+def _divided(build, runs=6):
+    """Runs a program in parts and as a whole, compares the results, and returns the divided plan."""
+    found = []
+    for in_parts in (True, False):
+        with tf.Graph().as_default(), tf.Session() as session:
+            tf.set_random_seed(3)
+            fetches, feeds = build()
+            session.run([tf.global_variables_initializer(), tf.local_variables_initializer()])
+            if in_parts:
+                divided = _Divided(session, fetches, feeds(0))
+                found.append([divided.run(feeds(i)) for i in range(runs)])
+            else:
+                found.append([session.run(fetches, feeds(i)) for i in range(runs)])
+    for ours, theirs in zip(*found):
+        for one, other in zip(ours, theirs):
+            if isinstance(one, bytes):
+                assert len(one) == len(other)
+            elif one is not None:
+                np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
+    return divided
+
+
+def _rows(seed, *shape):
+    return np.random.RandomState(seed).randn(*shape).astype("f")
+
+
+def test_counters_random_numbers_and_rates_of_the_host():
+    """The host counts and draws before; the device's part takes the counter and the numbers as tensors, and is recorded once."""
+
+    def build():
+        x = tf.placeholder(tf.float32, [8, 16])
+        w = tf.get_variable("w", [16, 4], initializer=tf.random_normal_initializer(seed=1))
+        count = tf.train.get_or_create_global_step()
+        loss = tf.reduce_mean(tf.square(tf.matmul(tf.nn.dropout(x, 0.7, seed=5), w)))
+        train = tf.train.MomentumOptimizer(tf.train.exponential_decay(0.1, count, 3, 0.9), 0.9).minimize(loss, count)
+        return [loss, train, count], lambda i: {x: _rows(i, 8, 16)}
+
+    divided = _divided(build)
+    assert len(divided.recordings) == 1 and not divided.division.numbers
+
+
+@pytest.mark.parametrize("optimizer", ["GradientDescent", "Adam", "Adagrad"])
+def test_rates_that_change_with_every_step_are_tensors(optimizer):
+    """A decayed learning rate, and Adam's powers, are computed on the device."""
+
+    def build():
+        x = tf.placeholder(tf.float32, [4, 3])
+        w = tf.get_variable("w", [3, 2], initializer=tf.random_normal_initializer(seed=1))
+        count = tf.train.get_or_create_global_step()
+        loss = tf.reduce_mean(tf.square(tf.matmul(x, w) - 1.0))
+        rate = tf.train.polynomial_decay(0.1, count, 5)
+        made = getattr(tf.train, f"{optimizer}Optimizer")(rate)
+        return [loss, made.minimize(loss, count)], lambda i: {x: _rows(i, 4, 3)}
+
+    assert len(_divided(build).recordings) == 1
+
+
+def test_the_number_of_iterations_is_computed_before():
+    """A loop runs as often as the longest sequence needs; the lengths themselves are data."""
+
+    def build():
+        x, lengths = tf.placeholder(tf.float32, [None, 6, 4]), tf.placeholder(tf.int32, [None])
+        with tf.variable_scope("rnn", initializer=tf.random_uniform_initializer(-0.3, 0.3, seed=4)):
+            outputs, _ = tf.nn.dynamic_rnn(tf.nn.rnn_cell.GRUCell(3), x, lengths, dtype=tf.float32)
+        loss = tf.reduce_mean(outputs**2)
+        train = tf.train.GradientDescentOptimizer(0.1).minimize(loss)
+        return [loss, train], lambda i: {
+            x: _rows(i, 3, 6, 4),
+            lengths: [6, 1 + i % 3, 2] if i % 2 else [4, 3, 1 + i % 4],
+        }
+
+    divided = _divided(build)
+    assert set(divided.recordings) == {((6,),), ((4,),)}
+
+
+def test_a_fed_boolean_decides_between_branches():
+    """Each branch has a recording."""
+
+    def build():
+        x, chosen = tf.placeholder(tf.float32, [4, 3]), tf.placeholder(tf.bool, [])
+        v = tf.get_variable("v", [3], initializer=tf.ones_initializer())
+        y = tf.cond(chosen, lambda: tf.reduce_sum(tf.tanh(x * v)), lambda: tf.reduce_sum(tf.exp(x * v)))
+        return [y, tf.train.GradientDescentOptimizer(0.01).minimize(y)], lambda i: {
+            x: _rows(i, 4, 3),
+            chosen: i % 3 > 0,
+        }
+
+    assert set(_divided(build).recordings) == {((True,),), ((False,),)}
+
+
+def test_summaries_and_assertions_come_after():
+    """They wait for the device's results, which they may change no more."""
+
+    def build():
+        x = tf.placeholder(tf.float32, [4, 3])
+        v = tf.get_variable("v", [3], initializer=tf.ones_initializer())
+        y = tf.reduce_mean(tf.tanh(x * v) - tf.square(x))
+        tf.summary.scalar("y", y)
+        with tf.control_dependencies([tf.Assert(y < 100.0, [y])]):
+            z = y + 1.0
+        train = tf.train.GradientDescentOptimizer(0.1).minimize(y)
+        return [z, tf.summary.merge_all(), train], lambda i: {x: _rows(i, 4, 3)}
+
+    assert _divided(build).division.counts[2] >= 3
+
+
+def test_what_the_device_computes_cannot_decide():
+    """A branch that depends on the device's results is refused, with its name."""
+    with tf.Graph().as_default(), tf.Session() as session:
+        x = tf.placeholder(tf.float32, [3])
+        y = tf.reduce_sum(tf.tanh(x))
+        z = tf.cond(y > 0.0, lambda: y * 2.0, lambda: y - 1.0, name="choice")
+        with pytest.raises(Obstacle, match="choice"):
+            _Divided(session, z, {x: np.ones(3, "f")})
+
+
+def test_the_device_cannot_wait_for_the_hosts_work_on_its_results():
+    """An update from a Python function of the device's results is refused."""
+    with tf.Graph().as_default(), tf.Session() as session:
+        x = tf.placeholder(tf.float32, [3])
+        v = tf.get_variable("v", [3], initializer=tf.ones_initializer())
+        made = tf.py_func(np.sin, [tf.tanh(x * v)], tf.float32)
+        session.run(tf.global_variables_initializer())
+        with pytest.raises(Obstacle, match="device"):
+            _Divided(session, v.assign(made), {x: np.ones(3, "f")})
+
+
+def test_a_read_of_a_resource_variable_keeps_its_place_among_updates():
+    """What is read after an update is the updated value."""
+
+    def build():
+        x = tf.placeholder(tf.float32, [3])
+        v = tf.get_variable("v", [3], initializer=tf.ones_initializer(), use_resource=True)
+        before = v.read_value() * 2.0
+        with tf.control_dependencies([before]):
+            update = v.assign_add(tf.tanh(x))
+        with tf.control_dependencies([update]):
+            after = v.read_value() + 1.0
+        return [before, after], lambda i: {x: _rows(i, 3)}
+
+    assert len(_divided(build).recordings) == 1
+
+
+def test_what_other_runs_see_waits_for_the_updates():
+    """A queue is told of an update after it, as the control dependency says; a counter may count before."""
+    with tf.Graph().as_default(), tf.Session() as session:
+        x = tf.placeholder(tf.float32, [3])
+        v = tf.get_variable("v", [3], initializer=tf.ones_initializer())
+        queue = tf.FIFOQueue(10, tf.int64, [[]])
+        count = tf.train.get_or_create_global_step()
+        with tf.control_dependencies([v.assign_add(tf.tanh(x))]):
+            told = queue.enqueue(7)
+            counted = tf.assign_add(count, 1)
+        session.run(tf.global_variables_initializer())
+        divided = _Divided(session, [told, counted], {x: np.ones(3, "f")})
+        assert divided.division.counts[2] == 1

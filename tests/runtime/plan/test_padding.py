@@ -1,0 +1,121 @@
+"""Sizes that depend on data, padded so that a recorded step has fixed shapes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import stoker.compat.v1 as tf
+from stoker._src.base import dtypes
+from stoker._src.base.shapes import Shape
+from stoker._src.ops.math.sorting import ascending_padded, unique_padded
+from stoker._src.ops.random.bits.philox import PhiloxState
+from stoker._src.ops.training import rules
+from stoker._src.ops.variables.state_ops import VariableState
+from stoker._src.runtime.plan.known_shapes import Known
+from stoker._src.runtime.plan.padding import CannotPad
+
+IDS = st.lists(st.integers(0, 9), min_size=1, max_size=12)
+
+
+@settings(max_examples=50, deadline=None)
+@given(IDS)
+def test_padded_distinct_elements(ids):
+    """Both forms have -1 after the distinct elements, and places that lead back to the elements."""
+    x = torch.tensor(ids)
+    for padded, places in (unique_padded(x, out_idx=dtypes.int32), ascending_padded(x, torch.int32)):
+        assert padded.shape == x.shape and places.dtype is torch.int32
+        assert torch.equal(padded[places.long()], x)
+        count = len(set(ids))
+        assert len(set(padded[:count].tolist())) == count and (padded[count:] == -1).all()
+
+
+# For each rule: how many variables it updates, and its inputs after them. "grad" and "indices" stand for those.
+UPDATES = {
+    "ADAGRAD": (2, [0.1, "grad", "indices"], {"update_slots": True}),
+    "MOMENTUM": (2, [0.1, "grad", "indices", 0.9], {"use_nesterov": False}),
+    "FTRL": (3, ["grad", "indices", 0.1, 0.01, 0.02, -0.5], {"multiply_linear_by_lr": False}),
+    "RMS_PROP": (3, [0.1, 0.9, 0.8, 1e-7, "grad", "indices"], {}),
+}
+
+
+@pytest.mark.parametrize("rule", UPDATES)
+@settings(max_examples=25, deadline=None)
+@given(IDS)
+def test_padded_rows_are_skipped(rule, ids):
+    """An update of padded rows changes what an update of the distinct rows changes."""
+    count, others, attributes = UPDATES[rule]
+    definition = getattr(rules, rule).sparse
+    padded, places = ascending_padded(torch.tensor(ids), torch.int64)
+    gradient = torch.zeros(len(ids), 2).index_add_(0, places, torch.arange(2.0 * len(ids)).reshape(-1, 2) + 1)
+    distinct = len(set(ids))
+    found = []
+    for kernel, rows in ((definition.planning.on_distinct[0], len(ids)), (definition.kernel_fn, distinct)):
+        states = [VariableState(f"v{i}", dtypes.float32, Shape((10, 2))) for i in range(count)]
+        for state in states:
+            state.value = torch.full((10, 2), 0.5)
+        given_rows = {"grad": gradient[:rows], "indices": padded[:rows]}
+        kernel(*states, *[given_rows.get(each, each) for each in others], **attributes)
+        found.append([state.value for state in states])
+    for one, other in zip(*found):
+        torch.testing.assert_close(one, other)
+
+
+def _planned(build, *shapes):
+    with tf.Graph().as_default(), tf.Session() as session:
+        fetches, feeds = build()
+        plan = session._plan(fetches, dict.fromkeys(feeds), None)
+        return plan._planner(known=[Known(Shape(shape)) for shape in shapes], pads=True).build()
+
+
+@pytest.mark.parametrize("optimizer", [tf.train.AdagradOptimizer(0.1), tf.train.AdamOptimizer(0.1)])
+def test_sparse_gradients_have_fixed_shapes(optimizer):
+    """The sums of rows with the same index have as many rows as there are indices."""
+
+    def build():
+        ids = tf.placeholder(tf.int64, [None])
+        table = tf.get_variable("table", [50, 4])
+        loss = tf.reduce_sum(tf.nn.embedding_lookup(table, ids) ** 2)
+        return [loss, optimizer.minimize(loss)], [ids]
+
+    planner = _planned(build, (20,))
+    sums = [each.op for each in planner.instructions if each.op is not None and each.op.type == "UnsortedSegmentSum"]
+    assert [planner.shape_of(op.outputs[0]).dims for op in sums] == [(20, 4)]
+
+
+def test_a_mean_over_distinct_rows_is_not_padded():
+    """The padding would count."""
+
+    def build():
+        ids = tf.placeholder(tf.int64, [None])
+        table = tf.get_variable("table", [50, 4])
+        return tf.reduce_mean(tf.nn.embedding_lookup(table, tf.unique(ids)[0])), [ids]
+
+    with pytest.raises(CannotPad):
+        _planned(build, (20,))
+
+
+@pytest.mark.parametrize("fetch", [lambda y: y, tf.size, lambda y: tf.cast(tf.shape(y)[0], tf.float32) * 2.0])
+def test_distinct_elements_and_their_number_are_not_padded_if_they_are_fetched(fetch):
+    """Fetching them, or what depends on their number, shows the padding."""
+
+    def build():
+        ids = tf.placeholder(tf.int64, [None])
+        return fetch(tf.unique(ids)[0]), [ids]
+
+    with pytest.raises(CannotPad):
+        _planned(build, (20,))
+
+
+def test_a_generator_moves_between_host_and_device():
+    """Numbers drawn on the host continue where the device's position is, and the device's position follows."""
+    state, other = PhiloxState(1, 2), PhiloxState(1, 2)
+    state.reserve(3)
+    words = state.on_device(lambda given: torch.from_numpy(np.array(given, np.uint64).view(np.int64).copy()))
+    words[1] += 5  # what the device draws
+    other.reserve(8)
+    assert state.reserve(2) == other.reserve(2)
+    assert words[1] == 10
