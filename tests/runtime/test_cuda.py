@@ -350,3 +350,20 @@ def test_a_recording_keeps_the_constants_that_it_reads():
             assert session.run(result) == expected
             del noise
         assert _repetition(session).recordings
+
+
+@pytest.mark.parametrize("optimizer", ["Adagrad", "Adam", "Momentum", "Ftrl"])
+@pytest.mark.parametrize("resource", [False, True])
+def test_sparse_gradients_are_recorded_once(optimizer, resource):
+    """The number of distinct rows differs from step to step, and the recording does not depend on it."""
+
+    def build():
+        ids = tf.placeholder(tf.int64, [None])
+        start = tf.random_normal_initializer(seed=1)
+        table = tf.get_variable("table", [50, 4], initializer=start, use_resource=resource)
+        loss = tf.reduce_sum(tf.nn.embedding_lookup(table, ids) ** 2)
+        momentum = (0.9,) if optimizer == "Momentum" else ()
+        train = getattr(tf.train, f"{optimizer}Optimizer")(0.01, *momentum).minimize(loss)
+        return [loss, train], lambda i: {ids: np.random.RandomState(i).randint(0, 50, 20)}
+
+    assert "recorded 1 times" in _on_both(build)[0]

@@ -55,6 +55,7 @@ class Planning:
     rows: Callable[[Any, list[Any]], Any] | None = None  # the batched op, if it is not elementwise
     deals: Kernel | None = None  # several runs of a blocking op that produces values, in one call
     collects: tuple[Callable[[Any], int], Kernel] | None = None  # the same for a blocking op that consumes values
+    of_variable_shapes: bool = False  # the result depends only on the shapes of variables
     pads: Kernel | None = None  # the kernel with a first output as long as the input, padded with -1
     padded: Callable[..., list[bool] | None] | None = None  # which outputs are padded if some inputs are
     # A sparse update whose rows are distinct or, to be skipped, out of range: the kernel for one op, and for several at once.

@@ -15,6 +15,7 @@ import stoker.compat.v1 as tf
 from stoker._src.base.shapes import Shape
 from stoker._src.ops.random.bits import cuda
 from stoker._src.ops.variables.state_ops import VariableState
+from stoker._src.runtime import devices
 from stoker._src.runtime.plan.division import Division, Obstacle
 from stoker._src.runtime.plan.known_shapes import Known
 from stoker._src.runtime.session import public
@@ -22,8 +23,9 @@ from stoker._src.runtime.session import public
 
 @pytest.fixture(autouse=True)
 def no_device_kernels(monkeypatch):
-    """Random numbers are drawn by the host, also where there is a GPU."""
+    """The device is the CPU, also where there is a GPU."""
     monkeypatch.setattr(cuda, "can_fill", lambda dtype: False)
+    monkeypatch.setattr(devices, "usable_gpus", lambda: 0)
 
 
 class _OnCpu(Division):
@@ -223,3 +225,34 @@ def test_the_device_cannot_wait_for_the_hosts_work_on_its_results():
         session.run(tf.global_variables_initializer())
         with pytest.raises(Obstacle, match="device"):
             _Divided(session, v.assign(made), {x: np.ones(3, "f")})
+
+
+def test_a_read_of_a_resource_variable_keeps_its_place_among_updates():
+    """What is read after an update is the updated value."""
+
+    def build():
+        x = tf.placeholder(tf.float32, [3])
+        v = tf.get_variable("v", [3], initializer=tf.ones_initializer(), use_resource=True)
+        before = v.read_value() * 2.0
+        with tf.control_dependencies([before]):
+            update = v.assign_add(tf.tanh(x))
+        with tf.control_dependencies([update]):
+            after = v.read_value() + 1.0
+        return [before, after], lambda i: {x: _rows(i, 3)}
+
+    assert len(_divided(build).recordings) == 1
+
+
+def test_what_other_runs_see_waits_for_the_updates():
+    """A queue is told of an update after it, as the control dependency says; a counter may count before."""
+    with tf.Graph().as_default(), tf.Session() as session:
+        x = tf.placeholder(tf.float32, [3])
+        v = tf.get_variable("v", [3], initializer=tf.ones_initializer())
+        queue = tf.FIFOQueue(10, tf.int64, [[]])
+        count = tf.train.get_or_create_global_step()
+        with tf.control_dependencies([v.assign_add(tf.tanh(x))]):
+            told = queue.enqueue(7)
+            counted = tf.assign_add(count, 1)
+        session.run(tf.global_variables_initializer())
+        divided = _Divided(session, [told, counted], {x: np.ones(3, "f")})
+        assert divided.division.counts[2] == 1

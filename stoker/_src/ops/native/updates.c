@@ -107,7 +107,58 @@ static PyObject *ftrl(PyObject *self, PyObject *args) {
     Py_RETURN_NONE;
 }
 
+typedef struct {
+    float rate, beta1, rest1, rest2, epsilon;
+    int nesterov;
+} adam_numbers;
+
+/* m += (g - m) * (1 - beta1);  v += (g^2 - v) * (1 - beta2);  var -= rate * m / (sqrt(v) + epsilon), rounded after every operation.
+ * With Nesterov momentum, the last m is (1 - beta1) * g + beta1 * m. */
+VECTORISED static void adam_block(float *restrict var, float *restrict m, float *restrict v, const float *restrict grad, int64_t count,
+                                  const adam_numbers *given) {
+    const adam_numbers n = *given;
+    for (int64_t i = 0; i < count; i++) {
+        float g = grad[i];
+        float first = m[i] + (g - m[i]) * n.rest1, second = v[i] + (g * g - v[i]) * n.rest2;
+        float ahead = n.nesterov ? g * n.rest1 + first * n.beta1 : first;
+        m[i] = first;
+        v[i] = second;
+        var[i] -= ahead * n.rate / (sqrtf(second) + n.epsilon);
+    }
+}
+
+static PyObject *adam(PyObject *self, PyObject *args) {
+    Py_buffer var, m, v, grad;
+    double rate, beta1, rest1, rest2, epsilon;
+    int nesterov, threads;
+    (void)self;
+    if (!PyArg_ParseTuple(args, "w*w*w*y*dddddpi", &var, &m, &v, &grad, &rate, &beta1, &rest1, &rest2, &epsilon, &nesterov, &threads))
+        return NULL;
+    int fits = var.len == m.len && var.len == v.len && var.len == grad.len && var.len % (Py_ssize_t)sizeof(float) == 0;
+    if (fits) {
+        adam_numbers n = {(float)rate, (float)beta1, (float)rest1, (float)rest2, (float)epsilon, nesterov};
+        int64_t size = var.len / (int64_t)sizeof(float);
+        Py_BEGIN_ALLOW_THREADS;
+#pragma omp parallel for num_threads(threads) if (size > BLOCK)
+        for (int64_t at = 0; at < size; at += BLOCK) {
+            int64_t count = size - at < BLOCK ? size - at : BLOCK;
+            adam_block((float *)var.buf + at, (float *)m.buf + at, (float *)v.buf + at, (const float *)grad.buf + at, count, &n);
+        }
+        Py_END_ALLOW_THREADS;
+    } else {
+        PyErr_SetString(PyExc_ValueError, "the arrays have different sizes");
+    }
+    PyBuffer_Release(&var);
+    PyBuffer_Release(&m);
+    PyBuffer_Release(&v);
+    PyBuffer_Release(&grad);
+    if (!fits) return NULL;
+    Py_RETURN_NONE;
+}
+
 static PyMethodDef METHODS[] = {
+    {"adam", adam, METH_VARARGS,
+     "adam(var, m, v, grad, rate, beta1, 1 - beta1, 1 - beta2, epsilon, nesterov, threads): of float32 arrays."},
     {"ftrl", ftrl, METH_VARARGS,
      "ftrl(var, accum, linear, grad, scale, divide, 2 * l2_shrinkage, limit, 2 * l2 * scale, rows, threads): of float32 arrays."},
     {"rms_prop", rms_prop, METH_VARARGS, "rms_prop(var, ms, mom, grad, lr, rho, momentum, epsilon, threads): of float32 arrays."},

@@ -490,6 +490,11 @@ def ADAM(
             lr=rate, beta1=beta1, beta2=beta2, weight_decay=0.0, eps=epsilon, amsgrad=False, maximize=False,
         )  # fmt: skip
         return
+    if _in_one_pass(var, grad) and isinstance(rate, float):
+        numbers = (rate, beta1, 1 - beta1, 1 - beta2, epsilon, use_nesterov, torch.get_num_threads())
+        for arrays in zip(var, m, v, grad):
+            native.adam(*[array.numpy() for array in arrays], *numbers)
+        return
     _moments(m, v, beta1, beta2, grad)
     ahead: Any = m
     if use_nesterov:

@@ -330,6 +330,9 @@ VARIABLE_SHAPE = define(
 ).not_differentiable()
 
 
+VARIABLE_SHAPE.planning.of_variable_shapes = True
+
+
 @VARIABLE_SHAPE.kernel
 def variable_shape_kernel(input: VariableState, *, out_type: DType) -> torch.Tensor:
     return torch.tensor(input.read().shape, dtype=torch.int64 if out_type is dtypes.int64 else torch.int32)

@@ -111,7 +111,7 @@ class FunctionCompiler:
         # A loop variable that is not needed keeps its initial value.
         outputs = [tensor if i in loop.needed else loop.body.inputs[i] for i, tensor in enumerate(loop.body.outputs)]
         count = len(outputs)
-        sums = [] if self.placement.gpu is not None else loop_sums(loop.body, loop.condition, loop.needed)
+        sums = loop_sums(loop.body, loop.condition, loop.needed)
         for each in sums:
             outputs[each.position] = loop.body.inputs[each.position]
             outputs += [tensor for _, inputs in each.terms for tensor in inputs]
@@ -186,6 +186,13 @@ class FunctionCompiler:
         options: dict[str, Any] = {"bound": bound, "is_function": True, "is_kept": is_kept, "known": known}
         planner = Planner(outputs, targets, function.inputs, self.node_context, self, **options)
         return emit(planner.build())
+
+    def compile_region(
+        self, fetches: list[Tensor], feeds: list[Tensor], bound: dict[int, Any], known: list[Known] | None
+    ) -> Step:
+        """Compiles the pure ops between `feeds` and `fetches`. `known` are the shapes of the feeds; None for any shapes."""
+        options: dict[str, Any] = {"bound": bound, "known": known, "with_late_shapes": known is not None}
+        return emit(Planner(fetches, [], feeds, self.node_context, self, is_region=True, **options).build())
 
     def kept(self, function: Function) -> KeptFunction:
         """Returns a function that can be called outside of a run."""

@@ -53,7 +53,8 @@ class Plan:
         self.converters = [converter(tensor) for tensor in feeds]
         by_shape = worker.placement.gpu is None and self._is_by_shape()
         planner = self._planner(
-            known=[Known(shape) for shape in shapes] if by_shape and shapes is not None else None
+            known=[Known(shape) for shape in shapes] if by_shape and shapes is not None else None,
+            with_late_shapes=not by_shape or shapes is not None,
         ).build()
         self.ops = planner.ops
         for op in self.ops:
@@ -94,7 +95,7 @@ class Plan:
     @functools.cached_property
     def step(self) -> Step:
         """The step for feeds of any shape."""
-        return emit(self._planner().build())
+        return emit(self._planner(with_late_shapes=False).build())
 
     def _shaped_step(self, shapes: list[Shape]) -> Step:
         return emit(self._planner(known=[Known(shape) for shape in shapes]).build())
@@ -181,7 +182,7 @@ class Plan:
 
     def _steps(self) -> list[Step]:
         """Returns all compiled steps."""
-        made = [self.traced_step, self.__dict__.get("step"), *(self.shaped.steps.values() if self.shaped else ())]
+        made = [self.traced_step, *(self.shaped.steps.values() if self.shaped else ()), self.__dict__.get("step")]
         made += [] if self.repeated is None else self.repeated.steps()
         return [step for step in made if step is not None]
 

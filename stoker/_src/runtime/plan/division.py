@@ -17,6 +17,7 @@ import torch
 from stoker._src.base import dtypes
 from stoker._src.base.devices import DeviceSpec
 from stoker._src.graph.definition import Trait
+from stoker._src.graph.tensor import Operation
 from stoker._src.ops.variables.state_ops import VariableState
 from stoker._src.runtime.plan.emit import Step, emit
 from stoker._src.runtime.plan.instructions import EFFECTS, FEED, Host, Instruction, Value, renumber, values_of
@@ -113,7 +114,7 @@ class Division:
             if not (tensor.dtype.is_floating or tensor.dtype.is_complex) and not feed.handle:
                 self._available.add(feed)
         self._makers = {value: each for each in planner.instructions for value in values_of(each.results)}
-        self._assign_places(planner.instructions)
+        self._assign_places(planner)
         instructions = [new for each in planner.instructions for new in (*self._added.get(id(each), ()), each)]
         for each in instructions:
             if self._place[id(each)] == BEFORE or self._has_sizes_from_data(planner, each):
@@ -131,11 +132,13 @@ class Division:
         renumber(ordered)
         return ordered
 
-    def _assign_places(self, instructions: list[Instruction]) -> None:
+    def _assign_places(self, planner: Planner) -> None:
         late: set[Value] = set()  # results of the part after
         touched: set[int] = set()  # variables of the host that the part after uses
         seen: dict[int, VariableState] = {}
-        for each in instructions:
+        updated = planner.behind([op for op in planner.ops if op.definition.traits & Trait.WRITES])
+        waiting: set[Operation] = set()  # ops behind an effect of the part after
+        for each in planner.instructions:
             self._know_sizes(each)
             states = _states(each)
             only_host = self._is_of_host(each, states)
@@ -147,11 +150,16 @@ class Division:
             seen.update((id(state), state) for state in on_device)
             if only_host:
                 waits = waits or not all(value in self._available for value in given)
-                waits = waits or any(id(state) in touched for state in states)
+                waits = waits or any(id(state) in touched for state in states) or each.op in waiting
+                # What other runs can see must not happen before the updates that it waits for.
+                seen_outside = each.blocking or not all(isinstance(state, VariableState) for state in states)
+                waits = waits or (seen_outside and each.op in updated)
                 if waits and on_device:
                     raise Obstacle(f"{_name(each)} writes to a variable on the device, but waits for the host")
                 if waits:
                     touched.update(id(state) for state in states)
+                    if each.traits & EFFECTS and each.op is not None:
+                        waiting |= planner.behind([each.op])
                 place = AFTER if waits else BEFORE
             elif waits:
                 if on_device or each.steps:
@@ -222,7 +230,8 @@ class Division:
         if traits & (Trait.BLOCKING | Trait.RETAINS):
             return True
         on_gpu = op.definition.planning.on_gpu
-        return bool(traits & Trait.STATEFUL and not traits & Trait.WRITES) and (on_gpu is None or on_gpu(op) is None)
+        own_state = traits & Trait.STATEFUL and not traits & (Trait.WRITES | Trait.READS)
+        return bool(own_state) and (on_gpu is None or on_gpu(op) is None)
 
     def _checked_bodies(self, instruction: Instruction) -> Iterator[VariableState]:
         """Checks that the functions that an instruction calls can be part of the device's work. Returns their variables."""
@@ -293,8 +302,8 @@ class Division:
             if maker is None:
                 raise Obstacle(f"{_name(asker)} needs the numbers of a fed floating-point tensor on the host")
             traits = maker.traits
-            if traits & Trait.OF_SHAPES and self._place[id(maker)] == DEVICE:
-                continue  # the shapes of a recording are fixed
+            if self._place[id(maker)] == DEVICE and _has_fixed_result(maker):
+                continue
             if self._place[id(maker)] != DEVICE or (not maker.steps and traits & EFFECTS):
                 raise Obstacle(f"{_name(asker)} needs on the host what {_name(maker)} computes")
             if maker.steps:
@@ -417,6 +426,12 @@ def _part(
     return emit(part)
 
 
+def _has_fixed_result(instruction: Instruction) -> bool:
+    """Whether the result depends only on shapes, which are fixed in a recording."""
+    op = instruction.op
+    return bool(instruction.traits & Trait.OF_SHAPES) or (op is not None and op.definition.planning.of_variable_shapes)
+
+
 def _is_device_data(tensor: Any) -> bool:
     return tensor.dtype.is_floating or tensor.dtype.is_complex
 
@@ -462,7 +477,7 @@ def _needed(planner: Planner, outputs: Iterable[int]) -> frozenset[int]:
             wanted.update(_deciding(each))
             inner = needed_inputs(each, frozenset(i for i, value in enumerate(made) if value in wanted))
             wanted.update(each.arguments[-1][i] for i in inner)
-        elif not wanted.isdisjoint(made) and not each.traits & Trait.OF_SHAPES:
+        elif not wanted.isdisjoint(made) and not _has_fixed_result(each):
             if each.kind == "read" or each.traits & EFFECTS:
                 raise Obstacle(f"{_name(each)} decides about branches, iterations or sizes")
             wanted.update(_data(each))

@@ -23,7 +23,7 @@ from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.support.values import host_value, to_numpy, torch_dtype
 from stoker._src.ops.variables.state_ops import VariableState
 from stoker._src.runtime.failures import checked_kernel
-from stoker._src.runtime.plan import background, fused_loops, mixed_precision
+from stoker._src.runtime.plan import background, fused_loops, late_shapes, mixed_precision
 from stoker._src.runtime.plan.instructions import (
     CONSTANT,
     EFFECTS,
@@ -81,6 +81,8 @@ class Planner:
         with_fused_loops: bool = True,
         known: list[Known] | None = None,
         lends: bool = False,
+        with_late_shapes: bool = True,
+        is_region: bool = False,
         arrange: Callable[[Planner], list[Instruction]] | None = None,
         pads: bool = False,
     ) -> None:
@@ -92,10 +94,10 @@ class Planner:
         # The owners of memory that results may share. A body's caller knows its inputs and handles its constants. A body that is
         # called repeatedly must return copies of its constants.
         self.may_share = frozenset((FEED,) if is_kept else (FEED, CONSTANT) if is_function else ())
-        self.lends = (
-            lends  # whether results may share the memory of anything, because the caller only reads them at once
-        )
+        self.lends = lends  # whether results may share any memory, because the caller only reads them at once
         self.with_fused_loops = with_fused_loops
+        self.with_late_shapes = with_late_shapes and with_fused_loops
+        self.is_region = is_region  # a part of another plan, which handles control inputs
         self._pads = pads  # whether sizes that depend on data are padded (padding.py)
         self._padded: set[Tensor] = set()
         self._arrange = arrange  # returns the instructions in another order (division.py)
@@ -137,7 +139,8 @@ class Planner:
                 value.roots = frozenset((CONSTANT,))
             self.values[tensor] = value
             self.feed_values.append(value)
-        self.needed, passed = prune([tensor for tensor in self.fetches if tensor is not None], self.targets, fed)
+        fetched = [tensor for tensor in self.fetches if tensor is not None]
+        self.needed, passed = prune(fetched, self.targets, fed, waits=not self.is_region)
         # An op that is only waited for does not run, but its edges order the ops that do.
         self._ordered = in_order(self.needed | passed, fed)
         self._guards = find_guards(self._ordered, fed)
@@ -154,6 +157,10 @@ class Planner:
         for position, tensor in enumerate(self.fetches):
             # A reference is fetched after all updates of the step, because TensorFlow returns the variable's own buffer.
             self.results.append(None if tensor is None else self._fetched(position, tensor))
+        if self.with_late_shapes and not (self._stand_ins or self._guards):
+            self.instructions = late_shapes.form(
+                self.instructions, self.results, self.shape_of, self._numbers, self.compile_function
+            )
         if self.with_fused_loops:
             self.instructions = share(
                 self.instructions, self.results, set(self.targets), replaced=self._has_replacements
@@ -184,11 +191,16 @@ class Planner:
 
     def dependents(self, op: Operation) -> set[Operation]:
         """Returns the ops of this plan that must wait for `op`."""
-        found = {op}
+        return self.behind([op])
+
+    def behind(self, ops: list[Operation]) -> set[Operation]:
+        """Returns the ops of this plan that must wait for one of `ops`."""
+        sources = set(ops)
+        found: set[Operation] = set()
         for each in self._ordered:
-            if any(t.op in found for t in each._inputs) or not found.isdisjoint(each._control_inputs):
+            before = {t.op for t in each._inputs}.union(each._control_inputs)
+            if not (sources.isdisjoint(before) and found.isdisjoint(before)):
                 found.add(each)
-        found.discard(op)
         return found.union(*[self._stand_ins[each] for each in found if each in self._stand_ins])
 
     # -- one op --------------------------------------------------------------------------------------------------

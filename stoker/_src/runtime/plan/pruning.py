@@ -13,11 +13,14 @@ from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.runtime.plan.instructions import EFFECTS
 
 
-def prune(fetches: list[Tensor], targets: list[Operation], feeds: set[Tensor]) -> tuple[set[Operation], set[Operation]]:
+def prune(
+    fetches: list[Tensor], targets: list[Operation], feeds: set[Tensor], *, waits: bool = True
+) -> tuple[set[Operation], set[Operation]]:
     """Returns the operations that must run, backwards from the fetches up to fed tensors, and the ones that are only waited for.
 
     An op that is only a control input runs if it has an effect (it writes, reads, blocks or checks). A pure op does not run; only its
-    own control inputs matter. Gradients that an optimizer gates but that are never used therefore cost nothing.
+    own control inputs matter. Gradients that an optimizer gates but that are never used therefore cost nothing. If `waits` is false,
+    control inputs do not count at all.
     """
     needed: set[Operation] = set()
     waited_for: set[Operation] = set()
@@ -32,7 +35,7 @@ def prune(fetches: list[Tensor], targets: list[Operation], feeds: set[Tensor]) -
         for tensor in op._inputs:
             if tensor not in feeds:
                 stack.append((tensor.op, wanted))
-        for control in op._control_inputs:
+        for control in op._control_inputs if waits else ():
             stack.append((control, False))
     return needed, waited_for - needed
 
@@ -87,7 +90,7 @@ def in_order(ops: set[Operation], feeds: set[Tensor]) -> list[Operation]:
     waiting: dict[Operation, int] = {}
     followers: dict[Operation, list[Operation]] = {}
     for op in ordered:
-        sources = {t.op for t in op._inputs if t not in feeds} | set(op._control_inputs)
+        sources = ({t.op for t in op._inputs if t not in feeds} | set(op._control_inputs)) & ops
         waiting[op] = len(sources)
         for source in sources:
             followers.setdefault(source, []).append(op)

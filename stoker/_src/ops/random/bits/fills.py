@@ -28,7 +28,7 @@ def uniform(stream: Stream, count: int, dtype: torch.dtype) -> torch.Tensor:
     """`count` numbers in [0, 1). The low bits of a word (10, 7 or 23; 52 bits of two words for float64) are the mantissa."""
     if dtype == torch.float64:
         return torch.from_numpy(_uniform_double(stream, count))
-    return torch.from_numpy(_uniform_float(stream, count, _mantissa_bits(dtype))).to(dtype)
+    return _as(torch.from_numpy(_uniform_float(stream, count, _mantissa_bits(dtype))), dtype)
 
 
 def uniform_int(stream: Stream, count: int, low: int, high: int, dtype: torch.dtype) -> torch.Tensor:
@@ -58,7 +58,7 @@ def normal(stream: Stream, count: int, dtype: torch.dtype) -> torch.Tensor:
     if dtype == torch.float64:
         return torch.from_numpy(_normal_double(stream, count))
     _mantissa_bits(dtype)
-    return torch.from_numpy(_normal_float(stream, count)).to(dtype)
+    return _as(torch.from_numpy(_normal_float(stream, count)), dtype)
 
 
 def truncated_normal(stream: Stream, count: int, dtype: torch.dtype) -> torch.Tensor:
@@ -70,6 +70,10 @@ def truncated_normal(stream: Stream, count: int, dtype: torch.dtype) -> torch.Te
         return torch.from_numpy(_truncated(stream, count, np.float64))
     _mantissa_bits(dtype)
     return torch.from_numpy(_truncated(stream, count, np.float32)).to(dtype)
+
+
+def _as(numbers: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    return numbers if dtype is torch.float32 else numbers.to(dtype)
 
 
 def _mantissa_bits(dtype: torch.dtype) -> int:

@@ -33,6 +33,9 @@ def fill(
     A group is the smallest run of outputs with its own blocks. Pieces end on group boundaries, so the numbers do
     not depend on the number of threads.
     """
+    if out.size < 2 * _OUTPUTS_PER_THREAD:  # the usual case, in which every microsecond counts
+        function(out, *stream.words, *options)
+        return
 
     def fill_piece(first: int, last: int) -> None:
         start = stream.skip(first // outputs_per_group * blocks_per_group)

@@ -1,0 +1,134 @@
+"""Ops behind a size that depends on data are compiled for the sizes that turn up, with the values of the ops one by one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import stoker.compat.v1 as tf
+from stoker._src.runtime.plan.late_shapes import LateStep
+
+
+def _softplus(x):
+    return np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x)))
+
+
+def _late_steps(session):
+    return [
+        instruction.kernel
+        for plan in session._plans.values()
+        for step in plan._steps()
+        for instruction in step.planner.instructions
+        if isinstance(instruction.kernel, LateStep)
+    ]
+
+
+@pytest.fixture(scope="module")
+def masked():
+    """A session, a mask and a table to feed, and (loss, gradient) of the rows that the mask selects."""
+    with tf.Graph().as_default() as graph:
+        mask, x = tf.placeholder(tf.bool, [12]), tf.placeholder(tf.float32, [12, 5])
+        rows = tf.boolean_mask(x, mask)
+        labels = tf.sigmoid(rows * 0.5)
+        loss = tf.reduce_sum(tf.nn.sigmoid_cross_entropy_with_logits(labels=labels, logits=rows))
+        (gradient,) = tf.gradients(loss, [x])
+    session = tf.Session(graph=graph)
+    yield session, mask, x, [loss, gradient]
+    session.close()
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.lists(st.booleans(), min_size=12, max_size=12), min_size=1, max_size=4), st.integers(0, 1000))
+def test_values_are_right_however_often_a_size_is_seen(masked, masks, seed):
+    """The first, second and third run with some number of rows (none, too) agree with NumPy."""
+    session, mask, x, fetches = masked
+    table = np.random.RandomState(seed).randn(12, 5).astype(np.float32)
+    for chosen in [each for each in masks for _ in range(3)]:
+        loss, gradient = session.run(fetches, {mask: chosen, x: table})
+        rows = table[np.array(chosen)].astype(np.float64)
+        label = 1 / (1 + np.exp(-0.5 * rows))
+        np.testing.assert_allclose(loss, (_softplus(rows) - rows * label).sum(), rtol=2e-5, atol=1e-5)
+        expected = np.zeros((12, 5))
+        expected[np.array(chosen)] = 1 / (1 + np.exp(-rows)) - label - rows * 0.5 * label * (1 - label)
+        np.testing.assert_allclose(gradient, expected, rtol=2e-4, atol=2e-6)
+
+
+def test_regions_form_and_are_compiled_for_a_size_that_repeats(masked):
+    """The loss of selected rows is one late step, which has a compiled form for a size that was seen twice."""
+    session, mask, x, fetches = masked
+    feed = {mask: [True] * 7 + [False] * 5, x: np.ones((12, 5), np.float32)}
+    for _ in range(3):
+        session.run(fetches, feed)
+    steps = _late_steps(session)
+    assert steps and any(each._functions for each in steps)
+
+
+def test_a_dequeued_batch_of_any_size_runs_as_a_late_step():
+    """A model behind a queue of batches without a static size gives the same values as fed directly."""
+    with tf.Graph().as_default(), tf.Session() as session:
+        queue = tf.FIFOQueue(10, [tf.float32], shapes=None)
+        given = tf.placeholder(tf.float32, [None, 6])
+        w = tf.get_variable("w", [6, 3], initializer=tf.random_normal_initializer(seed=1))
+
+        def model(x):
+            x = tf.reshape(x, [tf.shape(x)[0], 6])
+            h = tf.tanh(tf.matmul(x, w)) * 2.0 + tf.sqrt(tf.abs(tf.matmul(x, w)) + 1.0)
+            return tf.reduce_mean(h / tf.cast(tf.shape(x)[0], tf.float32), 0)
+
+        put, taken, direct = queue.enqueue([given]), model(queue.dequeue()), model(given)
+        session.run(tf.global_variables_initializer())
+        for size in (4, 4, 4, 9, 4, 9, 9, 1):
+            x = np.random.RandomState(size).randn(size, 6).astype(np.float32)
+            session.run(put, {given: x})
+            np.testing.assert_allclose(session.run(taken), session.run(direct, {given: x}), rtol=1e-6)
+
+
+def test_an_update_between_two_regions_is_seen_by_the_second():
+    """A variable that is read before and after an update in one run has both values."""
+    with tf.Graph().as_default(), tf.Session() as session:
+        x = tf.placeholder(tf.float32, [8])
+        v = tf.get_variable("v", [], initializer=tf.ones_initializer())
+        kept = tf.boolean_mask(x, x > 0)
+        before = tf.reduce_sum(tf.exp(kept * v) * 2.0 + v)
+        with tf.control_dependencies([before]):
+            update = tf.assign(v, 3.0)
+        with tf.control_dependencies([update]):
+            again = v.read_value()
+            after = tf.reduce_sum(tf.exp(kept * again) * 2.0 + again)
+        data = np.array([-1, 1, -1, 0.5, 0.25, -2, 0.125, -1], np.float32)
+        rows = data[data > 0]
+        for _ in range(4):
+            session.run(tf.global_variables_initializer())
+            first, second = session.run([before, after], {x: data})
+            np.testing.assert_allclose(first, (np.exp(rows) * 2 + 1).sum(), rtol=1e-5)
+            np.testing.assert_allclose(second, (np.exp(3 * rows) * 2 + 3).sum(), rtol=1e-5)
+
+
+def test_a_fed_tensor_in_the_middle_of_a_region_is_used():
+    """Feeding a result, or an identity of it, replaces it inside of a region."""
+    with tf.Graph().as_default(), tf.Session() as session:
+        x = tf.placeholder(tf.float32, [4])
+        kept = tf.boolean_mask(x, x > 0)
+        half = tf.exp(kept) * 0.5
+        same = tf.identity(half)
+        y = tf.sqrt(same + 1.0) * 2.0
+        z = tf.sqrt(half + 1.0) * 3.0
+        for _ in range(3):
+            np.testing.assert_allclose(session.run(y, {x: [1, 2, -1, 3], same: [3.0, 3.0]}), [4, 4], rtol=1e-6)
+            found = session.run([y, z], {x: [1, 2, -1, 3], same: [3.0, 8.0, 3.0]})
+            np.testing.assert_allclose(found[0], [4, 6, 4], rtol=1e-6)
+            np.testing.assert_allclose(found[1], 3 * np.sqrt(np.exp([1, 2, 3]) * 0.5 + 1), rtol=1e-5)
+
+
+def test_an_error_inside_a_region_names_its_node():
+    """Shapes that do not fit, found in a region at run time, are reported with the node's name, at every run."""
+    with tf.Graph().as_default(), tf.Session() as session:
+        x, y = tf.placeholder(tf.float32, [4]), tf.placeholder(tf.float32, [3])
+        kept = tf.exp(tf.boolean_mask(x, x > 0)) * 2.0 + 1.0
+        total = tf.reduce_sum(tf.sqrt(tf.add(kept, y, name="meet")))
+        for _ in range(3):
+            with pytest.raises(tf.errors.InvalidArgumentError, match="meet"):
+                session.run(total, {x: [1, 1, -1, -1], y: [1, 2, 3]})
+            assert session.run(total, {x: [1, 1, 1, -1], y: [1, 2, 3]}) > 0
