@@ -275,8 +275,8 @@ class ProfilerHook(SessionRunHook):
     ) -> None:
         self._output_dir = os.fspath(output_dir)
         self._show_dataflow, self._show_memory = show_dataflow, show_memory
-        self._writer = FileWriterCache.get(self._output_dir)
         self._timer = SecondOrStepTimer(every_secs=save_secs, every_steps=save_steps)
+        self._writer = FileWriterCache.get(self._output_dir)
 
     def begin(self) -> None:
         self._next_step: int | None = None
