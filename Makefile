@@ -66,7 +66,7 @@ bench: $(STAMP) .venvs/tf2/.installed
 
 # TensorBoard on a finished run, in a headless Chromium; Debian's is installed where apt can.
 tensorboard-check: $(STAMP)
-	@command -v chromium > /dev/null || { command -v apt-get > /dev/null && apt-get install --yes --quiet --no-install-recommends chromium; } || true
+	@command -v chromium > /dev/null || { command -v apt-get > /dev/null && apt-get update --quiet && apt-get install --yes --quiet --no-install-recommends chromium; } || true
 	$(BIN)/python scripts/tensorboard_check.py --screenshots build/tensorboard
 
 clean:

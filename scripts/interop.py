@@ -25,6 +25,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from tests.scripts.compare import difference  # noqa: E402
+from tests.scripts.events import described  # noqa: E402
 
 TRAVEL = ROOT / "tests" / "golden" / "graphs" / "interop" / "travel.py"
 MODELS = ROOT / "tests" / "golden" / "saved_model" / "journey.py"
@@ -48,9 +49,11 @@ def travel(side: tuple[str, str], action: str, folder: Path, *options: str, prog
 # TensorFlow 2 has the 1.x names in a module of their own; a program written for 1.x gets that one.
 AS_1X = """
 import runpy, sys
-import tensorflow.compat.v1 as tf
-tf.disable_v2_behavior()
-sys.modules["tensorflow"] = tf
+import tensorflow as tf
+if not tf.__version__.startswith("1."):
+    tf = tf.compat.v1
+    tf.disable_v2_behavior()
+    sys.modules["tensorflow"] = tf
 sys.argv = sys.argv[1:]
 runpy.run_path(sys.argv[0], run_name="__main__")
 """
@@ -64,21 +67,32 @@ def printed(command: list[str], **environment: str) -> str:
     return done.stdout if done.returncode == 0 else f"status {done.returncode}: {done.stderr[-1000:]}"
 
 
+def run_program(command: list[str], path: Path, **environment: str) -> tuple[str, str]:
+    """What a program prints, and the event files it writes."""
+    if path.parent.name != "training":
+        return printed([*command, str(path)], **environment), ""
+    with tempfile.TemporaryDirectory() as logdir:
+        text = printed([*command, str(path), "--logdir", logdir], **environment)
+        return text, described(Path(logdir))
+
+
 def programs(peers: dict[str, str]) -> dict[str, dict[str, str]]:
-    """Runs every script under stoker and each TensorFlow: what differs, by program and peer."""
+    """Runs every script under stoker and each TensorFlow: what differs in output and event files, by program and peer."""
     table: dict[str, dict[str, str]] = {}
-    for path in sorted((ROOT / "tests" / "scripts" / "programs").glob("*.py")):
-        ours = printed([sys.executable, "-m", "stoker", "run", str(path)], PYTHONPATH=str(ROOT))
+    scripts = ROOT / "tests" / "scripts"
+    for path in [*sorted((scripts / "programs").glob("*.py")), *sorted((scripts / "training").glob("*.py"))]:
+        ours, our_events = run_program([sys.executable, "-m", "stoker", "run"], path, PYTHONPATH=str(ROOT))
         for name, python in peers.items():
-            theirs = printed(
-                [python, "-c", AS_1X, str(path)], PYTHONPATH="", TF_CPP_MIN_LOG_LEVEL="3", TF_USE_LEGACY_KERAS="1"
+            theirs, their_events = run_program(
+                [python, "-c", AS_1X], path, PYTHONPATH="", TF_CPP_MIN_LOG_LEVEL="3", TF_USE_LEGACY_KERAS="1"
             )
             # A name that this TensorFlow has moved elsewhere says nothing.
             gone = [i for i, line in enumerate(theirs.splitlines()) if "AttributeError module 'tensorflow" in line]
             theirs, mine = (
                 "\n".join(line for i, line in enumerate(text.splitlines()) if i not in gone) for text in (theirs, ours)
             )
-            table.setdefault(f"script {path.stem}", {})[f"stoker = {name}"] = difference(theirs, mine)
+            found = difference(theirs, mine) or difference(their_events, our_events)
+            table.setdefault(f"script {path.stem}", {})[f"stoker = {name}"] = found
     return table
 
 

@@ -12,7 +12,7 @@ import stoker.compat.v1 as tf
 from tests.distributed.clusters import free_ports
 
 PROGRAM = Path(__file__).with_name("program.py")
-SECONDS = 300  # a guard against hangs
+SECONDS = 900  # a guard against hangs
 
 
 class Process:

@@ -327,6 +327,23 @@ def test_embeddings_start_with_a_checkpoint(tmp_path):
 # ---- what is refused --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("use", ["indicator", "linear", "embedding"])
+def test_there_are_as_many_weights_as_ids(use):
+    """A weight too many is refused, also where one id could be broadcast."""
+    column = fc.weighted_categorical_column(fc.categorical_column_with_hash_bucket("w", 5), "amount")
+    with tf.Graph().as_default(), tf.Session() as session:
+        features = {"w": tf.constant([["a"], [""]]), "amount": tf.constant([[1.0], [2.0]])}
+        if use == "linear":
+            result = fc.linear_model(features, [column])
+        else:
+            result = fc.input_layer(
+                features, [fc.indicator_column(column) if use == "indicator" else fc.embedding_column(column, 2)]
+            )
+        session.run([tf.global_variables_initializer(), tf.tables_initializer()])
+        with pytest.raises(tf.errors.InvalidArgumentError, match="w_weighted_by_amount"):
+            session.run(result)
+
+
 def test_strings_are_not_numbers():
     """A numeric column of strings fails when it runs, at a node with the column's name."""
     with tf.Graph().as_default(), tf.Session() as session:

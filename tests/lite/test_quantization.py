@@ -473,7 +473,7 @@ def test_loops(strict):
 
 
 def test_fully_connected_layers_have_a_scale_for_each_channel():
-    """As in TensorFlow 2.21: rows of very different size keep their precision."""
+    """As in TensorFlow 2.21: rows of very different size keep their precision. Runtimes that would read one scale refuse the version."""
     weights = np.diag([1e-3, 1, 1e3]).astype(np.float32)
 
     @tf.function(input_signature=[tf.TensorSpec([1, 3], tf.float32)])
@@ -487,6 +487,7 @@ def test_fully_connected_layers_have_a_scale_for_each_channel():
     (product,) = [each for each in model.main.operators if each.code == "FULLY_CONNECTED"]
     assert product.inputs[1] is not None and product.inputs[1].quantization is not None
     assert product.inputs[1].quantization.per_channel
+    assert product.version == 12
 
 
 def test_a_clamp_is_the_range_of_what_it_clamps():

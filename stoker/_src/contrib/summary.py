@@ -74,6 +74,20 @@ def create_file_writer(
     return writer
 
 
+@export(v1="contrib.summary.create_db_writer")
+def create_db_writer(
+    db_uri: Any, experiment_name: Any = None, run_name: Any = None, user_name: Any = None, name: str | None = None
+) -> SummaryWriter:
+    """Not supported. TensorBoard no longer reads databases, and TensorFlow 2 has no function of this name.
+
+    Raises:
+        NotImplementedError: Always.
+    """
+    raise NotImplementedError(
+        f"create_db_writer cannot write to {db_uri!r}: TensorBoard no longer reads databases. Use create_file_writer."
+    )
+
+
 create_summary_file_writer = create_file_writer
 export_constant(__name__, "create_summary_file_writer", v1="contrib.summary.create_summary_file_writer")
 

@@ -20,7 +20,7 @@ from stoker._src.feature_column.base import (
     _DenseColumn,
     _SequenceDenseColumn,
 )
-from stoker._src.feature_column.lookups import combined_rows
+from stoker._src.feature_column.lookups import combined_rows, matching
 from stoker._src.feature_column.protocol import OfOneColumn, buckets_of, sparse_tensors
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.sparse_tensor import SparseTensor
@@ -210,10 +210,10 @@ class IndicatorColumn(
 
 def counted(ids: SparseTensor, weights: SparseTensor | None, depth: int, in_range: bool) -> Any:
     """Sums the weights of each id (or counts it) along the last dimension of a SparseTensor. The result is [..., depth]."""
+    if weights is not None:
+        weights = matching(ids, weights)
     if not in_range or weights is not None:
         keep = comparison.logical_and(comparison.greater_equal(ids.values, 0), comparison.less(ids.values, depth))
-        if weights is not None:  # # fails unless there is one weight per id
-            keep = comparison.logical_and(keep, shaping.ones_like(weights.values, dtype=dtypes.bool_))
         weights = None if weights is None else sparse_functions.retain(weights, keep)
         ids = sparse_functions.retain(ids, keep)
     rank = ids.static_shape.rank

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from stoker._src.base import dtypes
 from stoker._src.base.shapes import Shape
 from stoker._src.feature_column.categorical import IdentityCategoricalColumn
 from stoker._src.feature_column.protocol import sparse_tensors
@@ -56,7 +55,10 @@ def combined_rows(
             table, ids, weights, combiner, name=name, max_norm=max_norm, partition_strategy="div"
         )
     if weights is not None:
-        keep = comparison.logical_and(comparison.greater_equal(ids.values, 0), _counting(weights, combiner))
+        weights = matching(ids, weights)
+        keep = comparison.greater_equal(ids.values, 0)
+        if combiner != "sum":
+            keep = comparison.logical_and(keep, comparison.greater(weights.values, 0))
         ids, weights = sparse_functions.retain(ids, keep), sparse_functions.retain(weights, keep)
     elif not getattr(column, "_in_range", False):
         ids = sparse_functions.retain(ids, comparison.greater_equal(ids.values, 0))
@@ -73,11 +75,9 @@ def combined_rows(
     return result
 
 
-def _counting(weights: SparseTensor, combiner: str) -> Any:
-    """Returns a mask of the weights to use. Combining the masks fails unless there is one weight per id."""
-    if combiner == "sum":
-        return shaping.ones_like(weights.values, dtype=dtypes.bool_)
-    return comparison.greater(weights.values, 0)
+def matching(ids: SparseTensor, weights: SparseTensor) -> SparseTensor:
+    """Returns the weights at the places of the ids. There must be as many of them."""
+    return SparseTensor(ids.indices, shaping.reshape(weights.values, shaping.shape(ids.values)), ids.dense_shape)
 
 
 def _weighted(table: Any, ids: SparseTensor, weights: Any, combiner: str, max_norm: Any, name: str | None) -> Any:

@@ -11,7 +11,7 @@ import stoker
 
 _PACKAGE = os.path.dirname(os.path.abspath(stoker.__file__)) + os.sep
 _LIMIT = 24
-_FARTHEST = 150  # frames that are looked at; functions that nest deeply are differentiated by a deep recursion
+_FARTHEST = 64  # frames that are looked at; functions that nest deeply are differentiated by a deep recursion
 
 # A code object and an instruction offset. The line number is computed only on demand.
 Frames = tuple[tuple[CodeType, int], ...]

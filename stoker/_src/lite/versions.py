@@ -92,6 +92,10 @@ def _depthwise_conv_2d(operator: Operator) -> int:
 def _fully_connected(operator: Operator) -> int:
     if _weights_are_smaller(operator):
         return 9 if operator.options.asymmetricQuantizeInputs else 3
+    weights = operator.inputs[1]
+    if weights is not None and weights.quantization is not None and weights.quantization.per_channel:
+        # TensorFlow 2.21 writes 4 or 5 here, and runtimes without scales for channels then compute nonsense. These refuse 12.
+        return 12
     if operator.options.keepNumDims:
         return 5
     return 6 if len(operator.inputs) == 2 and _values(operator).type == "INT8" else 1
@@ -210,6 +214,7 @@ _RUNTIMES = {
     "2.12.0": "ABS:5 CAST:5 SIGN:2",
     "2.13.0": "BITCAST BITWISE_XOR RIGHT_SHIFT",
     "2.14.0": "RANGE:2",
+    "2.17.0": "FULLY_CONNECTED:12",
 }
 _FIRST_RUNTIME = {
     each if ":" in each else f"{each}:1": runtime for runtime, names in _RUNTIMES.items() for each in names.split()

@@ -19,7 +19,7 @@ from stoker._src.ops.array.casting import cast
 from stoker._src.ops.array.joining import concat, stack
 from stoker._src.ops.array.ranges import size
 from stoker._src.ops.array.selection import one_hot, where_v2
-from stoker._src.ops.array.shaping import reshape, shape, zeros
+from stoker._src.ops.array.shaping import ones_like, reshape, shape, zeros
 from stoker._src.ops.control_flow.branches_and_loops import cond
 from stoker._src.ops.control_flow.debugging import assert_non_negative
 from stoker._src.ops.control_flow.functional_loops import map_fn
@@ -171,7 +171,7 @@ def _buckets(data: Tensor, count: int) -> Tensor:
         low, high = reduce_min(flat), reduce_max(flat)
         width = (high - low) / count
         is_point = width <= 0
-        places = cast(floor((flat - low) / where_v2(is_point, 1.0, width)), dtypes.int32)
+        places = cast(floor((flat - low) / where_v2(is_point, ones_like(width), width)), dtypes.int32)
         # A single distinct value goes into the last bucket. The largest value belongs there, too.
         places = where_v2(is_point, count - 1, where_v2(places < count, places, count - 1))
         numbers = cast(reduce_sum(one_hot(places, depth=count, dtype=dtypes.int64), axis=0), dtypes.float64)

@@ -214,6 +214,14 @@ from stoker._src.formats.protos.example_pb2 import (
     Int64List,
     SequenceExample,
 )
+from stoker._src.formats.protos.profile_pb2 import (
+    AdviceProto,
+    CodeDef,
+    GraphNodeProto,
+    MultiGraphNodeProto,
+    OpLogEntry,
+    OpLogProto,
+)
 from stoker._src.formats.protos.program_pb2 import (
     ClusterDeviceFilters,
     Code,
@@ -226,6 +234,7 @@ from stoker._src.formats.protos.program_pb2 import (
 )
 
 __all__ = [
+    "AdviceProto",
     "AllocationDescription",
     "AllocationRecord",
     "AllocatorMemoryUsed",
@@ -251,6 +260,7 @@ __all__ = [
     "ClusterDef",
     "ClusterDeviceFilters",
     "Code",
+    "CodeDef",
     "CollectionDef",
     "CompleteGroupRequest",
     "CompleteGroupResponse",
@@ -302,6 +312,7 @@ __all__ = [
     "GradientDef",
     "GraphDebugInfo",
     "GraphDef",
+    "GraphNodeProto",
     "GraphOptions",
     "HistogramProto",
     "Int64List",
@@ -322,6 +333,7 @@ __all__ = [
     "MarkRecvFinishedResponse",
     "MemoryStats",
     "MetaGraphDef",
+    "MultiGraphNodeProto",
     "NameAttrList",
     "NamedTensorProto",
     "NamedTupleValue",
@@ -332,6 +344,8 @@ __all__ = [
     "OpDef",
     "OpDeprecation",
     "OpList",
+    "OpLogEntry",
+    "OpLogProto",
     "OptimizerOptions",
     "PairValue",
     "PartialRunSetupRequest",

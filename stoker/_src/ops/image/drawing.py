@@ -97,7 +97,16 @@ def _drawn_shape(images: Shape, boxes: Shape, *_: Shape) -> Shape:
     return images.of_rank(4)
 
 
-DRAW_BOUNDING_BOXES.shape(_drawn_shape)
+@DRAW_BOUNDING_BOXES.shape
+def draw_bounding_boxes_shape(images: Shape, boxes: Shape) -> Shape:
+    result = _drawn_shape(images, boxes)
+    if result[3] not in (1, 3, 4, None):
+        raise InvalidArgumentError(
+            None, None, f"Channel depth should be either 1 (GRY), 3 (RGB), or 4 (RGBA), got {result[3]}"
+        )
+    return result
+
+
 DRAW_BOUNDING_BOXES_V2.shape(_drawn_shape)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import itertools
+import re
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -36,6 +37,7 @@ _ALLOWED = (
     ast.Module, ast.FunctionDef, ast.arguments, ast.arg, ast.Assign, ast.Expr, ast.Return, ast.Delete, ast.Call, ast.keyword,
     ast.Name, ast.Load, ast.Store, ast.Del, ast.Tuple, ast.List, ast.Constant, ast.Attribute, ast.UnaryOp, ast.USub,
 )  # fmt: skip
+_WORD = re.compile(r"\w+")
 _METHODS = frozenset(("read", "clone", "copy", "tolist", "pause", "resume", "result"))
 
 
@@ -65,7 +67,7 @@ class Step:
                         pending.append(inner)
 
     def timed(self) -> tuple[Any, list[Instruction]]:
-        """Returns the same step with a call of `tick(i)` after the i-th instruction, and the list of those instructions."""
+        """Returns the same step with a call of `tick(i, outputs)` after the i-th instruction, and the list of those instructions."""
         return _compile_timed(self)
 
 
@@ -85,11 +87,16 @@ def emit(planner: Planner) -> Step:
 def _compile_timed(step: Step) -> tuple[Any, list[Instruction]]:
     lines, instructions = [], []
     for number, line in enumerate(step.source.splitlines(), start=1):
+        line, _, deleted = line.partition("; del ")
         lines.append(line)
         if number in step.lines:
             step.timed_lines[len(lines)] = step.lines[number]
-            lines.append(f"    tick({len(instructions)})")
+            stored = set(_WORD.findall(line.partition(" = ")[0]))
+            made = [value.label for value in _results(step.lines[number]) if value.label in stored]
+            lines.append(f"    tick({len(instructions)}, [{', '.join(made)}])")
             instructions.append(step.lines[number])
+        if deleted:
+            lines.append(f"    del {deleted}")
     lines[0] = lines[0].replace("def step(holding", "def step(tick, holding")
     source = "\n".join(lines) + "\n"
     code = check_source(source, step.filename + " timed", set(step.constants))

@@ -37,6 +37,7 @@ from stoker._src.runtime.plan.instructions import (
 )
 from stoker._src.runtime.plan.known_shapes import Known
 from stoker._src.runtime.plan.one_sided import Guards, alive, find_guards, guards_of
+from stoker._src.runtime.plan.ordering import is_handle, updates_last
 from stoker._src.runtime.plan.padding import CannotPad, padded_outputs
 from stoker._src.runtime.plan.pruning import in_order, passed_through, prune
 from stoker._src.runtime.plan.reordering import reorder
@@ -143,6 +144,8 @@ class Planner:
         self.needed, passed = prune(fetched, self.targets, fed, waits=not self.is_region)
         # An op that is only waited for does not run, but its edges order the ops that do.
         self._ordered = in_order(self.needed | passed, fed)
+        if not self.is_function:
+            self._ordered = updates_last(self._ordered, fed)
         self._guards = find_guards(self._ordered, fed)
         if self._guards:
             self._also_needs_guards(fed)
@@ -725,13 +728,13 @@ class Planner:
 
     def _value(self, label: str, position: int, tensor: Tensor | None = None) -> Value:
         self._labels[label] = count = self._labels.get(label, 0) + 1
-        return Value(f"{label}_{count}", position, handle=tensor is not None and _is_handle(tensor))
+        return Value(f"{label}_{count}", position, handle=tensor is not None and is_handle(tensor))
 
 
 def _movable(ops: list[Operation], positions: list[int]) -> bool:
     """Whether all of these ops can be moved to the last one: no op in between depends on them."""
     members = {ops[position] for position in positions}
-    variables = {tensor for op in members for tensor in op._inputs if _is_handle(tensor)}
+    variables = {tensor for op in members for tensor in op._inputs if is_handle(tensor)}
     for op in ops[positions[0] : positions[-1] + 1]:
         if any(t.op in members for t in op._inputs) or not members.isdisjoint(op._control_inputs):
             return False
@@ -777,10 +780,6 @@ def _is_snapshot(op: Operation) -> bool:
         and op._inputs[0].dtype._is_ref_dtype
         and op.name == op._inputs[0].op.name + "/read"
     )
-
-
-def _is_handle(tensor: Tensor) -> bool:
-    return tensor.dtype._is_ref_dtype or tensor.dtype is dtypes.resource
 
 
 def _without_host(arguments: list[Any]) -> list[Any]:

@@ -275,12 +275,12 @@ class ProfilerHook(SessionRunHook):
     ) -> None:
         self._output_dir = os.fspath(output_dir)
         self._show_dataflow, self._show_memory = show_dataflow, show_memory
+        self._writer = FileWriterCache.get(self._output_dir)
         self._timer = SecondOrStepTimer(every_secs=save_secs, every_steps=save_steps)
 
     def begin(self) -> None:
         self._next_step: int | None = None
         self._global_step_tensor = needed_global_step(global_step_read(), "ProfilerHook")
-        self._writer = FileWriterCache.get(self._output_dir)
 
     def before_run(self, run_context: Any) -> SessionRunArgs:
         self._should_trace = self._next_step is not None and self._timer.should_trigger_for_step(self._next_step)

@@ -5,6 +5,7 @@
 from stoker._src.contrib.summary import all_v2_summary_ops as all_summary_ops
 from stoker._src.contrib.summary import always_record_summaries as always_record_summaries
 from stoker._src.contrib.summary import audio as audio
+from stoker._src.contrib.summary import create_db_writer as create_db_writer
 from stoker._src.contrib.summary import create_file_writer as create_file_writer
 from stoker._src.contrib.summary import create_summary_file_writer as create_summary_file_writer
 from stoker._src.contrib.summary import eval_dir as eval_dir

@@ -37,6 +37,12 @@ def _convolution(op: Any) -> int:
     return 0 if kernel is None else 2 * math.prod(kernel[:3]) * _elements(op.outputs[0])
 
 
+def _convolution_gradient(op: Any) -> int:
+    """The same as the convolution: for each element of its output, a product with each weight."""
+    kernel = _sizes(op.inputs[1] if op.type == "Conv2DBackpropInput" else op.outputs[0])
+    return 0 if kernel is None else 2 * math.prod(kernel[:3]) * _elements(op.inputs[2])
+
+
 def _depthwise(op: Any) -> int:
     kernel = _sizes(op.inputs[1])
     return 0 if kernel is None else 2 * math.prod(kernel[:2]) * _elements(op.outputs[0])
@@ -49,6 +55,8 @@ def _pooling(op: Any) -> int:
 _OTHERS: dict[str, Callable[[Any], int]] = {
     "MatMul": _matmul,
     "Conv2D": _convolution,
+    "Conv2DBackpropFilter": _convolution_gradient,
+    "Conv2DBackpropInput": _convolution_gradient,
     "DepthwiseConv2dNative": _depthwise,
     "AvgPool": _pooling,
     "MaxPool": _pooling,

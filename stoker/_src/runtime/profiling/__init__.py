@@ -1,0 +1,1 @@
+"""`tf.profiler`: options, numbers of ops, views of a graph, and reports."""
