@@ -51,7 +51,7 @@ class ConverterError(Exception):
 
 @dataclass
 class Source:
-    """A graph to convert: its inputs and outputs, and the values of what it takes from outside."""
+    """A graph to convert: its inputs and outputs, and the values of its external inputs."""
 
     inputs: list[GraphTensor]
     outputs: list[GraphTensor]
@@ -59,13 +59,13 @@ class Source:
     output_names: list[str]
     name: str = "main"
     shapes: dict[GraphTensor, tuple[int, ...]] = field(default_factory=dict)
-    """Shapes of inputs, in place of the graph's; -1 for what the model's caller chooses."""
+    """Shapes of inputs, which override the graph's. -1 marks sizes that the caller of the model chooses."""
     variables: dict[str, Variable] = field(default_factory=dict)
     """By the name of the node."""
     captured: dict[GraphTensor, Value] = field(default_factory=dict)
-    """Inputs of a function that the conversion has values for."""
+    """Inputs of a function that have known values."""
     controls: list[Operation] = field(default_factory=list)
-    """What runs in addition to what the outputs need."""
+    """Operations that run in addition to those that the outputs need."""
     tables: dict[str, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
     """The keys and values of tables, by the name of the node."""
     signature: str = ""
@@ -77,15 +77,15 @@ Observer = Callable[[str, Model], None]
 
 
 def convert_sources(sources: list[Source], rules: Rules, observe: Observer | None = None) -> Model:
-    """The model of one or more graphs, each with a subgraph of its own.
+    """Returns the model of one or more graphs. Each graph has its own subgraph.
 
     Args:
-      sources: The graphs. Variables with the same object are shared between them.
-      rules: Which operators may be used.
+      sources: The graphs. Variables that are the same object are shared between them.
+      rules: The operators that may be used.
       observe: Called with the name of each step and the model after it.
 
     Raises:
-      ConverterError: Nodes that cannot be converted, all of them in one message.
+      ConverterError: Some nodes cannot be converted. One message lists all of them.
     """
     conversion = Conversion(rules)
     mains = [Subgraph(source.name) for source in sources]
@@ -113,7 +113,7 @@ def convert_sources(sources: list[Source], rules: Rules, observe: Observer | Non
 
 
 def finish(model: Model) -> Model:
-    """Gives operators their versions and the model the version of the runtime that it needs."""
+    """Sets the versions of the operators and the runtime version that the model needs."""
     assign_versions(model)
     model.metadata["min_runtime_version"] = minimum_runtime(model).encode().ljust(16, b"\0")
     return model
@@ -188,7 +188,7 @@ class _LateSignature(Signature):
 
 
 def _mark_assigned(source: Source) -> None:
-    """Finds the variables that the model itself assigns to: they cannot be constants."""
+    """Finds the variables that the model itself assigns to, which cannot be constants."""
 
     def walk(ops: list[Operation], handles: dict[GraphTensor, Variable]) -> None:
         for op in ops:
@@ -232,10 +232,10 @@ def _drop_unused_subgraphs(model: Model, mains: int) -> None:
 
 
 def _resolve_foreign(conversion: Conversion) -> None:
-    """Makes the nodes that are left TensorFlow's own kernels or custom ops, if the rules allow them.
+    """Turns the remaining nodes into TensorFlow kernels or custom ops, if the rules allow it.
 
     Raises:
-      ConverterError: They do not.
+      ConverterError: The rules do not allow it.
     """
     rules = conversion.rules
     left: list[Problem] = []
@@ -258,14 +258,14 @@ def _resolve_foreign(conversion: Conversion) -> None:
 
 
 def _node_options(op: Operation) -> bytes:
-    """What TensorFlow's kernels get: the op's name and its NodeDef."""
+    """The options of a TensorFlow kernel: the op's name and its NodeDef."""
     node = op.node_def
     del node.input[:]
     return _flex_strings(op.type.encode(), node.SerializeToString())
 
 
 def _flex_strings(*values: bytes) -> bytes:
-    """A flexbuffer with a vector of strings. The library's builder takes text only, and a message is bytes.
+    """A flexbuffer with a vector of strings. The library's builder accepts only text, but a message is bytes.
 
     Each string has its length before it and a zero behind it; the vector has its length, the distance back to each string, and a byte for the
     type of each; last come the distance to the vector, its type and the size of the numbers.
@@ -313,7 +313,7 @@ def _attribute_options(op: Operation) -> bytes:
 
 
 def _report(problems: list[Problem]) -> str:
-    """One message for all nodes: by op and reason, with their names, the lines that made them and what to use instead."""
+    """One message for all nodes, grouped by op and reason, with their names, the user's lines and alternatives."""
     groups: dict[tuple[str, str, str], list[Operation]] = {}
     for problem in problems:
         groups.setdefault((problem.op.type, problem.reason, problem.instead), []).append(problem.op)

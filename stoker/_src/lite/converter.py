@@ -1,4 +1,4 @@
-"""`TFLiteConverter`, of 1.x and of 2.x: the settings of a conversion, and its start from sessions, files and functions."""
+"""`TFLiteConverter` of 1.x and 2.x: the settings of a conversion, and constructors from sessions, files and functions."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _QUANTIZING = {Optimize.DEFAULT, Optimize.OPTIMIZE_FOR_SIZE, Optimize.OPTIMIZE_F
 
 
 class _Converter:
-    """What both versions share: the settings, and the way from sources to bytes."""
+    """The part shared by both versions: the settings, and the conversion of sources to bytes."""
 
     def __init__(self, make: Callable[[], list[Source]]) -> None:
         self._make_sources = make
@@ -93,7 +93,7 @@ class _Converter:
         return model
 
     def _numbers(self) -> Request:
-        """What the settings say about the numbers of the model."""
+        """The quantization that the settings request."""
         return Request(
             optimize=bool(set(self.optimizations) & _QUANTIZING),
             supported_ops=frozenset(self.target_spec.supported_ops),
@@ -116,9 +116,9 @@ def check_loads(model: Model, data: bytes) -> None:
       ConverterError: LiteRT refuses it.
     """
     if any(operator.code == "CUSTOM" for operator in model.operators()):
-        return  # its kernels are not in this process
+        return  # LiteRT has no kernels for it in this process
     try:
-        # The plain kernels check the same as a delegate's, and pack no weights.
+        # The plain kernels perform the same checks as a delegate's, and do not pack weights.
         Interpreter(
             model_content=data, experimental_op_resolver_type=OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
         ).allocate_tensors()
@@ -129,7 +129,7 @@ def check_loads(model: Model, data: bytes) -> None:
 
 
 def _blamed(model: Model, message: str) -> str:
-    """The operator that LiteRT names by its number, by the name of its result."""
+    """Replaces the operator number in a message of LiteRT by the name of the operator's result."""
     found = []
     for part in message.split("Node number ")[1:]:
         number, _, rest = part.partition(" (")
@@ -152,18 +152,18 @@ class TFLiteConverter(_Converter):
 
     Attributes:
       inference_type: Type of real numbers in the model: float32, or uint8 for a graph trained with fake quantization.
-      inference_input_type: Type of the inputs; None means float32, or uint8 where inference_type is.
+      inference_input_type: Type of the inputs. None means the type given by `inference_type`.
       inference_output_type: Type of the outputs, likewise.
       output_format: `TFLITE`, or `GRAPHVIZ_DOT` for a picture.
       quantized_input_stats: (mean, standard deviation) of each quantized input: real = (quantized - mean) / deviation.
-      default_ranges_stats: (min, max) of tensors without a range, to try quantization out.
-      drop_control_dependency: Whether control dependencies are left out silently; if False they are an error.
-      reorder_across_fake_quant: Whether fake quantization that keeps arithmetic or an activation from being folded is moved behind it.
-      change_concat_input_ranges: Whether the inputs and the output of a concatenation get one range; else each keeps the one that it was trained with.
+      default_ranges_stats: (min, max) for tensors without a range, to experiment with quantization.
+      drop_control_dependency: Whether control dependencies are dropped silently. If False, they are an error.
+      reorder_across_fake_quant: Whether fake quantization that prevents folding of arithmetic or an activation is moved after it.
+      change_concat_input_ranges: Whether the inputs and the output of a concatenation get one common range. Otherwise each keeps its trained range.
       allow_custom_ops: Whether ops without a builtin become custom ops, which the runtime must be given kernels for.
       dump_graphviz_dir: Folder for pictures of the model before and after the transformations.
-      dump_graphviz_video: Whether there is a picture after each transformation.
-      target_spec: What the target can run.
+      dump_graphviz_video: Whether to write a picture after each transformation.
+      target_spec: The capabilities of the target.
       optimizations: Optimizations to apply, such as `[tf.lite.Optimize.DEFAULT]`.
       representative_dataset: Samples of the inputs, for full integer quantization.
       conversion_summary_dir: Not available: anything but None raises NotImplementedError.
@@ -171,13 +171,13 @@ class TFLiteConverter(_Converter):
 
     Args:
       graph_def: A GraphDef without variables.
-      input_tensors: The tensors to feed. Shapes and types are theirs.
-      output_tensors: The tensors to fetch. Only their names count.
-      input_arrays_with_shape: In place of `input_tensors`: pairs of a name and a shape.
-      output_arrays: In place of `output_tensors`: names.
+      input_tensors: The tensors to feed, which also determine shapes and types.
+      output_tensors: The tensors to fetch. Only their names are used.
+      input_arrays_with_shape: Pairs of a name and a shape, instead of `input_tensors`.
+      output_arrays: Names, instead of `output_tensors`.
 
     Raises:
-      ValueError: Neither tensors nor arrays are given, or names that the graph does not have.
+      ValueError: Neither tensors nor arrays are given, or the graph lacks some of the names.
     """
 
     def __init__(
@@ -233,7 +233,7 @@ class TFLiteConverter(_Converter):
 
     @classmethod
     def from_session(cls, sess: Any, input_tensors: Any, output_tensors: Any) -> TFLiteConverter:
-        """A converter for the graph of a session. Its variables are frozen with the values that they have at this call.
+        """Returns a converter for the graph of a session. Variables are frozen with their current values.
 
         Args:
           sess: The session.
@@ -246,17 +246,17 @@ class TFLiteConverter(_Converter):
     def from_frozen_graph(
         cls, graph_def_file: Any, input_arrays: Sequence[str], output_arrays: Sequence[str], input_shapes: Any = None
     ) -> TFLiteConverter:
-        """A converter for a file with a frozen GraphDef.
+        """Returns a converter for a file with a frozen GraphDef.
 
         Args:
           graph_def_file: Path of the file, binary or text.
           input_arrays: Names of the tensors to feed.
           output_arrays: Names of the tensors to fetch.
-          input_shapes: Shapes by name, for inputs whose own is not complete; None leaves one as it is.
+          input_shapes: Shapes by name, for inputs with unknown sizes. None leaves an input unchanged.
 
         Raises:
-          IOError: There is no such file, or it cannot be parsed.
-          ValueError: The graph has variables, or not the tensors; a shape contradicts the graph.
+          IOError: The file does not exist or cannot be parsed.
+          ValueError: The graph has variables or lacks the tensors, or a shape contradicts the graph.
         """
         graph_def = sources.read_graph_def(graph_def_file)
         if not sources.is_frozen(graph_def):
@@ -278,18 +278,18 @@ class TFLiteConverter(_Converter):
         tag_set: Any = None,
         signature_key: str | None = None,
     ) -> TFLiteConverter:
-        """A converter for one signature of a SavedModel.
+        """Returns a converter for one signature of a SavedModel.
 
         Args:
           saved_model_dir: The directory.
-          input_arrays: Names of the tensors to feed; those of the signature by default.
+          input_arrays: Names of the tensors to feed. The default is the inputs of the signature.
           input_shapes: Shapes by name, for inputs whose own is not complete.
-          output_arrays: Names of the tensors to fetch; those of the signature by default.
-          tag_set: Tags of the meta graph; {"serve"} by default.
-          signature_key: The signature; "serving_default" by default.
+          output_arrays: Names of the tensors to fetch. The default is the outputs of the signature.
+          tag_set: Tags of the meta graph. The default is {"serve"}.
+          signature_key: The signature. The default is "serving_default".
 
         Raises:
-          IOError: There is no SavedModel.
+          IOError: The SavedModel does not exist.
           ValueError: There is no such signature, or no such tensor.
         """
         tags = {constants.SERVING} if tag_set is None else set(tag_set)
@@ -307,18 +307,18 @@ class TFLiteConverter(_Converter):
         output_arrays: Any = None,
         custom_objects: Any = None,
     ) -> TFLiteConverter:
-        """A converter for a file with a Keras model: HDF5, or a `.keras` archive. Reading them needs h5py.
+        """Returns a converter for a file with a Keras model: HDF5, or a `.keras` archive. Reading them needs h5py.
 
         Args:
           model_file: Path of the file.
-          input_arrays: Names of the tensors to feed; the model's inputs by default.
+          input_arrays: Names of the tensors to feed. The default is the model's inputs.
           input_shapes: Shapes by name, for inputs whose own is not complete.
-          output_arrays: Names of the tensors to fetch; the model's outputs by default.
-          custom_objects: Functions and classes that the model names, by name: activations, and layers that are made with their settings.
+          output_arrays: Names of the tensors to fetch. The default is the model's outputs.
+          custom_objects: Activation functions and layer classes of the user, by the names that the model uses. Layers are created from their settings.
 
         Raises:
-          IOError: There is no such file, or it is no Keras model.
-          ValueError: The model has layers that cannot be converted, all of them in one message; or there is no such tensor.
+          IOError: The file does not exist or is not a Keras model.
+          ValueError: Some layers cannot be converted (one message lists all of them), or a tensor does not exist.
           ImportError: h5py is not installed.
         """
         source = sources.from_keras(read_keras_model(model_file), custom_objects, input_arrays, output_arrays)
@@ -356,10 +356,10 @@ class TFLiteConverter(_Converter):
     # -- converting ----------------------------------------------------------------------------------------------
 
     def convert(self) -> bytes:
-        """The converted model, or its picture where `output_format` is `GRAPHVIZ_DOT`.
+        """Returns the converted model, or its picture if `output_format` is `GRAPHVIZ_DOT`.
 
         Raises:
-          ValueError: An input has no complete shape, or settings contradict each other.
+          ValueError: The shape of an input is incomplete, or settings contradict each other.
           ConverterError: The graph has nodes that cannot be converted.
         """
         if self.output_format not in (TFLITE, GRAPHVIZ_DOT):
@@ -378,7 +378,7 @@ class TFLiteConverter(_Converter):
 
     @staticmethod
     def _complete_shapes(source: Source) -> None:
-        """Only the first size of an input, the batch, may be open: it becomes 1."""
+        """Only the first size of an input, the batch, may be unknown. It becomes 1."""
         for tensor, name in zip(source.inputs, source.input_names, strict=True):
             shape = source.shapes.get(tensor)
             if shape is None:
@@ -466,7 +466,7 @@ def traced(model: Any) -> ConcreteFunction:
     """A callable as a concrete function.
 
     Raises:
-      ValueError: It does not say what its inputs are.
+      ValueError: Its inputs are not specified.
     """
     if isinstance(model, ConcreteFunction):
         return model
@@ -489,7 +489,7 @@ def traced(model: Any) -> ConcreteFunction:
         TensorSpec(each.shape, each.dtype, name=_plain_name(getattr(each, "name", None)))
         for each in (given if isinstance(given, (list, tuple)) else [given])
     ]
-    # A model of one input takes it as it is; one of several takes a list of them, as Keras models do, if it has `call`.
+    # A model with one input takes the tensor itself. A model with several inputs and a `call` method takes a list of them, like Keras models.
     if len(specs) > 1 and hasattr(model, "call"):
         return function(lambda *arguments: model(list(arguments)), input_signature=specs).get_concrete_function()
     return function(lambda *arguments: model(*arguments), input_signature=specs).get_concrete_function()
@@ -506,12 +506,12 @@ class TFLiteConverterV2(_Converter):
         converter = tf.lite.TFLiteConverter.from_saved_model("export")
         open("model.tflite", "wb").write(converter.convert())
 
-    Sizes that are not known stay open: callers set them by `resize_tensor_input`, or by calling a signature.
+    Unknown sizes stay unknown. Callers set them with `resize_tensor_input` or by calling a signature.
 
     Attributes:
       optimizations: Optimizations to apply, such as `[tf.lite.Optimize.DEFAULT]`.
       representative_dataset: Samples of the inputs, for full integer quantization.
-      target_spec: What the target can run.
+      target_spec: The capabilities of the target.
       inference_input_type, inference_output_type: Types of the inputs and outputs: float32, or int8 and uint8 with full integer quantization.
       allow_custom_ops: Whether ops without a builtin become custom ops, which the runtime must be given kernels for.
       exclude_conversion_metadata: Whether the file says nothing about the conversion, which it does not in any case.
@@ -541,14 +541,14 @@ class TFLiteConverterV2(_Converter):
 
     @classmethod
     def from_concrete_functions(cls, funcs: Any, trackable_obj: Any = None) -> TFLiteConverterV2:
-        """A converter for concrete functions.
+        """Returns a converter for concrete functions.
 
         Args:
           funcs: Concrete functions, one for each signature.
           trackable_obj: The object that owns their variables.
 
         Raises:
-          ValueError: `funcs` is empty, or holds something else.
+          ValueError: `funcs` is empty or contains something else.
         """
         functions = list(funcs) if isinstance(funcs, (list, tuple)) else [funcs]
         if not functions:
@@ -557,12 +557,12 @@ class TFLiteConverterV2(_Converter):
 
     @classmethod
     def from_saved_model(cls, saved_model_dir: Any, signature_keys: Any = None, tags: Any = None) -> TFLiteConverterV2:
-        """A converter for a SavedModel.
+        """Returns a converter for a SavedModel.
 
         Args:
           saved_model_dir: The directory.
-          signature_keys: The signatures; all by default.
-          tags: Tags of the meta graph; may be left out where there is one.
+          signature_keys: The signatures. The default is all of them.
+          tags: Tags of the meta graph. They are optional if there is only one.
         """
         made = cls([])
         found = sources.from_saved_model(saved_model_dir, tags, signature_keys)
@@ -571,14 +571,14 @@ class TFLiteConverterV2(_Converter):
 
     @classmethod
     def from_keras_model(cls, model: Any) -> TFLiteConverterV2:
-        """A converter for a model that is an object.
+        """Returns a converter for a model object.
 
         Args:
           model: A Sequential or functional model of the `keras` package, of any backend; a concrete function; a `tf.function` with an
-            input signature; or a callable, such as a `tf.Module`, with `inputs`: tensors or `TensorSpec`s that say what it takes.
+            input signature; or a callable, such as a `tf.Module`, with an attribute `inputs` of tensors or `TensorSpec`s.
 
         Raises:
-          ValueError: The model does not say what its inputs are, or has layers that cannot be converted.
+          ValueError: The inputs of the model are not specified, or it has layers that cannot be converted.
         """
         described = sources.described_model(model)
         if described is not None:

@@ -1,7 +1,7 @@
 """Models to and from `.tflite` bytes, through the schema that LiteRT ships.
 
-The flatbuffers builder writes everything but the buffers of weights, which follow behind it: they go from their arrays, which may be transposed
-views, straight into the result, so that a model takes the memory of its weights once more and no more than that.
+The flatbuffers builder writes everything except the buffers of weights, which are appended: they are copied from their arrays, which may be transposed
+views, straight into the result. Writing a model therefore needs memory for only one more copy of its weights.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ MAX_BYTES = 2**31 - 1
 ALIGNMENT = 16
 # Bytes of the number before a vector, and the slot of a buffer's data in its table.
 _LENGTH, _DATA_SLOT = 4, 4
-# Arrays that are no plain run of bytes are read in pieces of this many.
+# Arrays that are not contiguous are read in pieces of this many elements.
 _BLOCK = 1 << 20
-# Codes from here on do not fit the byte in which old files keep them.
+# Codes from here on do not fit into the byte of the older field.
 _PLACEHOLDER_CODE = OPERATOR_CODES["PLACEHOLDER_FOR_GREATER_OP_CODES"]
 # The fields of options that refer to subgraphs, in the order of `Operator.subgraphs`.
 SUBGRAPH_FIELDS = {
@@ -58,7 +58,7 @@ def write_model(model: Model) -> bytes:
     """The bytes of a `.tflite` file. Equal buffers are stored once.
 
     Raises:
-      ValueError: The model would not fit a flatbuffer, which ends at 2 GB.
+      ValueError: The model would exceed 2 GB, the limit of a flatbuffer.
     """
     return _Writer(model).write()
 
@@ -98,7 +98,7 @@ class _Writer:
         return self._filled(structure, starts, size)
 
     def _structure(self, subgraphs: list[Any], signatures: list[Any], metadata: list[Any]) -> bytearray:
-        """The flatbuffer, in which each buffer refers to an empty vector."""
+        """The flatbuffer without the contents of the buffers: each one refers to an empty vector."""
         builder = flatbuffers.Builder(4096)
         codes = [_operator_code(*key).Pack(builder) for key in self._codes]
         builder.StartVector(1, 0, 1)
@@ -122,7 +122,7 @@ class _Writer:
         return builder.Output()
 
     def _filled(self, structure: bytearray, starts: list[int], size: int) -> bytes:
-        """The structure with the buffers behind it, and the references to them."""
+        """Appends the buffers to the structure and fills in the references to them."""
         file = io.BytesIO()
         file.seek(size - 1)
         file.write(b"\0")
@@ -149,7 +149,7 @@ class _Writer:
         digest = hashlib.blake2b(str(data.nbytes).encode(), digest_size=32)
         for block in _blocks(data):
             digest.update(block)
-        # A digest is as good as the bytes and can be kept for gigabytes of weights.
+        # A digest identifies the bytes, and keeping it is cheap even for gigabytes of weights.
         key = digest.digest()
         index = self._by_content.get(key)
         if index is None:
@@ -166,7 +166,7 @@ class _Writer:
                 written.shapeSignature = np.array(tensor.shape, np.int32)
         if tensor.data is not None:
             data = np.frombuffer(string_buffer(tensor.data), np.uint8) if tensor.data.dtype == object else tensor.data
-            # An empty constant needs a buffer of its own: buffer 0 would make it a value to be computed.
+            # An empty constant needs its own buffer, because buffer 0 would mark it as a computed value.
             written.buffer = self._buffer(data) if data.nbytes else self._empty_buffer()
         written.isVariable = tensor.is_variable
         written.sparsity = tensor.sparsity
@@ -255,7 +255,7 @@ def _quantization_table(quantization: Quantization) -> Any:
 
 
 def _blocks(data: np.ndarray) -> Iterator[memoryview]:
-    """The bytes of an array in pieces, without a copy of all of it."""
+    """The bytes of an array in pieces, without copying the whole array."""
     if data.flags.c_contiguous:
         yield data.reshape(-1).view(np.uint8).data
         return
@@ -285,7 +285,7 @@ def read_model(data: bytes) -> Model:
     """The model of a `.tflite` file's bytes. Constants are views into `data`.
 
     Raises:
-      ValueError: The bytes are no TFLite model, or one of its references points to nothing.
+      ValueError: The bytes are not a TFLite model, or one of its references is invalid.
     """
     if len(data) < 8 or data[4:8] != IDENTIFIER:
         raise ValueError(f"These {len(data)} bytes are no TFLite model: the identifier TFL3 is missing at offset 4.")
@@ -321,7 +321,7 @@ def _model_of(read: Any, data: bytes) -> Model:
 
 
 def _buffer_bytes(buffer: Any, data: bytes) -> np.ndarray:
-    # Models near 2 GB keep buffers behind the flatbuffer, by offset and size (an offset of 1 means that it is not used).
+    # Models near 2 GB store buffers after the flatbuffer, by offset and size (an offset of 1 means unused).
     if buffer.offset > 1:
         if buffer.offset + buffer.size > len(data):
             raise ValueError(
@@ -354,7 +354,7 @@ def _tensor_of(table: Any, buffers: list[np.ndarray]) -> Tensor:
     tensor = Tensor(
         name=_text(table.name),
         type=type_name,
-        # Old files do not say whether an empty shape is a scalar's or an unknown one; a scalar is what converters wrote.
+        # Old files do not distinguish the empty shape of a scalar from an unknown shape. Converters wrote it for scalars.
         shape=signature if len(signature) == len(shape) else shape,
         is_variable=bool(table.isVariable),
         sparsity=table.sparsity,

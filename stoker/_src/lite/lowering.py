@@ -1,10 +1,10 @@
 """From a graph to a TFLite model, node by node.
 
-A scope walks the nodes that its outputs need, in order, and knows a value for each of their tensors: an array, where everything it depends
-on is constant; a tensor of the subgraph that it builds; or a resource (a variable, a table). A node whose inputs are all arrays is computed at
+A scope visits the nodes that its outputs need, in order, and keeps a value for each of their tensors: an array if everything it depends
+on is constant, a tensor of the subgraph under construction, or a resource (a variable, a table). A node whose inputs are all arrays is computed at
 once by its own kernel. Any other node is lowered by the function that `builtins/` registered for its type, which adds operators.
 
-Shapes come from the ops' own shape rules, applied to the shapes that the walk knows: they may be more exact than the graph's (a batch size
+Shapes come from the ops' shape rules, applied to the shapes known so far. They may be more exact than the graph's (a batch size
 that was set for the conversion, a constant that a loop captured).
 """
 
@@ -31,7 +31,7 @@ from stoker._src.graph.tensor import Operation
 from stoker._src.graph.tensor import Tensor as GraphTensor
 from stoker._src.lite.model import TYPE_CODES, Model, Operator, Subgraph, Tensor, numpy_dtype, type_of
 
-# Constants are computed ahead even if that makes them larger, up to this many bytes: the result of a tile or a fill may be the whole model.
+# Constants are folded even if the result is larger, up to this many bytes: the result of a tile or a fill may exceed the rest of the model.
 _GROWTH = 1 << 16
 _MOST_EXPANDED = 4096
 
@@ -47,7 +47,7 @@ class Variable:
 
 @dataclass(eq=False)
 class Table:
-    """A lookup table, with the entries that it has when the model starts."""
+    """A lookup table with its initial entries."""
 
     name: str
     key_dtype: Any
@@ -58,7 +58,7 @@ class Table:
 
 @dataclass(eq=False)
 class PendingList:
-    """A list of tensors that is empty, and whose elements have a shape that is not known before the first one is set.
+    """An empty list of tensors whose element shape is unknown until the first element is set.
 
     `length` is the number of elements, as a constant or a tensor of the subgraph.
     """
@@ -73,7 +73,7 @@ Value = np.ndarray | Tensor | Variable | Table | PendingList
 
 
 class Unsupported(Exception):
-    """A node that TFLite's builtins cannot compute: why, and what to use instead."""
+    """A node that TFLite's builtins cannot compute, with the reason and an alternative."""
 
     def __init__(self, reason: str, instead: str = "") -> None:
         super().__init__(reason)
@@ -92,14 +92,14 @@ class Problem:
 
 Lowering = Callable[["Scope", Operation], Any]
 LOWERINGS: dict[str, Lowering] = {}
-# What to say about an op that has no lowering.
+# The message for an op without a lowering.
 ALTERNATIVES: dict[str, str] = {}
 
 
 def lowers(*types: str) -> Callable[[Lowering], Lowering]:
     """Registers a function for ops of these types.
 
-    It takes the scope and the op, and returns the value of each of the op's outputs: one, or a sequence. None leaves an output without value.
+    It takes the scope and the op, and returns the values of the op's outputs: one value or a sequence. None leaves an output without a value.
     """
 
     def attach(function: Lowering) -> Lowering:
@@ -113,20 +113,20 @@ def lowers(*types: str) -> Callable[[Lowering], Lowering]:
 
 @dataclass
 class Rules:
-    """What a conversion may produce."""
+    """The choices that a conversion is allowed."""
 
     select_ops: bool = False
     custom_ops: bool = False
     user_select_ops: frozenset[str] = frozenset()
     reorder_fake_quant: bool = False
-    """Whether fake quantization is moved out of the way of foldings."""
+    """Whether fake quantization is moved if it prevents folding."""
     cells: bool = True
-    """Whether the LSTM cells of loops become one operator. Its kernel works in floating point only."""
+    """Whether the LSTM cell of a loop becomes one operator, whose kernel supports only floating point."""
 
 
 @dataclass
 class Conversion:
-    """What the scopes of one conversion share."""
+    """The state shared by the scopes of one conversion."""
 
     rules: Rules = field(default_factory=Rules)
     model: Model = field(default_factory=lambda: Model([]))
@@ -136,9 +136,9 @@ class Conversion:
     """The keys and values of tables, by the name of the node that owns them."""
     problems: dict[Operator, Problem] = field(default_factory=dict)
     initial: Subgraph | None = None
-    """What runs once, before the first call: it gives variables and tables their values."""
+    """The subgraph that runs once, before the first call, and initializes variables and tables."""
     initialized: set[Any] = field(default_factory=set)
-    """The variables and tables that `initial` gives a value."""
+    """The variables and tables that `initial` initializes."""
 
     def initializer(self) -> Subgraph:
         if self.initial is None:
@@ -157,14 +157,14 @@ class Scope:
         self._constants: dict[Any, Tensor] = {}
         self._names: dict[str, int] = {}
         self.handles: dict[Any, Tensor] = {}
-        """The tensors that stand for variables and tables."""
+        """The tensors that represent variables and tables."""
         self.consumed: set[GraphTensor] = set()
-        """What the nodes of the walk read, or what it returns."""
+        """The tensors that the visited nodes read or that the scope returns."""
 
     # -- walking -------------------------------------------------------------------------------------------------
 
     def run(self, outputs: Iterable[GraphTensor], controls: Iterable[Operation] = ()) -> None:
-        """Gives each output, and what it needs, a value."""
+        """Computes the value of each output and of everything it needs."""
         outputs = list(outputs)
         ops = needed_ops(outputs, controls, self.values)
         self.consumed.update(outputs)
@@ -186,7 +186,7 @@ class Scope:
         try:
             better = infer_shapes(op, self.shape_of, self._static_value)
         except (OpError, LookupError, ArithmeticError, TypeError, AttributeError, ValueError):
-            better = shapes  # the rule needs what the walk does not know
+            better = shapes  # the rule needs a value that is unknown here
         for tensor, known, found in zip(op.outputs, shapes, better, strict=True):
             self._shapes[tensor] = found.merge(known) if found.compatible(known) else found
 
@@ -195,7 +195,7 @@ class Scope:
         return value if isinstance(value, np.ndarray) else constant_value(tensor)
 
     def _computed(self, op: Operation) -> list[Any] | None:
-        """The op's outputs as arrays, where they do not depend on the model's inputs."""
+        """The op's outputs as arrays, if they do not depend on the model's inputs."""
         known = _by_shape(op, self)
         if known is not None:
             return known
@@ -217,7 +217,7 @@ class Scope:
         return hooks.evaluate(op, arrays)
 
     def _small(self, op: Operation) -> list[Any] | None:
-        """Sizes that the graph itself knows, such as an element of a partly known shape."""
+        """Sizes known to the graph, such as an element of a partly known shape."""
         if not all(t.dtype in (dtypes.int32, dtypes.int64, dtypes.bool_) for t in op.outputs):
             return None
         values = [constant_value(tensor) for tensor in op.outputs]
@@ -238,7 +238,7 @@ class Scope:
         return list(found)[: len(op.outputs)]
 
     def _foreign(self, op: Operation, problem: Unsupported) -> list[Value | None]:
-        """A node without a builtin: TensorFlow's own kernel or a custom op, where they are allowed; else a problem to report."""
+        """Lowers a node without a builtin to a TensorFlow kernel or a custom op if allowed, and otherwise reports a problem."""
         inputs: list[Tensor | None] = []
         for tensor in op.inputs:
             value = self.values.get(tensor)
@@ -257,7 +257,7 @@ class Scope:
     # -- what lowerings read -------------------------------------------------------------------------------------
 
     def shape_of(self, tensor: GraphTensor) -> Shape:
-        """The static shape, as exact as the walk knows it."""
+        """The static shape, as exact as it is known here."""
         value = self.values.get(tensor)
         if isinstance(value, np.ndarray):
             return Shape(value.shape)
@@ -278,7 +278,7 @@ class Scope:
         return value
 
     def tensor(self, tensor: GraphTensor) -> Tensor:
-        """The tensor in the subgraph; a constant becomes one here."""
+        """The tensor in the subgraph. An array becomes a constant."""
         value = self.values.get(tensor)
         if isinstance(value, Tensor):
             return value
@@ -298,7 +298,7 @@ class Scope:
         return f"{name}_{count}" if count else name
 
     def constant(self, array: Any, name: str = "constant", dtype: Any = None) -> Tensor:
-        """A constant of the subgraph; the same one for equal values of few bytes, or for the same array."""
+        """A constant of the subgraph. Small constants with equal values, and uses of the same array, share one tensor."""
         array = np.asarray(array, dtype)
         # A key of the bytes is short for small constants; large ones are kept by identity, and their buffers are merged when written.
         content = array.tobytes() if array.nbytes <= 256 and array.dtype != object else id(array)
@@ -376,7 +376,7 @@ class Scope:
     def child(
         self, function: Function, given: Sequence[Value | None], name: str
     ) -> tuple[Subgraph, list[Value | None]]:
-        """A subgraph of its own for a function. `given` tensors that are no constants become its inputs; outputs are set by the caller."""
+        """A new subgraph for a function. The `given` tensors that are not constants become its inputs. The caller sets the outputs."""
         subgraph = Subgraph(name)
         scope = Scope(self.conversion, subgraph)
         for tensor, value in zip(function.inputs, given, strict=True):
@@ -394,7 +394,7 @@ class Scope:
         return subgraph, found
 
 
-# Ops whose result is one of a kind, though their kernel is pure.
+# Ops whose results must stay distinct, although their kernels are pure.
 NEVER_COMPUTED = frozenset(("FakeQuantWithMinMaxVars", "FakeQuantWithMinMaxArgs", "FakeQuantWithMinMaxVarsPerChannel"))
 
 
@@ -415,7 +415,7 @@ def function_of(op: Operation, ref: FunctionRef) -> Function:
 
 
 def needed_ops(outputs: Iterable[GraphTensor], controls: Iterable[Operation], given: Any) -> list[Operation]:
-    """The ops that the outputs need beyond the tensors in `given`, each after its inputs, else in order of creation."""
+    """The ops that the outputs need, stopping at the tensors in `given`, in topological order and otherwise in order of creation."""
     found: set[Operation] = set()
     waiting = [tensor.op for tensor in outputs if tensor not in given]
     waiting.extend(controls)
@@ -443,7 +443,7 @@ def needed_ops(outputs: Iterable[GraphTensor], controls: Iterable[Operation], gi
 
 
 def _by_shape(op: Operation, scope: Scope) -> list[Any] | None:
-    """The value of an op that asks for its input's shape, where the shape is known."""
+    """The value of an op that returns its input's shape, if the shape is known."""
     if op.type in ("Shape", "ShapeN", "Size", "Rank"):
         shapes = [scope.shape_of(tensor) for tensor in op.inputs]
         if any(shape.dims is None for shape in shapes):

@@ -1,1 +1,1 @@
-"""Graphs of models that Keras saved: each layer as the ops that it computes with, with its weights as constants."""
+"""Builds graphs from saved Keras models: each layer becomes ops, with its weights as constants."""

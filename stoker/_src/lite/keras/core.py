@@ -85,7 +85,7 @@ def rescaling(layer: Layer, x: Tensor) -> Tensor:
 
 
 def _reshaped(x: Tensor, sizes: list[int]) -> Tensor:
-    """Another shape of each example. One size may be -1; the batch may be of any size."""
+    """Reshapes each example. One size may be -1, and the batch may have any size."""
     batch = x.static_shape[0]
     known = x.static_shape[1:]
     if -1 in sizes and None not in known:
@@ -127,7 +127,7 @@ def _several(layer: Layer, inputs: Any, least: int = 2) -> list[Tensor]:
         raise UnsupportedLayer(
             f"it merges {least} inputs or more, and has {len(inputs) if isinstance(inputs, list) else 1}"
         )
-    # Inputs of fewer dimensions get more behind the batch.
+    # Inputs of lower rank get dimensions after the batch.
     rank = max(each.static_shape.rank or 0 for each in inputs)
     found = []
     for each in inputs:

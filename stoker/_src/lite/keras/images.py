@@ -1,4 +1,4 @@
-"""Convolutions, pooling and what else works on images and sequences."""
+"""Convolutions, pooling and other layers for images and sequences."""
 
 from __future__ import annotations
 

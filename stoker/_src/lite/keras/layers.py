@@ -1,4 +1,4 @@
-"""What a layer computes, by the name of its class."""
+"""The computation of each layer, by the name of its class."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from stoker._src.ops.nn import activations, softmax
 
 
 class UnsupportedLayer(Exception):
-    """A layer, or a setting of it, that cannot be built: why."""
+    """A layer or one of its settings is not supported. The message says why."""
 
 
 @dataclass
@@ -38,7 +38,7 @@ class Layer:
         return constants.constant(self.array(name), name=name)
 
     def array(self, name: str) -> np.ndarray:
-        # Keras 3 calls the kernel of a depthwise convolution just that.
+        # Keras 3 calls the kernel of a depthwise convolution simply "kernel".
         last = {path.rpartition("/")[2]: value for path, value in reversed(self.arrays.items())}
         for known in (name, "kernel" if name == "depthwise_kernel" and "pointwise_kernel" not in last else name):
             if known in last:
@@ -66,7 +66,7 @@ class Layer:
         return self.version.startswith("3")
 
     def number(self, *names: str, default: float = 0.0) -> float:
-        """A setting that is a number, by any of the names that versions gave it. Some store it as an array."""
+        """A numeric setting under any of the names that different versions use. Some versions store it as an array."""
         for name in names:
             if self.config.get(name) is not None:
                 value = self.config[name]
@@ -126,7 +126,7 @@ def builds(*names: str) -> Callable[[Build], Build]:
 
 
 def static(x: Tensor, axis: int) -> int:
-    """A size that must be known."""
+    """A size, which must be known."""
     size = x.static_shape[axis]
     if size is None:
         raise UnsupportedLayer(f"its input has the shape {x.shape}, and size {axis} must be known")

@@ -1,4 +1,4 @@
-"""From the description of a Keras model to a graph: Sequential and functional models, also inside one another."""
+"""Builds a graph from the description of a Keras model: Sequential and functional models, which may be nested."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def build_network(model: KerasModel, custom_objects: dict[str, Any] | None = Non
         by `set_weights` and is called with its inputs.
 
     Raises:
-      ValueError: Layers that are not supported, all of them in one message; or a description that does not hold together.
+      ValueError: Some layers are not supported (one message lists all of them), or the description is inconsistent.
     """
     builder = _Builder(model.version, dict(custom_objects or {}))
     unknown = list(builder.unknown(model.config))
@@ -54,7 +54,7 @@ def build_network(model: KerasModel, custom_objects: dict[str, Any] | None = Non
     return Network(graph, builder.inputs, outputs)
 
 
-# What to say about layers that are left out on purpose.
+# Messages for layers that are not supported on purpose.
 _REASONS = {
     "Lambda": ", whose Python code a file does not hold",
     "TFOpLambda": ", which calls a TensorFlow function: save the model as a SavedModel",
@@ -71,7 +71,7 @@ class _Builder:
     inputs: list[Tensor] = field(default_factory=list)
 
     def unknown(self, model: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
-        """The layers without a rule: class, name, and what is known about them."""
+        """The unsupported layers: class, name and message."""
         if model["class_name"] not in (*_SEQUENTIAL, *_FUNCTIONAL) and not is_model(model):
             yield model["class_name"], str(model["config"].get("name", "")), ": it is neither Sequential nor functional"
             return
@@ -83,7 +83,7 @@ class _Builder:
                 yield kind, str(layer["config"].get("name", layer.get("name", ""))), _REASONS.get(kind, "")
 
     def model(self, model: dict[str, Any], weights: dict[str, Weights], given: list[Tensor] | None) -> list[Tensor]:
-        """The outputs of a model for `given` inputs; without them it gets placeholders."""
+        """The outputs of a model for `given` inputs, or for new placeholders."""
         config = model["config"]
         if isinstance(config, list) or "input_layers" not in config:
             return self.sequential(model, weights, given)
@@ -162,7 +162,7 @@ class _Builder:
     def functional(
         self, config: dict[str, Any], weights: dict[str, Weights], given: list[Tensor] | None
     ) -> list[Tensor]:
-        """A model of layers that name the nodes they read. A layer that is used several times has several nodes."""
+        """Builds a functional model, whose layers name the nodes they read. A layer that is called several times has several nodes."""
         made: dict[tuple[str, int], Any] = {}
         starts = [name for name, *_ in _ends(config["input_layers"])]
         by_name = {str(each.get("name") or each["config"]["name"]): each for each in config["layers"]}
@@ -204,7 +204,7 @@ def _by_layer(model: dict[str, Any], weights: Weights) -> dict[str, Weights]:
 
 
 def _first_nodes(config: dict[str, Any]) -> dict[str, int]:
-    """The number of the first node of models that are used as layers: most versions count one for the model itself."""
+    """The number of the first node of models that are used as layers. Most versions count one node for the model itself."""
     used: dict[str, set[int]] = {}
     for layer in config["layers"]:
         for node in layer.get("inbound_nodes") or []:
@@ -234,7 +234,7 @@ def _ends(ends: Any) -> list[tuple[str, int, int]]:
 
 
 def _sources(node: Any) -> tuple[list[tuple[str, int, int]], bool]:
-    """What a node reads, and whether that is one tensor."""
+    """The inputs of a node, and whether it has a single tensor as input."""
     if isinstance(node, dict):
         found = list(_histories(node.get("args", [])))
         extra = [key for key, value in node.get("kwargs", {}).items() if any(True for _ in _histories(value))]

@@ -19,7 +19,7 @@ Step = Callable[[Tensor, list[Tensor]], list[Tensor]]
 
 
 def _run(layer: Layer, inputs: Any, units: int, count: int, step: Step) -> Any:
-    """Applies `step` to each point in time. It maps the input and the states to the states that follow, the first of which is the output."""
+    """Applies `step` to each time step. It maps the input and the states to the next states, the first of which is the output."""
     config = layer.config
     if config.get("stateful"):
         raise UnsupportedLayer("it keeps its state between calls (stateful=True)")
@@ -94,7 +94,7 @@ def lstm(layer: Layer, inputs: Any) -> Any:
         offset = layer.array("bias").reshape(2, -1).sum(0)
     else:
         offset = layer.array("bias") if layer.config.get("use_bias", True) else np.zeros(4 * units, np.float32)
-    # Keras has the gates input, forget, new, output; in this order the converter knows them as TFLite's LSTM.
+    # Keras orders the gates as input, forget, new, output. In the order below, the converter recognizes TFLite's LSTM.
     order = [0, 2, 1, 3]
     weights = constants.constant(_gates(kernel, units, order), name="kernel")
     added = constants.constant(_gates(offset, units, order), name="bias")

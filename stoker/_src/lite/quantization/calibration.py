@@ -26,7 +26,7 @@ def observe_ranges(model: Model, dataset: Any) -> Ranges:
             model, or a dictionary of arrays by the names of inputs.
 
     Raises:
-        ValueError: there is no sample, or one does not fit the inputs.
+        ValueError: there are no samples, or a sample does not fit the inputs.
     """
     if isinstance(dataset, RepresentativeDataset):
         dataset = dataset.input_gen
@@ -44,7 +44,7 @@ def observe_ranges(model: Model, dataset: Any) -> Ranges:
 
 
 class _Observation:
-    """The ranges that were found, and what runs each subgraph."""
+    """The observed ranges, and the interpreter of each subgraph."""
 
     def __init__(self, model: Model) -> None:
         self.model = model
@@ -68,7 +68,7 @@ class _Observation:
 
 
 class _Runner:
-    """Runs a subgraph by itself. Of a loop LiteRT keeps the tensors of the last turn only, so a loop's body is run here turn by turn."""
+    """Runs a subgraph by itself. LiteRT keeps only the tensors of a loop's last iteration, so loop bodies are run one iteration at a time."""
 
     def __init__(self, observation: _Observation, subgraph: Subgraph) -> None:
         self.observation, self.subgraph = observation, subgraph

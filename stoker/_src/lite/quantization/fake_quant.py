@@ -1,4 +1,4 @@
-"""Graphs that were trained with fake quantization: their FAKE_QUANT operators say the ranges, and are taken out."""
+"""Graphs trained with fake quantization: their FAKE_QUANT operators provide the ranges and are removed."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def take_ranges(model: Model) -> tuple[Ranges, dict[Tensor, TrainedRange]]:
 
 
 def _moved(operator: Operator) -> Tensor | None:
-    """The result of an op that only moves the values of a constant: weights are transposed after they are quantized."""
+    """The result of an op that only rearranges a constant: weights are transposed after they are quantized."""
     if operator.code not in ("TRANSPOSE", "RESHAPE") or len(operator.inputs) < 2:
         return None
     source, how = operator.inputs[:2]
@@ -62,7 +62,7 @@ def _moved(operator: Operator) -> Tensor | None:
 
 
 def fold_constants(model: Model) -> None:
-    """Computes FAKE_QUANT of constants ahead, in a model that stays in floating point: kernels do it for results only."""
+    """Folds FAKE_QUANT of constants in a model that stays in floating point, because kernels apply it only to results."""
     for subgraph in model.subgraphs:
         kept = []
         folded: dict[Tensor, Tensor] = {}
@@ -92,7 +92,7 @@ def fold_constants(model: Model) -> None:
 
 
 def spread(subgraph: Subgraph, ranges: Ranges) -> None:
-    """Gives ranges to the results of ops that only move values, forwards and backwards."""
+    """Propagates ranges forwards and backwards through ops that only rearrange values."""
     for operators in (subgraph.operators, subgraph.operators[::-1]) * 2:
         for operator in operators:
             if operator.code in PASSING:
@@ -117,7 +117,7 @@ def spread(subgraph: Subgraph, ranges: Ranges) -> None:
 
 
 def join_concatenations(subgraph: Subgraph, ranges: Ranges) -> None:
-    """Gives what a concatenation reads and makes one range, that of all of them."""
+    """Gives the inputs and the output of a concatenation one common range."""
     producers = subgraph.producers()
     changed = True
     while changed:  # a tensor may be part of two concatenations
@@ -134,7 +134,7 @@ def join_concatenations(subgraph: Subgraph, ranges: Ranges) -> None:
 
 
 def _root(tensor: Tensor, producers: dict[Tensor, Operator]) -> Tensor:
-    """Where a tensor that is only moved around comes from: its scale is decided there."""
+    """The origin of a tensor that is only rearranged. Its scale is chosen there."""
     producer = producers.get(tensor)
     while producer is not None and producer.code in PASSING:
         source = producer.inputs[PASSED.get(producer.code, 0)]

@@ -1,6 +1,6 @@
 """Full integer quantization: every op that has an integer kernel works on integers, from ranges that were observed or trained.
 
-First each tensor gets a scale and a zero point, in the order of the operators. Then the operators are rewritten, and conversions are put
+First each tensor gets a scale and a zero point, in the order of the operators. Then the operators are rewritten, and conversions are inserted
 where integers meet floating point, or two scales meet.
 """
 
@@ -37,7 +37,7 @@ from stoker._src.lite.quantization.schemes import (
 # NONE, RELU, RELU_N1_TO_1 and RELU6 are clamps, which integer kernels do; TANH and SIGN_BIT are not.
 _CLAMPS = (0, 1, 2, 3)
 _CLAMPING = frozenset(("RELU", "RELU6", "RELU_N1_TO_1"))
-# How much coarser a tensor's scale may become to spare a conversion.
+# The factor by which a tensor's scale may become coarser to avoid a conversion.
 _COARSER = 2.0
 
 
@@ -47,7 +47,7 @@ class QuantizationError(ValueError):
 
 @dataclass
 class TrainedRange:
-    """The range of a weight that training with fake quantization used."""
+    """The range of a weight during training with fake quantization."""
 
     low: float
     high: float
@@ -57,19 +57,19 @@ class TrainedRange:
 
 @dataclass
 class Plan:
-    """What is known about the numbers of a model before it is rewritten."""
+    """The known ranges and formats of a model before it is rewritten."""
 
     ranges: Ranges
     scheme: Scheme
     weight_ranges: dict[Tensor, TrainedRange] = field(default_factory=dict)
     grids: list[TrainedRange] = field(default_factory=list)
-    """Ranges of weights that are rounded already; which weights they belong to is seen from the values."""
+    """Ranges of weights that are already rounded. The values show which weights they belong to."""
     given: dict[Tensor, Quantization] = field(default_factory=dict)
     """Scales that are prescribed, such as those of inputs."""
     strict: bool = False
     """Whether an op that stays in floating point is an error."""
     trained: bool = False
-    """Whether the ranges are those of training, which must not change."""
+    """Whether the ranges come from training and must not change."""
 
 
 def quantize_integer(model: Model, plan: Plan, input_type: str, output_type: str) -> None:
@@ -118,11 +118,11 @@ class _Rewriting:
         self.others: dict[Any, Tensor] = {}
 
         self.inner: dict[Operator, list[_Rewriting]] = {}
-        """What rewrites the subgraphs of loops and branches."""
+        """The rewriters of the subgraphs of loops and branches."""
         self.given: set[Tensor] = set()
-        """Inputs that the caller gives in integers."""
+        """Inputs that the caller passes as integers."""
         self.wanted: dict[int, Quantization] = {}
-        """The scales of outputs that the caller takes in integers, by position."""
+        """The scales of outputs that the caller receives as integers, by position."""
 
     def decide_all(self) -> None:
         for operator in self.subgraph.operators:
@@ -151,7 +151,7 @@ class _Rewriting:
     # -- scales --------------------------------------------------------------------------------------------------
 
     def decide(self, operator: Operator) -> str:
-        """Chooses the scales of an operator's results. Returns why it stays in floating point, else ""."""
+        """Chooses the scales of an operator's results. Returns the reason why it stays in floating point, or ""."""
         code = operator.code
         touched = [
             each for each in [*operator.inputs, *operator.outputs] if each is not None and each.type == "FLOAT32"
@@ -180,7 +180,7 @@ class _Rewriting:
         return reason
 
     def absorb_clamp(self, operator: Operator) -> None:
-        """Lets the op that makes a clamp's input write the clamp's own range: storing it cuts off what is outside."""
+        """Lets the op before a clamp use the clamp's range: values outside are clipped when they are stored."""
         (tensor,), (result,) = operator.inputs, operator.outputs
         if tensor is None or tensor.is_constant or self.plan.trained:
             return
@@ -214,7 +214,7 @@ class _Rewriting:
         return tensor in self.numbers or tensor in self.plan.ranges
 
     def in_integers(self, tensor: Tensor) -> bool:
-        """Whether a tensor is there in integers, or is best converted at once because it is an input."""
+        """Whether a tensor already exists in integers, or is an input that is best converted immediately."""
         producer = self.producers.get(tensor)
         if producer is None:
             return tensor in self.subgraph.inputs or tensor.is_constant
@@ -235,7 +235,7 @@ class _Rewriting:
         return self.decide_results(operator, [operator.inputs[DATA.get(code, 0)]])  # type: ignore[list-item]
 
     def decide_flow(self, operator: Operator) -> str:
-        """A loop's state has one scale in every turn; the results of a branch have one in either."""
+        """Gives a loop variable the same scale in every iteration, and the result of a branch the same scale in both branches."""
         if operator.code == "WHILE" and not self.plan.strict:
             return "a loop's state stays in floating point, because rounding errors would add up over its turns"
         first = 1 if operator.code == "IF" else 0
@@ -273,7 +273,7 @@ class _Rewriting:
         return ""
 
     def shared_number(self, tensors: list[Tensor]) -> Quantization | None:
-        """A scale for all of these; None where no range is known, as in a loop that no sample entered."""
+        """A common scale, or None if no range is known, as in a loop that no sample entered."""
         bounds = [
             (float(each.data.min(initial=0.0)), float(each.data.max(initial=0.0)))
             if each.data is not None
@@ -310,7 +310,7 @@ class _Rewriting:
         return ""
 
     def shares(self, operator: Operator) -> bool:
-        """Whether a kernel needs one scale for its arguments and its result. In UINT8 it concatenates what has several."""
+        """Whether a kernel needs the same scale for its arguments and its result. The UINT8 kernel for concatenation accepts several."""
         return operator.code in SHARING and (operator.code, self.scheme.activations) != ("CONCATENATION", "UINT8")
 
     def sharing(self, operator: Operator) -> list[Tensor]:
@@ -319,9 +319,9 @@ class _Rewriting:
         return [each for each in found if each is not None and each.type == "FLOAT32"]
 
     def adopt(self, tensor: Tensor, numbers: Quantization) -> None:
-        """Gives a tensor the scale of an op that reads it, so that no conversion is necessary, if its own is not much finer.
+        """Gives a tensor the scale of an op that reads it if its own scale is not much finer. This avoids a conversion.
 
-        A tensor that is moved around on the way has one scale with all its forms.
+        A tensor that is only rearranged on the way shares one scale with its rearranged forms.
         """
         root, producer = tensor, self.producers.get(tensor)
         while producer is not None and producer in self.chosen and producer.code in PASSING:
@@ -382,7 +382,7 @@ class _Rewriting:
                 for each in operator.inputs
             ]
         if self.scheme.activations == "INT16" and hasattr(operator.options, "potScaleInt16"):
-            # Scales are no powers of two.
+            # Scales are not powers of two.
             operator.options = copy.copy(operator.options)
             operator.options.potScaleInt16 = False
         operator.outputs = [self.result(each) if each.type == "FLOAT32" else each for each in operator.outputs]
@@ -446,7 +446,7 @@ class _Rewriting:
         return next((each for each in self.plan.grids if _on_grid(tensor.data, each)), None)
 
     def integer(self, tensor: Tensor, wanted: Quantization | None = None) -> Tensor:
-        """A tensor in integers, with the scale that is wanted."""
+        """The tensor in integers with the requested scale."""
         numbers = wanted or self.number_of(tensor)
         if tensor.is_constant:
             return self.constant(tensor, numbers)
@@ -462,7 +462,7 @@ class _Rewriting:
         return self.rescaled(tensor, made, numbers)
 
     def rescaled(self, tensor: Tensor, source: Tensor, numbers: Quantization) -> Tensor:
-        """A tensor in integers of another scale, from the form of it that there is."""
+        """The tensor in integers of another scale, converted from its existing form."""
         key = (tensor, float(numbers.scale[0]), int(numbers.zero_point[0]))  # type: ignore[index]
         if key not in self.others:
             made = Tensor(f"{tensor.name}/rescaled", self.scheme.activations, tensor.shape, None, numbers)

@@ -1,4 +1,4 @@
-"""What a converter's options ask for, and which kind of quantization that is."""
+"""The options of a converter that concern quantization, and the kind of quantization they select."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def _check_float_interface(request: Request) -> None:
 
 
 def _integer_inputs(model: Model, request: Request) -> None:
-    """A float model whose inputs are given as integers: the first thing that it does is to restore them."""
+    """A float model with integer inputs, which it dequantizes first."""
     wanted = dtypes.float32 if request.input_type is None else dtypes.as_dtype(request.input_type)
     if wanted is dtypes.float32:
         return
@@ -147,7 +147,7 @@ def _after_training(model: Model, request: Request, trained: bool) -> None:
     plan = Plan(ranges, scheme, weights, _grids(model), strict=strict, trained=trained)
     quantize_integer(model, plan, input_type, output_type)
     if not strict:
-        # What stays in floating point, such as recurrent ops, has its weights in 8 bits.
+        # Ops that stay in floating point, such as recurrent ops, get weights in 8 bits.
         quantize_weights(model)
 
 
@@ -194,7 +194,7 @@ def _input_numbers(name: str, request: Request, scheme: Scheme) -> Quantization:
     if not deviation > 0:
         raise QuantizationError(f"The deviation of the input '{name}' is {deviation}, which is not positive.")
     wanted = scheme.activations if request.input_type is None else type_of(request.input_type)
-    # The statistics are those of the input as the caller gives it.
+    # The statistics describe the input as passed by the caller.
     shift = {("UINT8", "INT8"): -128, ("INT8", "UINT8"): 128}.get((wanted, scheme.activations), 0)
     return Quantization(np.array([1 / deviation], np.float32), np.array([round(mean) + shift], np.int64))
 

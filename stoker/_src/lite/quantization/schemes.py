@@ -1,4 +1,4 @@
-"""Number formats, and how ops behave in integers: what may be quantized, which arguments share a scale, which results have a fixed one."""
+"""Number formats, and the behaviour of ops in integers: which can be quantized, which arguments share a scale, and which results have a fixed one."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def limits(type_name: str) -> tuple[int, int]:
 def parameters(low: float, high: float, type_name: str, symmetric: bool = False, narrow: bool = False) -> Quantization:
     """The scale and zero point for values from `low` to `high`, with zero stored exactly.
 
-    `narrow` leaves out the smallest stored value, as FakeQuant's narrow_range does.
+    `narrow` excludes the smallest stored value, like FakeQuant's narrow_range.
     """
     low, high = min(low, 0.0), max(high, 0.0)
     smallest, largest = limits(type_name)
@@ -78,7 +78,7 @@ def same(one: Quantization | None, other: Quantization | None) -> bool:
     return np.array_equal(one.scale, other.scale) and np.array_equal(one.zero_point, other.zero_point)  # type: ignore[arg-type]
 
 
-# Where the weights of an op are, and which dimension of them is that of the output channels.
+# The position of an op's weights among its inputs, and their dimension of output channels.
 WEIGHTS = {"CONV_2D": 1, "DEPTHWISE_CONV_2D": 1, "FULLY_CONNECTED": 1, "TRANSPOSE_CONV": 1}
 DATA = {"TRANSPOSE_CONV": 2}
 BIASES = {"CONV_2D": 2, "DEPTHWISE_CONV_2D": 2, "FULLY_CONNECTED": 2, "TRANSPOSE_CONV": 3}
@@ -116,9 +116,9 @@ PASSING = frozenset(
         "TOPK_V2",
     }
 )
-# The argument whose scale the result has, where it is not the first.
+# The argument whose scale the result has, if it is not the first.
 PASSED = {"SPLIT": 1}
-# All of these arguments and the result have one scale.
+# These arguments and the result share one scale.
 SHARING = {
     "CONCATENATION": None,
     "PACK": None,
@@ -164,7 +164,7 @@ FREE = frozenset(
 ASKING = frozenset(
     {"ARG_MAX", "ARG_MIN", "EQUAL", "NOT_EQUAL", "GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL", "SHAPE", "RANK"}
 )
-# What has a kernel for INT8 but not for the other types, or one that is wrong: comparisons shift 16 bits out of 32.
+# Ops with a kernel for INT8 but not for the other types, or with a wrong one: comparisons shift 16 bits out of 32.
 NOT_IN_INT16 = frozenset(
     {
         "DYNAMIC_UPDATE_SLICE",
@@ -181,7 +181,7 @@ NOT_IN_UINT8 = frozenset({"DYNAMIC_UPDATE_SLICE", "ELU", "EXP", "ABS", "RSQRT", 
 
 
 def quantizable(code: str, scheme: Scheme) -> bool:
-    """Whether LiteRT has a kernel for an op in the numbers of a scheme."""
+    """Whether LiteRT has a kernel for an op in the formats of a scheme."""
     if code in FIXED:
         return scheme.activations in FIXED[code]
     known = code in WEIGHTS or code in PASSING or code in SHARING or code in FREE or code in ASKING

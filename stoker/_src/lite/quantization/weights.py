@@ -8,9 +8,9 @@ from stoker._src.lite.model import Model, Operator, Subgraph, Tensor
 from stoker._src.lite.quantization.arrays import symmetric_weights
 from stoker._src.lite.quantization.schemes import DATA
 
-# Below this many elements 8 bits save nothing worth the error.
+# With fewer elements than this, the saved space is not worth the error.
 _FEWEST = 1024
-# Where the weights of ops with hybrid kernels are, and the dimension with a scale for each slice, None for one scale.
+# The position of the weights of ops with hybrid kernels, and the dimension with one scale per slice (None for a single scale).
 _HYBRID: dict[str, dict[int, int | None]] = {
     "CONV_2D": {1: 0},
     "DEPTHWISE_CONV_2D": {1: 3},
@@ -28,12 +28,12 @@ _HYBRID: dict[str, dict[int, int | None]] = {
 }
 # The weights of these must all be of one type.
 _ALL_OR_NONE = frozenset(code for code in _HYBRID if "LSTM" in code or "RNN" in code or code == "SVDF")
-# Bytes that an additional op and tensor cost in a file.
+# The size in bytes of an additional op and tensor in a file.
 _OVERHEAD = 256
 
 
 def quantize_weights(model: Model) -> None:
-    """Stores large weights in 8 bits. Kernels quantize the other argument as they run, and results are floating point."""
+    """Stores large weights in 8 bits. Kernels quantize the other argument at run time, and results are floating point."""
     for subgraph in model.subgraphs:
         _quantize_tables(subgraph)
         uses = subgraph.consumers()
@@ -60,7 +60,7 @@ def quantize_weights(model: Model) -> None:
 
 
 def _quantize_tables(subgraph: Subgraph) -> None:
-    """Tables whose rows are picked: what is picked is restored to floating point."""
+    """Stores lookup tables in 8 bits. The rows that are looked up are dequantized."""
     uses = subgraph.consumers()
     done: dict[Tensor, Tensor] = {}
     operators = []
@@ -124,6 +124,6 @@ def _restored(tensor: Tensor, added: list[Operator]) -> Tensor:
 
 
 def _insert_first(subgraph: Subgraph, operators: list[Operator]) -> None:
-    # What runs once comes before everything else.
+    # The subgraph that runs once comes first.
     place = next((n for n, each in enumerate(subgraph.operators) if each.code != "CALL_ONCE"), len(subgraph.operators))
     subgraph.operators[place:place] = operators
