@@ -137,6 +137,18 @@ def test_threads_that_do_not_end_are_named(stuck: threading.Thread):
         coord.join([stuck], stop_grace_period_secs=0.01)
 
 
+def test_an_interrupted_program_does_not_wait_for_a_stuck_thread(stuck: threading.Thread):
+    """While KeyboardInterrupt ends a program, join gives up long before the grace period of a day is over."""
+    coord = tf.train.Coordinator()
+    with pytest.raises(KeyboardInterrupt):
+        try:
+            raise KeyboardInterrupt
+        finally:
+            coord.request_stop()
+            coord.join([stuck], stop_grace_period_secs=86400, ignore_live_threads=True)
+    assert stuck.is_alive()
+
+
 def test_looper_calls_its_target_until_the_stop():
     """With its arguments, at once and then at each interval."""
     coord = tf.train.Coordinator()

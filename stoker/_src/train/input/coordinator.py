@@ -15,6 +15,7 @@ from stoker._src.base.errors import OutOfRangeError
 from stoker._src.base.export import export
 
 _SHORTEST_LOOK, _LONGEST_LOOK = 0.001, 0.25
+_INTERRUPTED_GRACE = 0.5  # seconds: a program ends soon after Ctrl-C, even if an input thread is stuck
 """Seconds between two checks of threads that may end without notice."""
 
 
@@ -122,7 +123,8 @@ class Coordinator:
     ) -> None:
         """Waits until all given and registered threads have ended.
 
-        Threads may run without limit until a stop is requested. From then on they have `stop_grace_period_secs`.
+        Threads may run without limit until a stop is requested. From then on they have `stop_grace_period_secs`. While a KeyboardInterrupt ends the
+        program, they have half a second at most.
 
         Args:
             threads: Threads to wait for, in addition to the registered ones.
@@ -139,6 +141,8 @@ class Coordinator:
         pause = _SHORTEST_LOOK
         while any(thread.is_alive() for thread in awaited) and not self.wait_for_stop(pause):
             pause = min(2 * pause, _LONGEST_LOOK)
+        if isinstance(sys.exc_info()[1], KeyboardInterrupt):
+            stop_grace_period_secs = min(stop_grace_period_secs, _INTERRUPTED_GRACE)
         deadline = time.monotonic() + stop_grace_period_secs
         for thread in awaited:
             if thread.is_alive():
