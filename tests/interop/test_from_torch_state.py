@@ -31,7 +31,9 @@ def test_a_trained_module_goes_back_into_the_session():
                 parameter.uniform_()
         assert stoker.from_torch_state(module, session) == []
         given = np.ones([1, 3], np.float32)
-        np.testing.assert_allclose(session.run(y, {x: given}), module(torch.tensor(given)).detach(), rtol=1e-6)
+        np.testing.assert_allclose(
+            session.run(y, {x: given}), module(torch.tensor(given)).detach(), rtol=1e-6, atol=1e-6
+        )
         assert len(session.graph.get_operations()) == len(set(session.graph.get_operations()))
 
 

@@ -107,7 +107,7 @@ def saved_models(base: str) -> None:
     with context.enter_eager():
         loaded = stoker.saved_model.load(path)
         result = loaded.signatures["serving_default"](x=tf.constant([[1.0, 2.0]]))["y"]
-        np.testing.assert_allclose(result.numpy(), expected)
+        np.testing.assert_allclose(result.numpy(), expected, rtol=1e-6, atol=1e-6)
     assert main(["saved_model", "show", "--dir", path, "--all"]) == 0
     with tf.io.gfile.GFile(f"{base}/x.npy", "wb") as file:
         np.save(file, np.array([[1.0, 2.0]], np.float32))
@@ -117,7 +117,9 @@ def saved_models(base: str) -> None:
         np.testing.assert_array_equal(np.load(io.BytesIO(file.read())), expected)
     assert main(["saved_model", "run", *run, "--outdir", f"{base}/results"]) == 1
     assert main(["inspect", path, "--json"]) == 0
-    np.testing.assert_allclose(stoker.to_torch(path)(torch.tensor([[1.0, 2.0]]))["y"].detach(), expected, rtol=1e-6)
+    np.testing.assert_allclose(
+        stoker.to_torch(path)(torch.tensor([[1.0, 2.0]]))["y"].detach(), expected, rtol=1e-6, atol=1e-6
+    )
 
 
 def conversion(base: str) -> None:
@@ -132,7 +134,7 @@ def conversion(base: str) -> None:
     tf.io.write_graph(frozen, base, "frozen.pbtxt")
     for source in (prefix, f"{prefix}.meta", f"{base}/frozen.pb", f"{base}/frozen.pbtxt"):
         module = stoker.to_torch(source, "x", "y")
-        np.testing.assert_allclose(module(torch.tensor([[1.0, 2.0]])).detach(), expected, rtol=1e-6)
+        np.testing.assert_allclose(module(torch.tensor([[1.0, 2.0]])).detach(), expected, rtol=1e-6, atol=1e-6)
     with tf.io.gfile.GFile(f"{base}/names.json", "w") as file:
         file.write(json.dumps({"w": "weight"}))
     assert main(["convert", prefix, f"{base}/out.safetensors", "--map", f"{base}/names.json"]) == 0

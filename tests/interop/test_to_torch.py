@@ -55,7 +55,9 @@ def test_parameters_buffers_and_code():
         "return out",
     ]
     given = np.ones([2, 3], np.float32)
-    np.testing.assert_allclose(module(torch.tensor(given)).detach(), np.maximum(given @ weights + 0.5, 0), rtol=1e-6)
+    np.testing.assert_allclose(
+        module(torch.tensor(given)).detach(), np.maximum(given @ weights + 0.5, 0), rtol=1e-6, atol=1e-6
+    )
 
 
 def test_sources(tmp_path):
@@ -83,9 +85,9 @@ def test_sources(tmp_path):
         stoker.to_torch(str(tmp_path / "frozen.pbtxt"), "x", "out", train_constants=True),
     ]
     for module in made:
-        np.testing.assert_allclose(module(given).detach().numpy(), expected, rtol=1e-6)
+        np.testing.assert_allclose(module(given).detach().numpy(), expected, rtol=1e-6, atol=1e-6)
     by_signature = stoker.to_torch(tmp_path / "export")
-    np.testing.assert_allclose(by_signature(given)["y"].detach().numpy(), expected, rtol=1e-6)
+    np.testing.assert_allclose(by_signature(given)["y"].detach().numpy(), expected, rtol=1e-6, atol=1e-6)
     assert [list(dict(module.named_parameters())) for module in made[-2:]] == [[], ["layer.w", "layer.b"]]
     assert sorted(made[-2].state_dict()) == ["layer.b", "layer.w"]
 
