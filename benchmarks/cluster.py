@@ -18,12 +18,15 @@ import argparse
 import importlib
 import json
 import os
-import socket
 import subprocess
 import sys
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+sys.path.insert(0, ROOT)
+
+from tests.distributed.ports import free_ports  # noqa: E402
+
 WORKLOADS = {"mlp": 300, "mlp_small": 300, "many_small": 200, "pull": 8, "fixed": 100, "variable": 100, "min_max": 100}
 _TABLE, _DEPTH, _ROWS = 200000, 64, 1000
 
@@ -140,12 +143,7 @@ def _cpu_seconds(process):
 class Side:
     def __init__(self, python, module):
         self.name = module
-        probes = [socket.socket() for _ in range(3)]
-        for probe in probes:
-            probe.bind(("127.0.0.1", 0))
-        addresses = ["127.0.0.1:%d" % probe.getsockname()[1] for probe in probes]
-        for probe in probes:
-            probe.close()
+        addresses = ["127.0.0.1:%d" % port for port in free_ports(3)]
         cluster = json.dumps({"ps": addresses[:2], "worker": addresses[2:]})
         environment = dict(os.environ, PYTHONPATH=ROOT, TF_CPP_MIN_LOG_LEVEL="3", TF_USE_LEGACY_KERAS="1")
         environment.update(CUDA_VISIBLE_DEVICES="", OMP_NUM_THREADS="1", PYTHONWARNINGS="ignore")

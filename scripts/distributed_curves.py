@@ -16,12 +16,15 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import socket
 import subprocess
 import sys
 import threading
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+sys.path.insert(0, ROOT)
+
+from tests.distributed.ports import free_ports  # noqa: E402
+
 SECONDS = 600  # a guard against hangs
 
 
@@ -114,12 +117,7 @@ def curves(program, steps, ps, workers):
     """Returns the losses of both workers. `ps` and `workers` are (interpreter, module)."""
     import numpy as np
 
-    probes = [socket.socket() for _ in range(3)]
-    for probe in probes:
-        probe.bind(("127.0.0.1", 0))
-    addresses = ["127.0.0.1:%d" % probe.getsockname()[1] for probe in probes]
-    for probe in probes:
-        probe.close()
+    addresses = ["127.0.0.1:%d" % port for port in free_ports(3)]
     cluster = json.dumps({"ps": addresses[:1], "worker": addresses[1:]})
     tasks = [Task(*ps, program, cluster, "ps", "0")]
     tasks += [Task(*workers, program, cluster, "worker", str(index)) for index in range(2)]

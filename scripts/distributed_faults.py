@@ -21,7 +21,6 @@ import heapq
 import os
 import random
 import select
-import socket
 import struct
 import subprocess
 import sys
@@ -32,6 +31,10 @@ from contextlib import ExitStack
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from tests.distributed.ports import free_ports  # noqa: E402
+
 PROGRAM = ROOT / "tests" / "distributed" / "program.py"
 _TUNSETIFF, _IFF_TUN, _IFF_NO_PI = 0x400454CA, 0x0001, 0x1000
 
@@ -201,12 +204,7 @@ def main() -> None:
             stack.callback(network.close)
             near, far = network.ADDRESSES
             prefixes = tuple(["ip", "netns", "exec", name] for name in network.names)
-        probes = [socket.socket() for _ in range(3)]
-        for probe in probes:
-            probe.bind(("127.0.0.1", 0))
-        ports = [probe.getsockname()[1] for probe in probes]
-        for probe in probes:
-            probe.close()
+        ports = free_ports(3)
         hosts = [f"{far}:{ports[0]}", f"{near}:{ports[1]}", f"{near}:{ports[2]}"]
         flags = [f"--ps_hosts={hosts[0]}", f"--worker_hosts={hosts[1]},{hosts[2]}", f"--checkpoint_dir={folder}"]
         tasks: dict[str, Task] = {}

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import socket
 import subprocess
 import sys
 from html import escape
@@ -21,6 +20,10 @@ import stoker.compat.v1 as tf
 from stoker._src.runtime.trace import Timeline
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from tests.distributed.ports import free_ports  # noqa: E402
+
 WIDTH, LABEL, ROW, TOP = 860, 150, 26, 34
 COLORS = {"wait": "#c9cdd4", "MatMul": "#3b6fb5", "Apply": "#b5493b", "other": "#2f7d5b"}
 SERVE = """
@@ -29,16 +32,6 @@ tf.train.Server(%r, job_name="ps", task_index=0)
 print("serving", flush=True)
 sys.stdin.read()
 """
-
-
-def free_addresses(count: int) -> list[str]:
-    probes = [socket.socket() for _ in range(count)]
-    for probe in probes:
-        probe.bind(("127.0.0.1", 0))
-    addresses = [f"127.0.0.1:{probe.getsockname()[1]}" for probe in probes]
-    for probe in probes:
-        probe.close()
-    return addresses
 
 
 def traced_step(cluster: dict[str, list[str]], steps: int) -> Any:
@@ -135,7 +128,7 @@ def main() -> None:
     parser.add_argument("--json", help="write the Chrome trace to this file")
     parser.add_argument("--steps", type=int, default=30)
     args = parser.parse_args()
-    ps, worker = free_addresses(2)
+    ps, worker = (f"127.0.0.1:{port}" for port in free_ports(2))
     cluster = {"ps": [ps], "worker": [worker]}
     process = subprocess.Popen(
         [sys.executable, "-c", SERVE % cluster], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT

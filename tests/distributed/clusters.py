@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -10,18 +9,7 @@ from unittest import mock
 
 import stoker.compat.v1 as tf
 from stoker._src.distributed import client
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports that were free a moment ago."""
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]
-    finally:
-        for each in sockets:
-            each.close()
+from tests.distributed.ports import free_ports
 
 
 def cluster_of(jobs: dict[str, int]) -> dict[str, list[str]]:

@@ -9,7 +9,7 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import stoker.compat.v1 as tf
-from tests.distributed.clusters import free_ports
+from tests.distributed.ports import free_ports
 
 PROGRAM = Path(__file__).with_name("program.py")
 SECONDS = 900  # a guard against hangs
