@@ -71,12 +71,9 @@ def test_gradients_go_through_functions_that_fan_out():
         function = (lambda inner: tf2.function(lambda v: inner(v) + inner(v) * 0.5))(function)
         function.get_concrete_function(tf2.TensorSpec([], tf.float32))
     y = function(x)
-    names = {
-        op.node_def.attr["f"].func.name for op in tf.gradients(y, x)[0].graph.get_operations() if "Call" in op.type
-    }
-    assert len(names) == 2
+    dx = tf.gradients(y, x)[0]
     with tf.Session() as session:
-        assert session.run(tf.gradients(y, x)[0], {x: 2.0}) == 4.0 * 1.5**10
+        assert session.run(dx, {x: 2.0}) == 4.0 * 1.5**10
     library = tf.get_default_graph().as_graph_def().library
     assert len(library.function) < 80
 
