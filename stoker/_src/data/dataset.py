@@ -265,15 +265,6 @@ class Dataset:
 
     def shard(self, num_shards: Any, index: Any, name: str | None = None) -> Any:
         """Keeps every `num_shards`-th element, starting with number `index`."""
-        shards, number = (
-            constant_value(value) if isinstance(value, Tensor) else value for value in (num_shards, index)
-        )
-        if shards is not None and shards < 1:
-            raise ValueError(f"num_shards must be >= 1; got {shards}")
-        if number is not None and number < 0:
-            raise ValueError(f"index must be >= 0; got {number}")
-        if shards is not None and number is not None and number >= shards:
-            raise ValueError(f"index must be < num_shards; {number} >= {shards}")
         counts = _integer(num_shards, "num_shards"), _integer(index, "index")
         return self._derived(transforms.SHARD_DATASET, *counts, name=name)
 
@@ -420,8 +411,9 @@ class Dataset:
         traced = structure.traced(map_func, "map", self._spec)
         if num_parallel_calls is None:
             return self._mapped(mapping.MAP_DATASET, traced, preserve_cardinality=True, name=name)
-        calls = convert_to_tensor(num_parallel_calls, dtypes.int64, name="num_parallel_calls")
-        return self._mapped(mapping.PARALLEL_MAP_DATASET_V2, traced, calls, preserve_cardinality=True, name=name)
+        # The oldest form of the op, which every TensorFlow reads.
+        calls = convert_to_tensor(num_parallel_calls, dtypes.int32, name="num_parallel_calls")
+        return self._mapped(mapping.PARALLEL_MAP_DATASET, traced, calls, preserve_cardinality=True, name=name)
 
     def flat_map(self, map_func: Callable[..., Any], name: str | None = None) -> Any:
         """Joins the datasets that `map_func` makes from the elements, one after the other."""

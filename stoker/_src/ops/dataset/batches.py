@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from stoker._src.base.errors import InvalidArgumentError
+from stoker._src.base.errors import DataLossError, InvalidArgumentError
 from stoker._src.graph.definition import INT, SHAPES, TYPES
 from stoker._src.ops.dataset.values import (
     UNKNOWN,
@@ -98,7 +98,7 @@ def _padded(values: list[Any], sizes: list[int], padding: Any) -> Any:
     for shape in shapes:
         for axis, (size, most) in enumerate(zip(shape, wanted)):
             if size > most:
-                raise InvalidArgumentError(
+                raise DataLossError(
                     None,
                     None,
                     f"Attempted to pad to a smaller size than the input element: dimension {axis} is {size}, and the "

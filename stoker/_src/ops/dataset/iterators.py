@@ -91,6 +91,9 @@ class Iterator:
         if elements is not None:
             elements.close()
 
+    def __del__(self) -> None:
+        self.close()  # a thread that computes ahead would go on for ever
+
 
 _numbers = itertools.count()
 _by_handle: weakref.WeakValueDictionary[str, Iterator] = weakref.WeakValueDictionary()
