@@ -52,6 +52,8 @@ class Planning:
     batch: tuple[Callable[[Any], Any], Kernel] | None = (
         None  # the key of nodes that can be one call, and the kernel for many
     )
+    together: tuple[Callable[[Any], Any], Kernel] | None = None  # the same for pure ops, which return results
+    absorbs: tuple[Callable[..., Any], Callable[..., Kernel]] | None = None  # consumers whose work the op can do
     rows: Callable[[Any, list[Any]], Any] | None = None  # the batched op, if it is not elementwise
     deals: Kernel | None = None  # several runs of a blocking op that produces values, in one call
     collects: tuple[Callable[[Any], int], Kernel] | None = None  # the same for a blocking op that consumes values

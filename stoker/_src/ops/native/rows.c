@@ -96,30 +96,34 @@ static PyObject *unique(PyObject *self, PyObject *args) {
     return PyLong_FromLongLong(total);
 }
 
+/* -1 if the indices are distinct and in [0, size), -2 if some repeat, -3 if there is no memory, else the position of one outside. */
+static int64_t first_unfit(const void *indices, int wide, int64_t count, int64_t size) {
+    table seen = {NULL, 0};
+    int64_t *found = malloc((size_t)(count ? count : 1) * sizeof(int64_t)), outside = -3, total = 0;
+    if (found != NULL && make_table(&seen, count)) {
+        outside = first_outside(indices, wide, count, size, 0);
+        for (int64_t i = 0; i < count && outside == -1; i++) {
+            place_of(&seen, found, &total, index_at(indices, wide, i));
+            if (total <= i) outside = -2;
+        }
+    }
+    free(seen.slots);
+    free(found);
+    return outside;
+}
+
 static PyObject *check_distinct(PyObject *self, PyObject *args) {
     Py_buffer indices;
     int wide;
     long long size;
     (void)self;
     if (!PyArg_ParseTuple(args, "y*pL", &indices, &wide, &size)) return NULL;
-    int64_t count = indices.len / (wide ? 8 : 4), outside = -1, total = 0;
-    table seen = {NULL, 0};
-    int64_t *found = malloc((size_t)(count ? count : 1) * sizeof(int64_t));
-    int made = found != NULL && make_table(&seen, count);
-    if (made) {
-        Py_BEGIN_ALLOW_THREADS;
-        outside = first_outside(indices.buf, wide, count, size, 0);
-        for (int64_t i = 0; i < count && outside < 0; i++) {
-            place_of(&seen, found, &total, index_at(indices.buf, wide, i));
-            if (total <= i) outside = -2;
-            if (outside == -2) break;
-        }
-        Py_END_ALLOW_THREADS;
-    }
-    free(seen.slots);
-    free(found);
+    int64_t outside;
+    Py_BEGIN_ALLOW_THREADS;
+    outside = first_unfit(indices.buf, wide, indices.len / (wide ? 8 : 4), size);
+    Py_END_ALLOW_THREADS;
     PyBuffer_Release(&indices);
-    if (!made) return PyErr_NoMemory();
+    if (outside == -3) return PyErr_NoMemory();
     return PyLong_FromLongLong(outside);
 }
 
@@ -323,9 +327,10 @@ static PyObject *exchange(PyObject *self, PyObject *args) {
     if (read) {
         Py_BEGIN_ALLOW_THREADS;
         int64_t bytes = 0;
-        for (Py_ssize_t m = 0; m < members; m++) {
-            if (!back) fine &= in_order(&chosen[m], wide);
-            bytes += chosen[m].count * chosen[m].width;
+        for (Py_ssize_t m = 0; m < members && fine; m++) {
+            selection *each = &chosen[m];
+            if (!back) fine = in_order(each, wide) || first_unfit(each->indices, wide, each->count, each->size) == -1;
+            bytes += each->count * each->width;
         }
         if (fine) {
             int64_t tasks = copies * members, share = bytes * copies / 4 / WORTH_A_THREAD;
@@ -358,7 +363,7 @@ static PyMethodDef METHODS[] = {
      "flatten(out, coordinates, wide, count, sizes): the place of each row of coordinates in an array of these sizes; False if one is outside."},
     {"exchange", exchange, METH_VARARGS,
      "exchange(flats, tables, indices, sizes, wide, back, threads): copies the selected rows of each table to the flat arrays, or back. "
-     "sizes has (number of indices, rows of the table, bytes of a row) for each. False if indices are not ascending or out of range."},
+     "sizes has (number of indices, rows of the table, bytes of a row) for each. False if indices repeat or are out of range."},
     {NULL, NULL, 0, NULL},
 };
 
