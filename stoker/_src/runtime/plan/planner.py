@@ -82,6 +82,7 @@ class Planner:
         with_fused_loops: bool = True,
         known: list[Known] | None = None,
         lends: bool = False,
+        copies: list[Callable[[Any], Any]] | None = None,
         with_late_shapes: bool = True,
         is_region: bool = False,
         arrange: Callable[[Planner], list[Instruction]] | None = None,
@@ -96,6 +97,7 @@ class Planner:
         # called repeatedly must return copies of its constants.
         self.may_share = frozenset((FEED,) if is_kept else (FEED, CONSTANT) if is_function else ())
         self.lends = lends  # whether results may share any memory, because the caller only reads them at once
+        self.copies = copies  # what copies each result that shares memory, if it is another function than `copied`
         self.with_fused_loops = with_fused_loops
         self.with_late_shapes = with_late_shapes and with_fused_loops
         self.is_region = is_region  # a part of another plan, which handles control inputs
