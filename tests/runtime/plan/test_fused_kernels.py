@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import stoker.compat.v1 as tf
 from stoker._src.base.shapes import Shape
+from stoker._src.ops.random.bits import cuda
 from stoker._src.runtime.plan import fused_kernels
 from stoker._src.runtime.plan.emit import emit
 from stoker._src.runtime.plan.fused_kernels import FusedKernels
@@ -263,3 +264,19 @@ def test_kernels_equal_numpy(graph):
     for node in wanted:
         expected = np.broadcast_to(_numpy(node, inputs), node.shape)
         np.testing.assert_allclose(buffers[id(node)].numpy().reshape(node.shape), expected, rtol=1e-3, atol=1e-4)
+
+
+def test_random_numbers_have_kernels_for_a_gpu(monkeypatch):
+    """Uniform and normal float32 numbers are made on the device, so that a recorded step draws new ones."""
+    monkeypatch.setattr(cuda, "can_fill", lambda dtype: dtype is torch.float32)
+    for made, expected in (
+        (tf.random_uniform([2]), True),
+        (tf.random_normal([2]), True),
+        (tf.random_normal([2], dtype=tf.float64), False),
+    ):
+        op = next(
+            op
+            for op in made.graph.get_operations()
+            if op.type.startswith("Random") and op.outputs[0].dtype == made.dtype
+        )
+        assert (op.definition.planning.on_gpu(op) is not None) is expected
