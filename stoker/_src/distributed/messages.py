@@ -13,8 +13,8 @@ import torch
 
 from stoker._src.base.errors import InvalidArgumentError, ResourceExhaustedError
 from stoker._src.formats import wire_tensors as wire
-from stoker._src.formats.message_fields import varint_bytes
 from stoker._src.formats.protos import ExecutorOpts
+from stoker._src.formats.varints import encode_varint
 from stoker._src.ops.support.values import from_numpy, to_numpy
 from stoker._src.runtime.memory import empty_bytes
 from stoker._src.runtime.plan.emit import copied
@@ -45,7 +45,7 @@ class _Writer:
         self.add(*wire.tensor_field_chunks(number, _array(value), self._size))
 
     def message(self, number: int, data: bytes) -> None:
-        self.add(wire.tag(number), varint_bytes(len(data)), data)
+        self.add(wire.tag(number), encode_varint(len(data)), data)
 
     def bytes(self) -> bytes:
         return b"".join(self._chunks)
@@ -391,7 +391,7 @@ def read_send_tensors_request(data: bytes) -> tuple[int, dict[str, Any]]:
 
 
 def link_response(port: int, token: bytes) -> bytes:
-    return wire.int_field(1, port) + wire.tag(2) + varint_bytes(len(token)) + token
+    return wire.int_field(1, port) + wire.tag(2) + encode_varint(len(token)) + token
 
 
 def read_link_response(data: bytes) -> tuple[int, bytes]:
@@ -425,9 +425,9 @@ def link_result_head(step_stats: Any = None) -> bytes:
     if step_stats is None:
         return b""
     data = step_stats.SerializeToString()
-    return wire.tag(2) + varint_bytes(len(data)) + data
+    return wire.tag(2) + encode_varint(len(data)) + data
 
 
 def link_error_head(code: int, message: str) -> bytes:
     data = message.encode()
-    return wire.int_field(5, code) + wire.tag(6) + varint_bytes(len(data)) + data
+    return wire.int_field(5, code) + wire.tag(6) + encode_varint(len(data)) + data

@@ -124,7 +124,7 @@ class Key:
 
     def __init__(self, text: str) -> None:
         """Raises:
-        InvalidArgumentError: `text` is no key.
+        InvalidArgumentError: `text` is not a key.
         """
         self.text = text
         try:

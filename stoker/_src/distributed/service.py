@@ -49,7 +49,7 @@ def _most_bytes() -> int:
     try:
         return int(text)
     except ValueError:
-        raise InvalidArgumentError(None, None, f"STOKER_MAX_MESSAGE_BYTES is no number: {text}") from None
+        raise InvalidArgumentError(None, None, f"STOKER_MAX_MESSAGE_BYTES is not a number: {text}") from None
 
 
 class _Threads(futures.Executor):

@@ -215,7 +215,7 @@ class Task:
 
         Raises:
             AbortedError: the value comes from another incarnation of this task: it was restarted.
-            InvalidArgumentError: `key` is no key.
+            InvalidArgumentError: `key` is not a key.
         """
         parsed = Key(key)
         if task_of(parsed.source) == self.name and parsed.incarnation != self.incarnation:

@@ -23,7 +23,7 @@ from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.support.values import host_value, to_numpy, torch_dtype
 from stoker._src.ops.variables.state_ops import VariableState
 from stoker._src.runtime.failures import checked_kernel
-from stoker._src.runtime.plan import background, fused_loops, late_shapes, mixed_precision
+from stoker._src.runtime.plan import background, fused_kernels, fused_loops, late_shapes, mixed_precision
 from stoker._src.runtime.plan.instructions import (
     CONSTANT,
     EFFECTS,
@@ -173,6 +173,10 @@ class Planner:
         self.instructions = reorder(self.instructions, self.results)
         if self.with_fused_loops and self.compile_function.placement.gpu is None:
             self.instructions = fused_loops.form(self.instructions, self.results, self.shape_of)
+        elif self.is_function and self.compile_function.fuses_kernels:
+            self.instructions = fused_kernels.form(
+                self.instructions, self.results, self.shape_of, self.compile_function.placement
+            )
         if self._arrange is not None:
             self.instructions = self._arrange(self)
         self.instructions = background.split(self.instructions)
