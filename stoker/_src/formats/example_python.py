@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from stoker._src.formats.hashing import fingerprint64
+from stoker._src.formats.varints import decode_varint
 
 BYTES, FLOATS, INTS = 1, 2, 3
 INDICES, ROWS, VALUES = 1, 2, 4  # forms of a column of variable size
@@ -28,17 +29,12 @@ class _Refused(Exception):
     """Raised for bytes that do not follow the grammar; args: problem, detail."""
 
 
+def _bad_list() -> _Refused:
+    return _Refused(BAD_LIST)
+
+
 def _varint(row: bytes, at: int, end: int) -> tuple[int, int]:
-    value = 0
-    for shift in range(0, 70, 7):
-        if at >= end:
-            break
-        byte = row[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value & 0xFFFF_FFFF_FFFF_FFFF, at
-    raise _Refused(BAD_LIST)
+    return decode_varint(row, at, end, _bad_list)
 
 
 def _chunk(row: bytes, at: int, end: int) -> Span:
