@@ -43,6 +43,7 @@ class Planning:
     lowers_large_inputs: bool = False  # whether it fuses with small tensors if only its result is small
     exchanges: dict[Any, Callable[..., Any]] = field(default_factory=dict)  # by the op that it may precede
     is_sum: bool = False  # whether the output is the sum of all inputs
+    vanishes: tuple[int, ...] | None = None  # inputs of which one that is all zeros makes the output zeros; (): it always is
     sums_over_steps: Callable[[Any], Kernel | None] | None = None  # the sum of the results of many iterations of a loop
     equals: Callable[..., Any] | None = None  # other tensors that an output of a specific node equals
     distinct: frozenset[int] = frozenset()  # outputs whose elements are distinct

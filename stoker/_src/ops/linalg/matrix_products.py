@@ -69,7 +69,7 @@ def matmul_lower(build: Any, op: Operation, a: Any, b: Any) -> Any:
     return build.matmul(a, b, transpose_a=op.attr("transpose_a"), transpose_b=op.attr("transpose_b"))
 
 
-MATMUL.planning.lowers_large_inputs = True
+MATMUL.vanishing(0, 1).planning.lowers_large_inputs = True
 
 
 @MATMUL.sums_over_steps

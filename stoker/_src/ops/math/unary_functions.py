@@ -395,8 +395,8 @@ def tanh_grad_(y: torch.Tensor, dy: torch.Tensor) -> torch.Tensor:
     )
 
 
-SIGMOID_GRAD = _slope("SigmoidGrad", sigmoid_grad_kernel).in_place(1, sigmoid_grad_)
-TANH_GRAD = _slope("TanhGrad", tanh_grad_kernel).in_place(1, tanh_grad_)
+SIGMOID_GRAD = _slope("SigmoidGrad", sigmoid_grad_kernel).in_place(1, sigmoid_grad_).vanishing(1)
+TANH_GRAD = _slope("TanhGrad", tanh_grad_kernel).in_place(1, tanh_grad_).vanishing(1)
 SIGMOID.in_place(0, sigmoid_)
 TANH.in_place(0, torch.tanh_)
 

@@ -43,7 +43,7 @@ def _pair(name: str, saved: str, allowed: tuple[DType, ...], **attrs: Any) -> tu
     forward = define(f"{name}(features: T) -> (activations: T)", T=allowed, **attrs)
     backward = define(f"{name}Grad(gradients: T, {saved}: T) -> (backprops: T)", T=allowed, **attrs).alike()
     forward.shape(unchanged)
-    return forward, backward
+    return forward, backward.vanishing(0)
 
 
 # ---- Relu, Relu6, LeakyRelu -------------------------------------------------------------------------------------

@@ -31,6 +31,9 @@ BIAS_ADD_V1 = define("BiasAddV1(value: rank>1 T, bias: vector T) -> (output: T)"
 BIAS_ADD_GRAD = define("BiasAddGrad(out_backprop: rank>1 T) -> (output: T)", T=_DTYPES, data_format=_FORMAT)
 
 
+BIAS_ADD_GRAD.vanishing(0)
+
+
 def _bias_axis(rank: int, data_format: str) -> int:
     return 1 if data_format == "NCHW" else rank - 1
 

@@ -236,10 +236,11 @@ class Builder:
         """Lowers one instruction. Returns False, and adds no loop, if it cannot be lowered."""
         op = instruction.op
         assert op is not None and op.definition.planning.lower is not None
-        given = zip(values_of(instruction.arguments), op._inputs)
+        given = zip(values_of(instruction.arguments), instruction.inputs)
         flat = [self._taken(value, tensor) for value, tensor in given]
         length = len(self.code)
-        results = op.definition.planning.lower(self, op, *op.definition.group(flat, op.attrs))
+        arguments = [flat] if instruction.tensors is not None else op.definition.group(flat, op.attrs)
+        results = op.definition.planning.lower(self, op, *arguments)
         if results is None or not self._divides(length):
             del self.code[length:]
             return False
@@ -646,11 +647,11 @@ def _is_large(instruction: Instruction, shape_of: ShapeOf) -> bool | None:
     ):
         return None
     given = list(values_of(instruction.arguments))
-    if len(given) != len(op._inputs) or any(value.handle for value in given):
+    if len(given) != len(instruction.inputs) or any(value.handle for value in given):
         return None
     known = [_known(shape_of, tensor) for tensor in op.outputs]
     outputs = len(known)
-    for value, tensor in zip(given, op._inputs):
+    for value, tensor in zip(given, instruction.inputs):
         if not (_is_host(value) and tensor.dtype.is_integer):
             known.append(_known(shape_of, tensor))
     if None in known:
