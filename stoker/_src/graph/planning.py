@@ -50,6 +50,9 @@ class Planning:
     of_numbers: Callable[[Any], bool] | None = None  # whether a node only packs scalars
     device_numbers: frozenset[str] = frozenset()  # `host` inputs that the kernel also accepts as GPU tensors
     elements: Callable[..., list[Any]] | None = None  # the element shapes of lists
+    list_role: str = ""  # what the op does with its first input, a list: "get", "set", "push", "pop", "length"; "reserve" makes one
+    adds: bool = False  # whether the output is the sum of two numbers or tensors
+    skips: Kernel | None = None  # has the effect of many executions of an op that draws random numbers, without their results
     batch: tuple[Callable[[Any], Any], Kernel] | None = (
         None  # the key of nodes that can be one call, and the kernel for many
     )

@@ -83,7 +83,7 @@ _SUMMED = (dtypes.float32, dtypes.float64)
 
 
 def stacked_product(a: list[torch.Tensor], b: list[torch.Tensor]) -> torch.Tensor:
-    return mm_ta(torch.cat(a), torch.cat(b))
+    return mm_ta(a[0], b[0]) if len(a) == 1 else mm_ta(torch.cat(a), torch.cat(b))
 
 
 @MATMUL.specialize

@@ -403,6 +403,7 @@ TANH.in_place(0, torch.tanh_)
 for _definition, _loop in (
     (NEG, "neg"), (ABS, "abs"), (SQUARE, "square"), (SQRT, "sqrt"), (RSQRT, "rsqrt"), (RECIPROCAL, "reciprocal"),
     (EXP, "exp"), (LOG, "log"), (LOG1P, "log1p"), (SIGMOID, "sigmoid"), (TANH, "tanh"),
+    (EXPM1, "expm1"),
 ):  # fmt: skip
     _definition.lower(unary_loop(_loop))
 for _definition, _loop in (

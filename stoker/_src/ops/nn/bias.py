@@ -73,7 +73,7 @@ def bias_add_grad_sums_over_steps(op: Operation) -> Any:
 
 
 def stacked_sum(out_backprop: list[torch.Tensor]) -> torch.Tensor:
-    return torch.cat(out_backprop).sum(0)
+    return (out_backprop[0] if len(out_backprop) == 1 else torch.cat(out_backprop)).sum(0)
 
 
 @BIAS_ADD_V1.kernel

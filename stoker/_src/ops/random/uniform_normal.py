@@ -90,7 +90,11 @@ def _filled(name: str, fill: Callable[..., torch.Tensor]) -> OpDefinition:
         stream = generator(ctx, seed, seed2).reserve_outputs(count)
         return fill(stream, count, torch_dtype(dtype)).view(shape)
 
+    def skip(times: int, shape: list[int], *, seed: int, seed2: int, dtype: DType, ctx: Any) -> None:
+        generator(ctx, seed, seed2).reserve_outputs(times * checked_count(shape))
+
     kernel.__name__ = f"{name.lower()}_kernel"
+    definition.planning.skips = skip
     definition.kernel(kernel)
     definition.shape(lambda shape: shape, as_shapes=["shape"])
     return definition

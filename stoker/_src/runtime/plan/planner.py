@@ -87,6 +87,7 @@ class Planner:
         is_region: bool = False,
         arrange: Callable[[Planner], list[Instruction]] | None = None,
         pads: bool = False,
+        is_loop: bool = False,
     ) -> None:
         self.fetches, self.targets, self.feeds = fetches, targets, feeds
         self._fed = set(feeds)
@@ -100,6 +101,7 @@ class Planner:
         self.with_fused_loops = with_fused_loops
         self.with_late_shapes = with_late_shapes and with_fused_loops
         self.is_region = is_region  # a part of another plan, which handles control inputs
+        self._is_loop = is_loop  # the body of a loop, which may run natively if all of it is fused
         self._pads = pads  # whether sizes that depend on data are padded (padding.py)
         self._padded: set[Tensor] = set()
         self._arrange = arrange  # returns the instructions in another order (division.py)
@@ -172,7 +174,8 @@ class Planner:
             )
         self.instructions = reorder(self.instructions, self.results)
         if self.with_fused_loops and self.compile_function.placement.gpu is None:
-            self.instructions = fused_loops.form(self.instructions, self.results, self.shape_of)
+            fewest = 1 if self._is_loop else 0
+            self.instructions = fused_loops.form(self.instructions, self.results, self.shape_of, fewest=fewest)
         if self._arrange is not None:
             self.instructions = self._arrange(self)
         self.instructions = background.split(self.instructions)
