@@ -45,11 +45,13 @@ class Side:
             text=True,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(folder for folder in folders if folder)},
         )
+        assert self.process.stdin and self.process.stdout and self.process.stderr
+        self._asks, self._answers, self._complaints = self.process.stdin, self.process.stdout, self.process.stderr
         self.processor = args.processor
         self.unit, self.peak, self.before, self.result, self.error = "", 0.0, 0.0, 0.0, ""
         self.slices = []
         self._errors = []
-        self._reader = threading.Thread(target=lambda: self._errors.extend(self.process.stderr), daemon=True)
+        self._reader = threading.Thread(target=lambda: self._errors.extend(self._complaints), daemon=True)
         self._reader.start()
         self._guard = threading.Timer(args.limit, self.process.kill)
         self._guard.daemon = True
@@ -58,7 +60,7 @@ class Side:
 
     def _answer(self):
         """Reads up to the next answer, and returns its kind."""
-        for line in self.process.stdout:
+        for line in self._answers:
             kind, _, rest = line.partition(" ")
             if kind == "SLICE":
                 items, elapsed, used = json.loads(rest)
@@ -77,8 +79,8 @@ class Side:
             self.alive = self._answer() == "SLICE"
 
     def _ask(self, seconds):
-        self.process.stdin.write("%g\n" % seconds)
-        self.process.stdin.flush()
+        self._asks.write("%g\n" % seconds)
+        self._asks.flush()
 
     def end(self):
         if self.alive:
@@ -87,7 +89,7 @@ class Side:
         self._guard.cancel()
         self.process.kill()
         self.process.wait()
-        for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
+        for stream in (self._asks, self._answers, self._complaints):
             stream.close()
 
     def rate(self, *, mean):

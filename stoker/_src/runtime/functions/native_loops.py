@@ -25,7 +25,6 @@ import numpy as np
 import torch
 
 from stoker._src.base import dtypes
-from stoker._src.base.shapes import Shape
 from stoker._src.graph import shape_rules
 from stoker._src.graph.tensor import Operation
 from stoker._src.ops.control_flow.tensor_list_values import TensorList
@@ -33,7 +32,7 @@ from stoker._src.ops.support.values import host_value
 from stoker._src.runtime.functions.loop_sums import LoopSum
 from stoker._src.runtime.plan.emit import Step
 from stoker._src.runtime.plan.fused_loops import native
-from stoker._src.runtime.plan.instructions import EFFECTS, Host, Instruction, Trait, Value, values_of
+from stoker._src.runtime.plan.instructions import EFFECTS, Host, Instruction, Value, values_of
 
 _MOST_BYTES = 1 << 28  # bytes of all rows of a loop; a larger one runs iteration by iteration
 _FIRST_GUESS, _MOST_TRIPS = 64, 1 << 18  # iterations for which the condition is evaluated at once
@@ -297,16 +296,21 @@ class _Analysis:
     def _step_of(self, position: int, what: _Computed) -> int:
         op = what.instruction.op
         assert op is not None
-        if not op.definition.planning.adds or len(what.operands) != 2:
+        sign = op.definition.planning.adds
+        if not sign or len(what.operands) != 2:
             raise _Unfit
         variable, step = what.operands
-        if not isinstance(variable, _Carried):
+        if sign > 0 and not isinstance(variable, _Carried):
             variable, step = step, variable
-        if variable != _Carried(position) or not isinstance(step, _Fixed) or not isinstance(step.constant, torch.Tensor):
+        if (
+            variable != _Carried(position)
+            or not isinstance(step, _Fixed)
+            or not isinstance(step.constant, torch.Tensor)
+        ):
             raise _Unfit
         if step.constant.ndim:
             raise _Unfit
-        return int(step.constant)
+        return sign * int(step.constant)
 
     def _check_reads(self) -> None:
         """Checks that counters are counters, that items are read before they are replaced, and that pops have one reader."""
@@ -545,7 +549,9 @@ class _Execution:
                 raise _Unfit
             if change.kind in ("set", "add"):
                 indices = self._indices(change.index)
-                if not _step(indices) or min(indices) < 0 or max(indices) >= found.length():
+                if min(indices) < 0 or max(indices) >= found.length():
+                    raise _Unfit  # the op reports it
+                if len(set(indices)) < len(indices):
                     raise _Unfit
 
     def _room(self, rows: int, shape: tuple[int, ...]) -> torch.Tensor:
@@ -582,7 +588,11 @@ class _Execution:
         for what, shape in zip(self.analysis.given[k], program.input_shapes):
             rows = self._rows(what)
             tensor = rows.tensor
-            if tuple(tensor.shape[1:]) != tuple(shape) or tensor.dtype not in (torch.float32, torch.bool) or tensor.is_cuda:
+            if (
+                tuple(tensor.shape[1:]) != tuple(shape)
+                or tensor.dtype not in (torch.float32, torch.bool)
+                or tensor.is_cuda
+            ):
                 raise _Unfit
             table += self._move(rows)
             self._known.setdefault(("kept", k, len(table)), tensor)  # type: ignore[call-overload]
@@ -617,24 +627,28 @@ class _Execution:
         if change.kind == "push":
             return TensorList.of_rows(rows.in_order(self.trips), start.dtype, start.shape, start.limit)
         indices = self._indices(change.index)
-        first, last = min(indices), max(indices) + 1
-        if rows.step == _step(indices) != 0:  # the rows are in the order of the indices
-            low = min(rows.first, rows.first + (self.trips - 1) * rows.step)
-            stack = rows.tensor[low : low + self.trips]
-        else:
-            stack = rows.in_order(self.trips)
-            stack = stack if _step(indices) > 0 else stack.flip(0)
-        if change.kind == "set" and first == 0 and last == start.length():
+        stack = self._by_index(rows, indices)
+        if change.kind == "set" and len(indices) == start.length():
             return TensorList.of_rows(stack, start.dtype, start.shape, start.limit)
         before = start.rows() if change.kind == "add" else None
         if before is not None and before.shape[1:] == stack.shape[1:]:
-            total = before.clone()
-            total[first:last].add_(stack)
+            total = before.index_add(0, torch.tensor(sorted(indices)), stack)
             return TensorList.of_rows(total, start.dtype, start.shape, start.limit)
         items = list(start.items())
-        for i, row in zip(range(first, last), stack.unbind(0)):
+        for i, row in zip(sorted(indices), stack.unbind(0)):
             items[i] = row if change.kind == "set" or items[i] is None else items[i] + row
         return start.replaced(items)
+
+    def _by_index(self, rows: _Rows, indices: list[int]) -> torch.Tensor:
+        """The rows of all iterations in the order of their indices, which are distinct."""
+        step = _step(indices)
+        if step and rows.step == step:
+            low = min(rows.first, rows.first + (self.trips - 1) * step)
+            return rows.tensor[low : low + self.trips]
+        stack = rows.in_order(self.trips)
+        if step > 0:
+            return stack
+        return stack.index_select(0, torch.tensor(sorted(range(self.trips), key=indices.__getitem__)))
 
     def _add_sums(self, returned: list[Any]) -> None:
         at = 0
