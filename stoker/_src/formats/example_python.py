@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from stoker._src.formats.varints import decode_varint
+
 BYTES, FLOATS, INTS = 1, 2, 3
 MALFORMED, UNSUPPORTED, WRONG_KIND, BAD_LIST, WRONG_COUNT, MISSING = range(1, 7)
 
@@ -25,17 +27,12 @@ class _Refused(Exception):
     """Raised for bytes that do not follow the grammar; args: problem, detail."""
 
 
+def _bad_list() -> _Refused:
+    return _Refused(BAD_LIST)
+
+
 def _varint(row: bytes, at: int, end: int) -> tuple[int, int]:
-    value = 0
-    for shift in range(0, 70, 7):
-        if at >= end:
-            break
-        byte = row[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value & 0xFFFF_FFFF_FFFF_FFFF, at
-    raise _Refused(BAD_LIST)
+    return decode_varint(row, at, end, _bad_list)
 
 
 def _chunk(row: bytes, at: int, end: int) -> Span:

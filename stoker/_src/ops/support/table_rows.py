@@ -1,4 +1,4 @@
-"""Native operations on rows of large tables: unique, gather, scatter-add and segment reductions.
+"""Native operations on rows of large tables: unique, gather, scatter-add, partition, stitch and segment reductions.
 
 Each function returns None (or False) if the extension is missing or does not support the tensors. Callers then use torch.
 """
@@ -86,8 +86,37 @@ def flatten(coordinates: torch.Tensor, sizes: Sequence[int]) -> torch.Tensor | N
     return out if _native.flatten(out, coordinates, wide, coordinates.shape[0], tuple(sizes)) else None
 
 
+def partition(rows: torch.Tensor, numbers: torch.Tensor, parts: int) -> list[torch.Tensor] | int | None:
+    """The rows with each number in [0, parts), in order, or the position of a number outside. `numbers` is an int32 vector."""
+    if _native is None or numbers.dtype is not torch.int32 or not _plain(rows, numbers):
+        return None
+    count = numbers.numel()
+    out = torch.empty_like(rows)
+    row = out.nbytes // count if count else 0
+    found = _native.partition(out, rows, numbers, count, row, parts)
+    return list(out.split(found)) if isinstance(found, list) else found
+
+
+def bounds(indices: list[torch.Tensor]) -> tuple[int, int] | None:
+    """The lowest of all indices, but at most 0, and the highest, but at least -1. They are int32 vectors."""
+    if _native is None or not all(each.dtype is torch.int32 and _plain(each) for each in indices):
+        return None
+    return _native.index_bounds(indices, [each.numel() for each in indices])
+
+
+def stitch(indices: list[torch.Tensor], rows: list[torch.Tensor], size: int) -> torch.Tensor | None:
+    """Rows at the places `indices` in [0, size) of a tensor: the last one wins, and places without a row are 0."""
+    first = rows[0]
+    if _native is None or not all(each.dtype is first.dtype and _plain(each) for each in rows):
+        return None
+    counts = [each.numel() for each in indices]
+    out = torch.empty((size, *first.shape[1:]), dtype=first.dtype)
+    row = out.nbytes // size if size else 0
+    return out if _native.stitch(out, indices, rows, counts, size, row) else None
+
+
 class Selection:
-    """Ascending rows of several groups of tables (a variable and its slots), copied to flat tensors and back.
+    """Distinct rows of several groups of tables (a variable and its slots), copied to flat tensors and back.
 
     `columns` has a list for each kind of table, with one table for each entry of `indices`. The tables of one entry have the same
     shape.

@@ -62,11 +62,13 @@ class FunctionCompiler:
         self.placement = placement
         self.variables_lock = variables_lock
         self.precision = precision_of(self.placement, config)
+        self.fuses_kernels = False  # whether bodies are part of a step that is recorded on a GPU (fused_kernels.py)
         self._bodies: dict[Any, tuple[Step, Any]] | None = None
 
-    def for_plan(self) -> FunctionCompiler:
+    def for_plan(self, *, fuses_kernels: bool = False) -> FunctionCompiler:
         """Returns a compiler for one plan. Equivalent call sites of a function share its step."""
         compiler = copy.copy(self)
+        compiler.fuses_kernels = fuses_kernels
         compiler._bodies = {}
         return compiler
 

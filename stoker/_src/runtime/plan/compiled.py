@@ -19,7 +19,7 @@ from stoker._src.runtime.feeds import converter
 from stoker._src.runtime.fetches import FetchPlan
 from stoker._src.runtime.functions.bodies import step_failure
 from stoker._src.runtime.locks import Holding
-from stoker._src.runtime.plan import fused_loops, threads
+from stoker._src.runtime.plan import fused_kernels, fused_loops, threads
 from stoker._src.runtime.plan.by_shape import ByShape
 from stoker._src.runtime.plan.cuda_graphs import Repeated
 from stoker._src.runtime.plan.emit import Step, emit
@@ -88,7 +88,7 @@ class Plan:
             self.fetch.targets,
             self.feeds,
             worker.node_context,
-            worker.compiler.for_plan(),
+            worker.compiler.for_plan(fuses_kernels=options.get("arrange") is not None and fused_kernels.is_available()),
             **options,
         )
 

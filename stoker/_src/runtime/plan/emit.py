@@ -183,7 +183,9 @@ class _Writer:
                 out[-1] += "; del " + ", ".join(dead[position])
         for instruction, task, _ in pending:
             self._blocking(out, instruction, self._awaited(instruction, task))
-        out.append("    return (" + "".join(self._returned(value) + ", " for value in planner.results) + ")")
+        out.append(
+            "    return (" + "".join(self._returned(i, value) + ", " for i, value in enumerate(planner.results)) + ")"
+        )
         return "\n".join(out) + "\n"
 
     def _concurrent(self) -> set[int]:
@@ -278,7 +280,7 @@ class _Writer:
             return f"{self._literal(copied)}({name})"  # a string is an array, so the type is known only at run time
         return name
 
-    def _returned(self, value: Value | None) -> str:
+    def _returned(self, index: int, value: Value | None) -> str:
         """Writes a fetched value, as a copy if its memory may be shared with another owner."""
         if value is None:
             return "None"
@@ -287,7 +289,8 @@ class _Writer:
             return name
         if value.is_constant and not isinstance(value.constant, torch.Tensor):
             return name
-        return f"{self._global('copied', copied)}({name})"
+        copy = copied if self.planner.copies is None else self.planner.copies[index]
+        return f"{self._global(copy.__name__, copy)}({name})"
 
     def _kernel(self, instruction: Instruction) -> str:
         op = instruction.op

@@ -23,7 +23,7 @@ from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.support.values import host_value, to_numpy, torch_dtype
 from stoker._src.ops.variables.state_ops import VariableState
 from stoker._src.runtime.failures import checked_kernel
-from stoker._src.runtime.plan import background, fused_loops, late_shapes, mixed_precision
+from stoker._src.runtime.plan import background, fused_kernels, fused_loops, late_shapes, mixed_precision
 from stoker._src.runtime.plan.instructions import (
     CONSTANT,
     EFFECTS,
@@ -83,6 +83,7 @@ class Planner:
         with_fused_loops: bool = True,
         known: list[Known] | None = None,
         lends: bool = False,
+        copies: list[Callable[[Any], Any]] | None = None,
         with_late_shapes: bool = True,
         is_region: bool = False,
         arrange: Callable[[Planner], list[Instruction]] | None = None,
@@ -98,6 +99,7 @@ class Planner:
         # called repeatedly must return copies of its constants.
         self.may_share = frozenset((FEED,) if is_kept else (FEED, CONSTANT) if is_function else ())
         self.lends = lends  # whether results may share any memory, because the caller only reads them at once
+        self.copies = copies  # what copies each result that shares memory, if it is another function than `copied`
         self.with_fused_loops = with_fused_loops
         self.with_late_shapes = with_late_shapes and with_fused_loops
         self.is_region = is_region  # a part of another plan, which handles control inputs
@@ -176,6 +178,10 @@ class Planner:
         if self.with_fused_loops and self.compile_function.placement.gpu is None:
             fewest = 1 if self._is_loop else 0
             self.instructions = fused_loops.form(self.instructions, self.results, self.shape_of, fewest=fewest)
+        elif self.is_function and self.compile_function.fuses_kernels:
+            self.instructions = fused_kernels.form(
+                self.instructions, self.results, self.shape_of, self.compile_function.placement
+            )
         if self._arrange is not None:
             self.instructions = self._arrange(self)
         self.instructions = background.split(self.instructions)
