@@ -274,6 +274,15 @@ class OpDefinition(Signature):
         self.planning.lower = function
         return self
 
+    def vanishing(self, *inputs: int) -> OpDefinition:
+        """States that the output is all zeros if one of these inputs is; without inputs, that it always is.
+
+        Plans leave such ops out where the zeros are known when planning, as in second derivatives. An infinity or NaN that would have
+        been multiplied by zero has no effect then.
+        """
+        self.planning.vanishes = inputs
+        return self
+
     def elements(self, function: Callable[..., list[Any]]) -> OpDefinition:
         """Registers the element shapes of an op on lists: `function(op, shape_of, elements_of)`.
 

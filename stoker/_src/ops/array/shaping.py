@@ -190,7 +190,7 @@ RESHAPE = define(
 )
 
 
-RESHAPE.lower(reshaped)
+RESHAPE.lower(reshaped).vanishing(0)
 
 
 def _reshapes_padding(op: Operation, padded: list[bool], shape_of: Any) -> list[bool] | None:
@@ -355,7 +355,7 @@ def ones(shape: Any, dtype: Any = dtypes.float32, name: str | None = None, layou
 
 
 ZEROS_LIKE = define("ZerosLike(x: T) -> (y: T)", OF_SHAPES, T=ANY).not_differentiable()
-ZEROS_LIKE.shape(unchanged)
+ZEROS_LIKE.vanishing().shape(unchanged)
 ONES_LIKE = define("OnesLike(x: T) -> (y: T)", OF_SHAPES, T=(*dtypes.NUMERIC, dtypes.bool_)).not_differentiable()
 ONES_LIKE.shape(unchanged)
 
@@ -425,6 +425,9 @@ def ones_like_v2(input: Any, dtype: Any = None, name: str | None = None, layout:
 TRANSPOSE = define(
     "Transpose(x: T, perm: vector host Tperm) -> (y: T)", VIEW, T=ANY, Tperm=one_of(*INDEX, default=dtypes.int32)
 )
+
+
+TRANSPOSE.vanishing(0)
 
 
 @TRANSPOSE.kernel
