@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 import stoker.compat.v1 as tf
 
 
@@ -22,3 +24,19 @@ def run_built(build):
     """What `build()` makes in a graph of its own."""
     with tf.Graph().as_default():
         return run(build())
+
+
+def slope_and_differences(build, value, shape):
+    """The gradient of `build` at a few places of `value`, and the finite differences there."""
+    x = tf.placeholder_with_default(value, shape)
+    total = tf.reduce_sum(tf.sin(build(x)))
+    gradient = tf.gradients(total, x)[0]
+    found, expected = [], []
+    with tf.Session() as session:
+        whole = session.run(gradient)
+        for place in list(np.ndindex(value.shape))[:: max(1, value.size // 5)]:
+            step = np.zeros_like(value)
+            step[place] = 1e-5
+            expected.append((session.run(total, {x: value + step}) - session.run(total, {x: value - step})) / 2e-5)
+            found.append(whole[place])
+    return found, expected

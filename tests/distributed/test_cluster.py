@@ -61,7 +61,7 @@ def test_training_on_a_cluster_equals_training_at_home(target, make):
 
 
 def test_a_client_elsewhere(cluster):
-    """A client that is no task of the cluster can train, too: all goes through the master that it names."""
+    """A client that is not a task of the cluster can train, too: all goes through the master that it names."""
     with far(), tf.Graph().as_default():
         losses = _model(PS, OTHER, tf.train.AdamOptimizer(0.05))
         with tf.Session(cluster["worker", 0].target) as session:

@@ -110,8 +110,8 @@ def test_a_cut_link_fails_the_step_and_the_next_one_opens_another(started):
         link = _link(started)
         run = link.run
 
-        def cut(*arguments):
-            call = run(*arguments)
+        def cut(*arguments, **options):
+            call = run(*arguments, **options)
             link._connection.shutdown(socket.SHUT_RDWR)
             return call
 
@@ -169,7 +169,7 @@ def test_values_larger_than_the_limit_are_refused():
 
 
 def test_strangers_and_malformed_frames_end_their_connection_only(started):
-    """A connection without the token is closed, so is one that sends what is no frame; the server goes on."""
+    """A connection without the token is closed, so is one that sends what is not a frame; the server goes on."""
     with tf.Graph().as_default(), tf.Session(started["worker", 0].target) as session:
         x, v, product, _ = _doubled()
         session.run(v.initializer)
@@ -208,7 +208,7 @@ def test_a_server_with_tls_offers_no_links():
 
 @pytest.mark.parametrize("at", range(0, 120, 7))
 def test_cut_frames(at):
-    """A frame that ends early is no frame."""
+    """A frame that ends early is not a frame."""
     values = [link_frames.value_of("k", np.arange(5.0)), link_frames.value_of("t", np.array([b"a"], object))]
     data = b"".join(link_frames.encode(link_frames.VALUES, 5, b"", values))
     for cut in (data[:at], data):

@@ -146,7 +146,7 @@ def test_make_parse_example_spec_merges_columns():
 
 
 def test_make_parse_example_spec_refuses_conflicts():
-    """Something that is no column, and one feature in two forms, are ValueErrors."""
+    """Something that is not a column, and one feature in two forms, are ValueErrors."""
     with pytest.raises(ValueError, match="must be"):
         fc.make_parse_example_spec(["age"])
     with pytest.raises(ValueError, match="different parse_spec for key k"):

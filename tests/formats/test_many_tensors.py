@@ -69,7 +69,7 @@ def test_any_bytes_are_an_entry_or_none(data):
 
 
 def test_entries_with_slices_are_left_to_the_message():
-    """An entry that lists slices is no plain one."""
+    """An entry that lists slices is not a plain one."""
     entry = protos.BundleEntryProto(dtype=1)
     entry.slices.add()
     assert bundle_entries.decode_entry(entry.SerializeToString()) is None

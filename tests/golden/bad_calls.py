@@ -31,7 +31,7 @@ POOL = {"ksize": [1, 2, 2, 1], "strides": [1, 1, 1, 1], "padding": "VALID"}
 CONV = {"strides": [1, 1, 1, 1], "padding": "SAME"}
 # op, inputs, attributes
 CALLS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
-    # attributes: numbers are cut, what is no number is refused, 32 bits are checked where they are read
+    # attributes: numbers are cut, what is not a number is refused, 32 bits are checked where they are read
     "int attribute 2.7": ("SpaceToDepth", {"input": image(1, 4, 4, 1)}, {"block_size": 2.7}),
     "int attribute True": ("SpaceToDepth", {"input": image(1, 4, 4, 1)}, {"block_size": True}),
     "int attribute text": ("SpaceToDepth", {"input": image(1, 4, 4, 1)}, {"block_size": "2"}),

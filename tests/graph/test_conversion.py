@@ -49,7 +49,7 @@ def test_programs_come_before_the_constants(priority):
 
 
 def test_a_hint_that_fails_is_dropped():
-    """A preferred dtype that the function refuses is no error: it is asked again without."""
+    """A preferred dtype that the function refuses is not an error: it is asked again without."""
 
     class Half:
         pass

@@ -82,7 +82,7 @@ def test_activations_by_name():
     ],
 )  # fmt: skip
 def test_bad_arguments(kind, text, call):
-    """What is no cell, no sequence or no probability is refused with the argument named."""
+    """Something that is not a cell, a sequence or a probability is refused, and the argument is named."""
     with pytest.raises(kind, match=text):
         call()
 
@@ -204,7 +204,7 @@ def test_dropout_wrapper_of_2_x(eager, dropped):
 
 
 def test_residual_and_device_wrappers_of_2_x(eager):
-    """They take any callable cell and hand arguments on to it; what is no cell is refused."""
+    """They take any callable cell and hand arguments on to it; what is not a cell is refused."""
 
     class Cell:
         state_size = output_size = 3

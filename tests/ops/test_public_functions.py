@@ -54,7 +54,7 @@ def test_divide_no_nan_of_integers():
 
 
 def test_sums_want_lists():
-    """A tensor of a graph is no list of tensors, nor is a number."""
+    """A tensor of a graph is not a list of tensors, nor is a number."""
     with tf.Graph().as_default():
         with pytest.raises(TypeError):
             tf.add_n(tf.constant([1.0, 2.0]))

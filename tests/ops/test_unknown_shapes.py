@@ -5,25 +5,9 @@ import pytest
 
 import stoker as tf2
 import stoker.compat.v1 as tf
-from tests.running import run
+from tests.running import run, slope_and_differences
 
 X = np.random.RandomState(0).randn(2, 3, 4).astype(np.float32)
-
-
-def _slope(build, value, shape):
-    """A gradient, and finite differences of what it is the gradient of, at the same few places."""
-    x = tf.placeholder_with_default(value, shape)
-    total = tf.reduce_sum(tf.sin(build(x)))
-    gradient = tf.gradients(total, x)[0]
-    found, expected = [], []
-    with tf.Session() as session:
-        whole = session.run(gradient)
-        for place in list(np.ndindex(value.shape))[:: max(1, value.size // 5)]:
-            step = np.zeros_like(value)
-            step[place] = 1e-5
-            expected.append((session.run(total, {x: value + step}) - session.run(total, {x: value - step})) / 2e-5)
-            found.append(whole[place])
-    return found, expected
 
 
 _ROWS, _WAVE = X[0], np.arange(24, dtype=np.float32).reshape(2, 12)
@@ -69,7 +53,7 @@ WAVE = np.sin(np.arange(36, dtype=np.float32)).reshape(2, 3, 6)
 )
 def test_gradients_where_sizes_are_not_known(build, sizes):
     """They agree with finite differences when only the rank is known."""
-    found, expected = _slope(build, np.random.RandomState(3).randn(*sizes), [None] * len(sizes))
+    found, expected = slope_and_differences(build, np.random.RandomState(3).randn(*sizes), [None] * len(sizes))
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-7)
 
 

@@ -11,7 +11,7 @@ pytestmark = pytest.mark.usefixtures("eager")
 
 
 class Interval:
-    """Numbers from `low` to `high`; `unit` is no tensor but part of the type."""
+    """Numbers from `low` to `high`; `unit` is not a tensor but part of the type."""
 
     def __init__(self, low, high, unit="m"):
         self.low, self.high, self.unit = low, high, unit

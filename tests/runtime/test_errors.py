@@ -111,7 +111,7 @@ def test_not_found_for_a_file_that_is_not_there(tmp_path):
 
 
 def test_data_errors_of_parsing():
-    """InvalidArgumentError for text that is no number, with the text."""
+    """InvalidArgumentError for text that is not a number, with the text."""
     number = tf.string_to_number(tf.constant("12x"))
     with tf.Session() as session:
         error = failing(session, number, tf.errors.InvalidArgumentError, 3)

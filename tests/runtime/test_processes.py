@@ -77,7 +77,7 @@ def test_a_daemon_thread_in_a_run_does_not_disturb_the_end_of_the_program(kind):
 
 
 def test_threads_go_on_when_the_main_one_has_ended():
-    """A thread that is no daemon runs its steps to their end, also those that want threads of their own."""
+    """A thread that is not a daemon runs its steps to their end, also those that want threads of their own."""
     done = run_program(
         "y = tf.reduce_sum(tf.random_uniform([1 << 20], seed=3))\n"
         "session = tf.Session()\n"

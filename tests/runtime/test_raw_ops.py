@@ -53,7 +53,7 @@ def test_signatures_show_names_and_defaults():
 
 
 def test_unknown_ops_are_no_attributes():
-    """A name that is no op raises AttributeError."""
+    """A name that is not an op raises AttributeError."""
     with pytest.raises(AttributeError):
         _ = tf.raw_ops.NoSuchOp
 

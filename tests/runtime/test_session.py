@@ -128,7 +128,7 @@ def test_what_may_not_be_fed_or_fetched():
 
 
 def test_closed_sessions_and_empty_graphs():
-    """RuntimeError for both; closing twice is no error."""
+    """RuntimeError for both; closing twice is not an error."""
     a = tf.constant(1.0)
     session = tf.Session()
     call = session.make_callable(a)

@@ -60,7 +60,7 @@ def test_the_tensor_goes_with_its_handle_unless_the_text_was_taken_over():
 
 
 def test_bad_uses_of_handles():
-    """No tensor, another dtype, a text that is no handle and a closed session each have their error."""
+    """No tensor, another dtype, a text that is not a handle and a closed session each have their error."""
     with tf.Graph().as_default():
         session = tf.Session()
         with pytest.raises(TypeError, match="must be of type Tensor"):

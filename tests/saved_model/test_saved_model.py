@@ -163,7 +163,7 @@ def test_assets_may_not_lead_out_of_the_model(tmp_path):
 
 
 def test_damaged_models(tmp_path):
-    """A file that is no model is an OSError."""
+    """A file that is not a model is an OSError."""
     (tmp_path / "saved_model.pb").write_bytes(b"\xff\xff\xff")
     with tf.Graph().as_default(), tf.Session() as session, pytest.raises(OSError, match="Cannot parse file"):
         tf.saved_model.load(session, ["serve"], str(tmp_path))

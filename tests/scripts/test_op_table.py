@@ -81,7 +81,7 @@ def test_what_no_tolerance_covers_is_a_difference(part: Any, ours: Any, theirs: 
 
 
 def test_errors_are_compared_by_class(part: Any) -> None:
-    """An error on one side alone differs; the classes for bad arguments are one; a kernel TensorFlow lacks is no case."""
+    """An error on one side alone differs; the classes for bad arguments are one; a kernel TensorFlow lacks is not a case."""
     compare = part("op_comparison.compare").compare_case
 
     def error(name: str, message: str = "") -> dict[str, str]:

@@ -42,7 +42,7 @@ def test_everything_a_writer_writes(tmp_path):
 
 
 def test_refusals(tmp_path):
-    """What is no graph, no meta graph, or a tag used twice is refused with TensorFlow's words."""
+    """Something that is neither a graph nor a meta graph, and a tag used twice, are refused with TensorFlow's words."""
     with tf.summary.FileWriter(tmp_path) as writer:
         with pytest.raises(TypeError, match="must be an instance of `Graph` or the deprecated `GraphDef`"):
             writer.add_graph("graph")

@@ -156,7 +156,7 @@ def _shapes(text: str | None, inputs: list[str] | None) -> dict[str, list[int]] 
     try:
         shapes = [[int(size) for size in each.split(",") if size.strip()] for each in text.split(":")]
     except ValueError:
-        raise ValueError(f"--input_shapes {text!r} is no list of shapes such as 1,224,224,3:1,10.") from None
+        raise ValueError(f"--input_shapes {text!r} is not a list of shapes such as 1,224,224,3:1,10.") from None
     if len(shapes) != len(inputs):
         raise ValueError(
             f"--input_shapes and --input_arrays must have the same length: {len(shapes)} and {len(inputs)}."

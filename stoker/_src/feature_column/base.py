@@ -313,7 +313,7 @@ def sorted_columns(columns: Any) -> list[Any]:
     """Returns columns sorted by name, the order in which layers concatenate them.
 
     Raises:
-        ValueError: none, something that is no column, or two of one name.
+        ValueError: none, something that is not a column, or two of one name.
     """
     if isinstance(columns, (FeatureColumn, _FeatureColumn)):
         columns = [columns]

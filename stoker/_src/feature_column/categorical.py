@@ -117,7 +117,7 @@ def categorical_column_with_hash_bucket(
     """Creates a column whose ids are hashes of strings, or of integers in decimal notation.
 
     Raises:
-        ValueError: no size, fewer than one bucket, a key that is no string, a dtype that is neither string nor integer.
+        ValueError: no size, fewer than one bucket, a key that is not a string, a dtype that is neither string nor integer.
     """
     if hash_bucket_size is None:
         raise ValueError(f"hash_bucket_size must be set. key: {key}")

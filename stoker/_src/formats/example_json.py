@@ -288,7 +288,7 @@ def _float(value: Any) -> float:
     if value is None and given is None:
         return 0.0
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise ValueError(f"{str(given)[:40]!r} is no number")
+        raise ValueError(f"{str(given)[:40]!r} is not a number")
     if abs(value) > _LARGEST and not wide:
         raise ValueError(f"{str(given)[:40]!r} is too large for a 32-bit float")
     # TensorFlow's kernels flush subnormal numbers to zero.
@@ -300,7 +300,7 @@ def _bytes(value: Any) -> bytes:
         return b""
     match = _BASE64.fullmatch(value) if isinstance(value, str) else None
     if match is None or (match.group(2) and len(value) % 4):
-        raise ValueError(f"{str(value)[:40]!r} is no base64")
+        raise ValueError(f"{str(value)[:40]!r} is not base64")
     digits = match.group(1).translate({ord("-"): "+", ord("_"): "/"})
     return base64.b64decode(digits + "=" * (-len(digits) % 4))
 

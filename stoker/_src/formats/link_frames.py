@@ -24,7 +24,7 @@ from stoker._src.base import dtypes
 from stoker._src.base.dtypes import as_dtype
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.formats import wire_tensors as wire
-from stoker._src.formats.message_fields import varint_bytes
+from stoker._src.formats.varints import encode_varint
 
 RUN, RESULT, VALUES, CANCEL = 1, 2, 3, 4
 PREFIX = struct.Struct("<BqIQ")
@@ -74,8 +74,8 @@ def _entries(described: tuple[tuple[str, np.dtype, tuple[int, ...], int], ...]) 
     for key, dtype, shape, size in described:
         kind = dtypes.string if dtype == np.object_ else as_dtype(dtype)
         header = wire.shape_header(kind.as_datatype_enum, shape)
-        entry = wire.text_field(1, key) + wire.tag(2) + varint_bytes(len(header)) + header + wire.int_field(3, size)
-        entries.append(wire.tag(3) + varint_bytes(len(entry)) + entry)
+        entry = wire.text_field(1, key) + wire.tag(2) + encode_varint(len(header)) + header + wire.int_field(3, size)
+        entries.append(wire.tag(3) + encode_varint(len(entry)) + entry)
         pads.append(b"" if size >= LARGE else bytes(-size % _ALIGNMENT))
         at += size + len(pads[-1])
     return b"".join(entries), tuple(pads), at

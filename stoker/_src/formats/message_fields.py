@@ -18,6 +18,7 @@ import numpy as np
 from google.protobuf.descriptor import FieldDescriptor
 
 from stoker._src.base.errors import DataLossError
+from stoker._src.formats.varints import decode_varint, encode_varint
 
 VARINT, FIXED64, CHUNK, START_GROUP, END_GROUP, FIXED32 = range(6)
 UNSET: Any = object()
@@ -29,17 +30,12 @@ def _lost(message: str) -> DataLossError:
     return DataLossError(None, None, message)
 
 
+def _unfinished() -> DataLossError:
+    return _lost("Failed reading a number: the message ends in it, or it has more than ten bytes")
+
+
 def _varint(data: bytes, at: int) -> tuple[int, int]:
-    value = 0
-    for shift in range(0, 70, 7):
-        if at >= len(data):
-            break
-        byte = data[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value & 0xFFFF_FFFF_FFFF_FFFF, at
-    raise _lost("Failed reading a number: the message ends in it, or it has more than ten bytes")
+    return decode_varint(data, at, len(data), _unfinished)
 
 
 def _signed(bits: int) -> Callable[[int], int]:
@@ -191,22 +187,6 @@ def _skipped(data: bytes, at: int, number: int, wire: int, depth: int = 0) -> in
 # ---- writing ----
 
 
-_SHORT = [bytes((value,)) for value in range(0x80)]
-
-
-def varint_bytes(value: int) -> bytes:
-    """Encodes a number of 64 bits. Negative numbers take ten bytes."""
-    value &= 0xFFFF_FFFF_FFFF_FFFF
-    if value < 0x80:
-        return _SHORT[value]
-    found = bytearray()
-    while value > 0x7F:
-        found.append(value & 0x7F | 0x80)
-        value >>= 7
-    found.append(value)
-    return bytes(found)
-
-
 def _number_bytes(field: Any, value: Any) -> bytes:
     """Encodes a number in the field's type. Out-of-range values wrap, as in a C cast."""
     codec = _CODECS[field.type]
@@ -221,8 +201,8 @@ def _number_bytes(field: Any, value: Any) -> bytes:
     if field.type in (FieldDescriptor.TYPE_SINT32, FieldDescriptor.TYPE_SINT64):
         bits = 32 if field.type == FieldDescriptor.TYPE_SINT32 else 64
         narrow = _signed(bits)(int(value))
-        return varint_bytes((narrow << 1 ^ narrow >> (bits - 1)) & ((1 << bits) - 1))
-    return varint_bytes(codec.convert(int(value)))
+        return encode_varint((narrow << 1 ^ narrow >> (bits - 1)) & ((1 << bits) - 1))
+    return encode_varint(codec.convert(int(value)))
 
 
 def write_field(field: Any, values: Sequence[Any]) -> bytes:
@@ -232,14 +212,14 @@ def write_field(field: Any, values: Sequence[Any]) -> bytes:
         return b""
     tag = field.number << 3
     if wire == CHUNK:
-        head = varint_bytes(tag | CHUNK)
-        return b"".join(head + varint_bytes(len(value)) + value for value in values)
+        head = encode_varint(tag | CHUNK)
+        return b"".join(head + encode_varint(len(value)) + value for value in values)
     if wire == START_GROUP:
-        head, tail = varint_bytes(tag | START_GROUP), varint_bytes(tag | END_GROUP)
+        head, tail = encode_varint(tag | START_GROUP), encode_varint(tag | END_GROUP)
         return b"".join(head + value + tail for value in values)
     numbers = [_number_bytes(field, value) for value in values]
     if field.is_packed:
         joined = b"".join(numbers)
-        return varint_bytes(tag | CHUNK) + varint_bytes(len(joined)) + joined
-    head = varint_bytes(tag | wire)
+        return encode_varint(tag | CHUNK) + encode_varint(len(joined)) + joined
+    head = encode_varint(tag | wire)
     return b"".join(head + number for number in numbers)

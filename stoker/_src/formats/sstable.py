@@ -21,6 +21,7 @@ from typing import BinaryIO
 from stoker._src.base.errors import DataLossError, InvalidArgumentError
 from stoker._src.base.extensions import extension
 from stoker._src.formats.framing import crc32c, mask
+from stoker._src.formats.varints import decode_varint, encode_varint
 
 _native = extension("stoker._src.formats._native")
 if not hasattr(_native, "write_table"):  # the extension was built from older sources
@@ -34,31 +35,12 @@ _BLOCK_SIZE = 1 << 18
 _MAX_BLOCK = 1 << 30
 
 
-def encode_varint(value: int) -> bytes:
-    """Encodes seven bits per byte, low bits first; the high bit marks that more bytes follow."""
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
+def _bad_number() -> DataLossError:
+    return DataLossError(None, None, "corrupted table: bad varint")
 
 
-def decode_varint(data: bytes, at: int) -> tuple[int, int]:
-    """Returns (value, end position).
-
-    Raises:
-        DataLossError: the data is truncated, or the value has more than 64 bits.
-    """
-    value = shift = 0
-    while at < len(data) and shift < 64:
-        byte = data[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value, at
-        shift += 7
-    raise DataLossError(None, None, f"corrupted table: bad varint at {at}")
+def read_number(data: bytes, at: int) -> tuple[int, int]:
+    return decode_varint(data, at, len(data), _bad_number)
 
 
 # ---- reading ----
@@ -86,9 +68,9 @@ def _entries_python(block: bytes) -> Iterator[tuple[bytes, bytes]]:
         raise DataLossError(None, None, f"corrupted table: {restarts} restarts in a block of {len(block)} bytes")
     at, key = 0, b""
     while at < end:
-        shared, at = decode_varint(block, at)
-        unshared, at = decode_varint(block, at)
-        length, at = decode_varint(block, at)
+        shared, at = read_number(block, at)
+        unshared, at = read_number(block, at)
+        length, at = read_number(block, at)
         if shared > len(key) or unshared + length > end - at:
             raise DataLossError(None, None, f"corrupted table: an entry at {at} passes the end of its block")
         key = key[:shared] + block[at : at + unshared]
@@ -104,7 +86,7 @@ def unsnappy(data: bytes) -> bytes:
         DataLossError: the data is damaged or its decompressed size would exceed 1 GiB.
     """
     damaged = DataLossError(None, None, "corrupted table: damaged snappy block")
-    size, at = decode_varint(data, 0)
+    size, at = read_number(data, 0)
     if size > _MAX_BLOCK:
         raise damaged
     out = bytearray()
@@ -173,8 +155,8 @@ class Table:
         self._handles = [self._handle(value, 0)[0] for _, value in pairs]
 
     def _handle(self, data: bytes, at: int) -> tuple[tuple[int, int], int]:
-        offset, at = decode_varint(data, at)
-        size, at = decode_varint(data, at)
+        offset, at = read_number(data, at)
+        size, at = read_number(data, at)
         return (offset, size), at
 
     def _block(self, offset: int, size: int) -> bytes:

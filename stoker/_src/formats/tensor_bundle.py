@@ -44,7 +44,7 @@ from stoker._src.formats.bundle_entries import decode_entry, encode_entries, fir
 from stoker._src.formats.filesystems import mapped, replacing, resolve, sweep_beside
 from stoker._src.formats.framing import crc32c, mask
 from stoker._src.formats.ordered_code import Extent, encode_slice_key
-from stoker._src.formats.sstable import Table, decode_varint, encode_varint, write_table
+from stoker._src.formats.sstable import Table, read_number, write_table
 from stoker._src.formats.tensor_slices import (
     TensorInfo,
     assemble,
@@ -54,6 +54,7 @@ from stoker._src.formats.tensor_slices import (
     slice_from_proto,
     slice_to_proto,
 )
+from stoker._src.formats.varints import encode_varint
 
 HEADER_KEY = b""
 _PRODUCER = 1
@@ -100,7 +101,7 @@ def _decode_strings(data: bytes, count: int, name: str) -> tuple[np.ndarray, int
     """Returns (object array of bytes, expected masked CRC of the entry)."""
     lengths, at = [], 0
     for _ in range(count):
-        length, at = decode_varint(data, at)
+        length, at = read_number(data, at)
         lengths.append(length)
     packed = b"".join(struct.pack("<I" if each < 1 << 32 else "<Q", each) for each in lengths)
     crc = crc32c(packed)

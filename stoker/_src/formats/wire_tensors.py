@@ -22,9 +22,9 @@ from google.protobuf.message import DecodeError
 from stoker._src.base import dtypes
 from stoker._src.base.dtypes import DType, as_dtype
 from stoker._src.base.errors import InvalidArgumentError
-from stoker._src.formats.message_fields import varint_bytes
 from stoker._src.formats.protos import TensorProto
 from stoker._src.formats.tensor_proto import from_tensor_proto
+from stoker._src.formats.varints import decode_varint, encode_varint
 
 Chunk = bytes | memoryview
 _ALIGNMENT = 64
@@ -41,18 +41,18 @@ def _wide_varint(value: int) -> bytes:
 
 @functools.lru_cache(maxsize=256)
 def tag(number: int, wire: int = _BYTES) -> bytes:
-    return varint_bytes(number << 3 | wire)
+    return encode_varint(number << 3 | wire)
 
 
 @functools.lru_cache(maxsize=4096)
 def text_field(number: int, text: str) -> bytes:
     data = text.encode()
-    return tag(number) + varint_bytes(len(data)) + data
+    return tag(number) + encode_varint(len(data)) + data
 
 
 def int_field(number: int, value: int) -> bytes:
     """Encodes an integer field; nothing for zero."""
-    return tag(number, _VARINT) + varint_bytes(value & 0xFFFF_FFFF_FFFF_FFFF) if value else b""
+    return tag(number, _VARINT) + encode_varint(value & 0xFFFF_FFFF_FFFF_FFFF) if value else b""
 
 
 def size_of(chunks: list[Chunk]) -> int:
@@ -67,9 +67,9 @@ def dtype_of(array: np.ndarray) -> DType:
 @functools.lru_cache(maxsize=4096)
 def shape_header(kind: int, shape: tuple[int, ...]) -> bytes:
     dims = b"".join(
-        tag(2) + varint_bytes(len(size)) + size for size in (int_field(1, each) or b"\x08\x00" for each in shape)
+        tag(2) + encode_varint(len(size)) + size for size in (int_field(1, each) or b"\x08\x00" for each in shape)
     )
-    return int_field(1, kind) + tag(2) + varint_bytes(len(dims)) + dims
+    return int_field(1, kind) + tag(2) + encode_varint(len(dims)) + dims
 
 
 def tensor_chunks(array: np.ndarray, before: int | None = None) -> list[Chunk]:
@@ -80,18 +80,18 @@ def tensor_chunks(array: np.ndarray, before: int | None = None) -> list[Chunk]:
         chunks: list[Chunk] = [header]
         for item in array.ravel():
             data = item.encode() if isinstance(item, str) else bytes(item)
-            chunks += (tag(8) + varint_bytes(len(data)), data)
+            chunks += (tag(8) + encode_varint(len(data)), data)
         return chunks
     if not array.size:
         return [header]
     if not array.flags.c_contiguous:
         array = np.ascontiguousarray(array)
     content = array.reshape(-1).view(np.uint8).data
-    lead = tag(4) + varint_bytes(len(content))
+    lead = tag(4) + encode_varint(len(content))
     if before is not None and len(content) >= _LARGE:
         opening = tag(_PADDING)
         taken = before + len(header) + len(opening) + 1 + len(lead)
-        header += opening + varint_bytes(-taken % _ALIGNMENT) + bytes(-taken % _ALIGNMENT)
+        header += opening + encode_varint(-taken % _ALIGNMENT) + bytes(-taken % _ALIGNMENT)
     return [header, lead, content]
 
 
@@ -116,7 +116,7 @@ def tensor_field_chunks(number: int, array: np.ndarray, before: int) -> list[Chu
 def header(array: np.ndarray) -> bytes:
     """Returns dtype and shape of an array as field 2 of a message, a TensorProto without elements."""
     data = shape_header(dtype_of(array).as_datatype_enum, array.shape)
-    return tag(2) + varint_bytes(len(data)) + data
+    return tag(2) + encode_varint(len(data)) + data
 
 
 # -- reading -----------------------------------------------------------------------------------------------------
@@ -126,17 +126,12 @@ def _malformed(problem: str) -> InvalidArgumentError:
     return InvalidArgumentError(None, None, f"Malformed message: {problem}")
 
 
+def _unfinished() -> InvalidArgumentError:
+    return _malformed("it ends in a number, or a number has more than ten bytes.")
+
+
 def read_varint(data: bytes, at: int, end: int) -> tuple[int, int]:
-    value = 0
-    for shift in range(0, 70, 7):
-        if at >= end:
-            break
-        byte = data[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value & 0xFFFF_FFFF_FFFF_FFFF, at
-    raise _malformed("it ends in a number, or a number has more than ten bytes.")
+    return decode_varint(data, at, end, _unfinished)
 
 
 def fields(data: bytes, start: int = 0, end: int | None = None) -> Iterator[tuple[int, int, int, int]]:

@@ -142,7 +142,7 @@ class Writer:
             self.lines, self.names, self.depth, self.scope, self.problems = saved
 
     def globally(self, name: str, item: Any) -> str:
-        """A name of the code for an object that is no literal."""
+        """A name of the code for an object that is not a literal."""
         for known, value in self.globals.items():
             if value is item:
                 return known

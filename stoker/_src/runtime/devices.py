@@ -163,7 +163,7 @@ def _tensors(args: Any) -> Any:
 
 def _moved(args: Any, device: torch.device) -> list[Any]:
     return [
-        _at(arg, device) if isinstance(arg, torch.Tensor) else _moved(arg, device) if type(arg) is list else arg
+        moved_to(arg, device) if isinstance(arg, torch.Tensor) else _moved(arg, device) if type(arg) is list else arg
         for arg in args
     ]
 
@@ -172,7 +172,8 @@ def _moved(args: Any, device: torch.device) -> list[Any]:
 recording = threading.local()
 
 
-def _at(tensor: torch.Tensor, device: torch.device) -> torch.Tensor:
+def moved_to(tensor: torch.Tensor, device: torch.device) -> torch.Tensor:
+    """Moves a tensor. A step that is recorded reads a copy of a host tensor at every replay."""
     kept = getattr(recording, "kept", None)
     if kept is None or tensor.is_cuda:
         return tensor.to(device)

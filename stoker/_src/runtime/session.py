@@ -302,7 +302,7 @@ class BaseSession:
             return fetch.build([public(value) for value in self._runner.partial_run(handle, self._graph, fetch, given)])
         run = self._partial_runs.get(handle)
         if run is None:
-            raise _misused(f"{handle!r} is no handle that partial_run_setup returned.")
+            raise _misused(f"{handle!r} is not a handle that partial_run_setup returned.")
         results = run.go_on(self._graph, self._runner, FetchPlan(self._graph, fetches), feeds)
         run.forget_if_ended()
         return results

@@ -27,7 +27,7 @@ HOST = "/job:localhost/replica:0/task:0/device:CPU:0"
 class Output:
     """What a line produced: the memory is freed again as in an ordinary run."""
 
-    dtype: int  # a DataType, 0 for what is no tensor
+    dtype: int  # a DataType, 0 for what is not a tensor
     shape: tuple[int, ...]
     size: int  # in bytes
     address: int

@@ -175,5 +175,5 @@ def _decoded_spec(proto: Any, state: Any) -> TypeSpec:
             f"A function of the SavedModel has an argument or result of type {proto.type_spec_class_name!r:.100}, which is not supported."
         )
     if not isinstance(state, tuple):
-        raise ValueError(f"the state of a {kind.__name__} is no tuple")
+        raise ValueError(f"the state of a {kind.__name__} is not a tuple")
     return kind._deserialize(state)

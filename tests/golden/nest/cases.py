@@ -22,7 +22,7 @@ class MyList(list):
 
 
 class MyTuple(tuple):
-    """A tuple subclass that is no namedtuple."""
+    """A tuple subclass that is not a namedtuple."""
 
 
 class MyDict(dict):
@@ -30,7 +30,7 @@ class MyDict(dict):
 
 
 class MyMapping(collections.abc.Mapping):
-    """A Mapping that is no dict."""
+    """A Mapping that is not a dict."""
 
     def __init__(self, items=()):
         self._items = dict(items)

@@ -161,7 +161,7 @@ BAD = {
         "nope",
     ),
     "negative_version": ("versions { producer: -1 }", "must not be negative"),
-    "no_device": (node("a", "NoOp").replace("op:", 'device: "/job:x/bad!" op:'), "Node 'a': '/job:x/bad!' is no device"),
+    "no_device": (node("a", "NoOp").replace("op:", 'device: "/job:x/bad!" op:'), "Node 'a': '/job:x/bad!' is not a device"),
     "colocated_with_nothing": (
         const() + node("a", "Neg", "c", T=T, _class='list { s: "loc:@nowhere" }'), "Node 'a' .*unknown node 'nowhere'"
     ),

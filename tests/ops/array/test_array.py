@@ -427,7 +427,7 @@ def test_a_placeholder_with_default_has_no_static_value():
 
 
 def test_static_value_of_eager_tensors_and_of_others(eager):
-    """An eager tensor's static value is what `numpy()` gives, a variable has none, what is no tensor stays as it is."""
+    """An eager tensor's static value is what `numpy()` gives, a variable has none, what is not a tensor stays as it is."""
     assert type(tf2.get_static_value(tf2.constant(3))) is np.int32
     assert tf2.get_static_value(tf2.constant("a")) == b"a"
     np.testing.assert_array_equal(tf2.get_static_value(tf2.constant([1, 2])), [1, 2])

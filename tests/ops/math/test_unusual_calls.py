@@ -12,7 +12,7 @@ import stoker.compat.v1 as tf
 from stoker._src.graph import context
 from stoker._src.graph.definition import find_definition
 from stoker._src.ops.math.special_kernels import igamma_grad_a
-from tests.running import run
+from tests.running import run, slope_and_differences
 
 NAN, INF = np.nan, np.inf
 
@@ -26,22 +26,6 @@ def run_op(op: str, *inputs: Any, **attrs: Any) -> Any:
 
 
 X = np.random.RandomState(0).randn(2, 3, 4).astype(np.float32)
-
-
-def _slope(build, value, shape):
-    """A gradient, and finite differences of what it is the gradient of, at the same few places."""
-    x = tf.placeholder_with_default(value, shape)
-    total = tf.reduce_sum(tf.sin(build(x)))
-    gradient = tf.gradients(total, x)[0]
-    found, expected = [], []
-    with tf.Session() as session:
-        whole = session.run(gradient)
-        for place in list(np.ndindex(value.shape))[:: max(1, value.size // 5)]:
-            step = np.zeros_like(value)
-            step[place] = 1e-5
-            expected.append((session.run(total, {x: value + step}) - session.run(total, {x: value - step})) / 2e-5)
-            found.append(whole[place])
-    return found, expected
 
 
 @pytest.fixture
@@ -106,7 +90,9 @@ def test_tensors_of_unknown_rank_are_sorted(axis):
 
 def test_direction_of_complex_numbers_has_a_gradient():
     """x / |x| turns with x, though its length stays."""
-    found, expected = _slope(lambda x: tf.imag(tf.sign(tf.complex(x, 2 * x + 1))), np.array([0.3, -2.0, 1.5]), [3])
+    found, expected = slope_and_differences(
+        lambda x: tf.imag(tf.sign(tf.complex(x, 2 * x + 1))), np.array([0.3, -2.0, 1.5]), [3]
+    )
     np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 

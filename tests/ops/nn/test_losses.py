@@ -186,7 +186,7 @@ def test_losses_in_eager_mode(eager) -> None:
 @pytest.mark.skipif(cross_entropy._native is None, reason="the extension was not built")
 @pytest.mark.parametrize(("rows", "classes"), [(0, 3), (1, 1), (7, 10), (64, 17), (50, 1000)])
 def test_sparse_cross_entropy_in_one_pass_equals_its_twin(rows, classes):
-    """The native loops give what torch's ops give: for threads and without, for infinite logits and NaN, for a label that is no class."""
+    """The native loops give what torch's ops give: for threads and without, for infinite logits and NaN, for a label that is not a class."""
     random = np.random.RandomState(rows)
     logits = (random.randn(rows, classes) * 5).astype("f")
     if rows > 5 and classes > 3:

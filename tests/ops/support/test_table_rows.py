@@ -206,7 +206,49 @@ def test_selected_rows_are_taken_and_put_back():
 
 
 @needs_extension
-@pytest.mark.parametrize("indices", [[1, 1], [2, 1], [0, 4], [-1, 0]])
+def test_distinct_rows_are_taken_in_any_order():
+    """Rows need not be ascending."""
+    table = torch.arange(8.0).reshape(4, 2)
+    selection = table_rows.Selection([[table]], [torch.tensor([3, 0, 1])])
+    flats = selection.taken()
+    assert flats is not None and flats[0].tolist() == [6, 7, 0, 1, 2, 3]
+    selection.put([-flats[0]])
+    assert table.tolist() == [[0, -1], [-2, -3], [4, 5], [-6, -7]]
+
+
+@needs_extension
+@pytest.mark.parametrize("indices", [[1, 1], [2, 1, 2], [0, 4], [-1, 0], [4, 0]])
 def test_rows_that_repeat_or_are_out_of_range_are_not_taken(indices):
-    """Only ascending rows in range are taken together."""
+    """Only distinct rows in range are taken together."""
     assert table_rows.Selection([[torch.ones(4, 2)]], [torch.tensor(indices)]).taken() is None
+
+
+@needs_extension
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int64, torch.uint8, torch.bfloat16, torch.complex128])
+@pytest.mark.parametrize("shape", [(0,), (5,), (7, 3), (6, 0)])
+def test_partitions_keep_the_order_of_rows(dtype, shape):
+    """Each part has the rows with its number, in the order in which they were."""
+    random = np.random.RandomState(1)
+    rows, numbers = torch.from_numpy(random.randint(0, 9, shape)).to(dtype), random.randint(0, 3, shape[0])
+    parts = table_rows.partition(rows, torch.from_numpy(numbers.astype(np.int32)), 3)
+    assert isinstance(parts, list)
+    for number, part in enumerate(parts):
+        assert torch.equal(part, rows[torch.from_numpy(numbers == number)])
+
+
+@needs_extension
+def test_a_number_outside_of_the_partitions_is_reported_by_its_position():
+    """Nothing is divided if a number is out of range."""
+    for wrong in (-1, 2):
+        assert table_rows.partition(torch.ones(3), torch.tensor([0, 1, wrong], dtype=torch.int32), 2) == 2
+
+
+@needs_extension
+def test_stitched_rows_are_at_their_places():
+    """The last row of a place wins, and a place without a row is zero."""
+    indices = [torch.tensor([4, 0], dtype=torch.int32), torch.tensor([0, 2], dtype=torch.int32)]
+    rows = [torch.tensor([[1.0, 2], [3, 4]]), torch.tensor([[5.0, 6], [7, 8]])]
+    assert table_rows.bounds(indices) == (0, 4)
+    found = table_rows.stitch(indices, rows, 5)
+    assert found is not None and found.tolist() == [[5, 6], [0, 0], [7, 8], [0, 0], [1, 2]]
+    assert table_rows.stitch(indices, rows, 4) is None

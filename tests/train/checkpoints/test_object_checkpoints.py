@@ -383,7 +383,7 @@ def test_options(tmp_path, eager):
 
 
 def test_damaged_descriptions_are_refused(tmp_path):
-    """A description of objects that is no message, or names nodes that are not there, is a data loss."""
+    """A description of objects that is not a message, or names nodes that are not there, is a data loss."""
     wrong = TrackableObjectGraph()
     wrong.nodes.add().children.add(node_id=5, local_name="x")
     for number, text in enumerate((b"\xff\xff", wrong.SerializeToString(), b"")):

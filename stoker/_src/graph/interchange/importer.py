@@ -234,7 +234,7 @@ class Importer:
             try:
                 DeviceSpec.from_string(node.device)
             except ValueError as error:
-                raise ValueError(f"Node '{node.name}': {node.device!r:.200} is no device ({error}).") from None
+                raise ValueError(f"Node '{node.name}': {node.device!r:.200} is not a device ({error}).") from None
         if self.is_body or "_class" not in node.attr:  # a body may be colocated with nodes outside it
             return
         groups = node.attr["_class"].list
@@ -398,7 +398,7 @@ class Importer:
         self.unused.discard(text)
         op = self.graph._control_op(replaced)
         if op is None:
-            raise ValueError(f"input_map gives {replaced!r} for '{text}', which is no operation to wait for.")
+            raise ValueError(f"input_map gives {replaced!r} for '{text}', which is not an operation to wait for.")
         return op
 
     def _check_inputs(self, definition: OpDefinition, attrs: dict[str, Any], inputs: list[Tensor]) -> None:

@@ -195,7 +195,7 @@ def topological(nodes: dict[str, Any]) -> list[str]:
                 order.append(follower)
     if len(order) < len(nodes):
         stuck = next(name for name, count in waiting.items() if count > 0)
-        raise ValueError(f"The GraphDef has a cycle through '{stuck}' that is no loop.")
+        raise ValueError(f"The GraphDef has a cycle through '{stuck}' that is not a loop.")
     return order
 
 
@@ -275,7 +275,7 @@ class _Loop:
                 elif index < 0:
                     inputs.append("^" + name)
                 else:
-                    raise ValueError(f"Loop '{self.frame}': what leaves it at '{node.name}' is no loop variable.")
+                    raise ValueError(f"Loop '{self.frame}': what leaves it at '{node.name}' is not a loop variable.")
             del node.input[:]
             node.input.extend(inputs)
         return list(found.values())

@@ -163,7 +163,7 @@ class _Rewriting:
         if not quantizable(code, self.scheme):
             return f"{operator.kind} has no kernel for {self.scheme.activations}"
         if getattr(operator.options, "fusedActivationFunction", 0) not in _CLAMPS:
-            return "its fused activation is no clamp"
+            return "its fused activation is not a clamp"
         if any(each.is_variable for each in touched):
             return "it has a state"
         reals = self.real_inputs(operator)

@@ -384,7 +384,7 @@ def message_sizes(shape: Any) -> list[int]:
     Raises:
         NotImplementedError: a symbolic tensor.
         TypeError: not a vector of numbers.
-        ValueError: text that is no number.
+        ValueError: text that is not a number.
     """
     sizes = np.array(shape if not isinstance(shape, (TensorShape, Shape)) else as_shape(shape).dims)
     if sizes.ndim != 1 and sizes.dtype.kind != "U":

@@ -133,7 +133,7 @@ def parallel_concat_kernel(values: list[Any], *, shape: Shape) -> Any:
     for value in values:
         if tuple(value.shape) != (1, *shape[1:]):
             raise InvalidArgumentError(
-                None, None, f"ParallelConcat: update shape doesn't match: {Shape(value.shape)} is no row of {shape}"
+                None, None, f"ParallelConcat: update shape doesn't match: {Shape(value.shape)} is not a row of {shape}"
             )
     return concat_kernel(values, 0)
 

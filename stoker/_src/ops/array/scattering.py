@@ -341,6 +341,10 @@ def dynamic_partition_kernel(data: Any, partitions: torch.Tensor, *, num_partiti
             f"data.shape must start with partitions.shape, got data.shape = {Shape(data.shape)}, partitions.shape = {Shape(partitions.shape)}",
         )
     numbers_ = partitions.reshape(-1)
+    if isinstance(data, torch.Tensor):
+        found = table_rows.partition(data.reshape(numbers_.numel(), *data.shape[rank:]), numbers_, num_partitions)
+        if isinstance(found, list):
+            return found
     if numbers_.numel() and (int(numbers_.min()) < 0 or int(numbers_.max()) >= num_partitions):
         flat = numbers_.tolist()
         at = next(i for i, each in enumerate(flat) if not 0 <= each < num_partitions)
@@ -398,13 +402,19 @@ def dynamic_stitch_kernel(indices: list[torch.Tensor], data: list[Any]) -> Any:
             )
         inner = rest
         rows.append(values.reshape(where.numel(), *rest))
-    flat = torch.cat([each.reshape(-1) for each in indices]).long()
-    count = int(flat.max()) + 1 if flat.numel() else 0
-    if flat.numel() and int(flat.min()) < 0:
-        raise InvalidArgumentError(None, None, f"indices must be >= 0, got {int(flat.min())}")
+    vectors = [each.reshape(-1) for each in indices]
+    lowest, highest = table_rows.bounds(vectors) or _bounds(vectors)
+    count = highest + 1
+    if lowest < 0:
+        raise InvalidArgumentError(None, None, f"indices must be >= 0, got {lowest}")
     if count == 2**31:
         raise InvalidArgumentError(None, None, f"Expected a non-negative size, got {-count}: indices reach {count - 1}")
     allocatable([count, *(inner or ())], 8)
+    if isinstance(data[0], torch.Tensor):
+        merged = table_rows.stitch(vectors, rows, count)
+        if merged is not None:
+            return merged
+    flat = torch.cat(vectors).long()
     # The last occurrence of an index wins, so each row takes the gradient of its winner.
     order = torch.arange(flat.numel(), device=flat.device)
     winners = torch.full((count,), -1, dtype=torch.int64, device=flat.device).scatter_reduce_(0, flat, order, "amax")
@@ -419,6 +429,11 @@ def dynamic_stitch_kernel(indices: list[torch.Tensor], data: list[Any]) -> Any:
     if gaps:
         signed(merged)[missing] = 0
     return merged
+
+
+def _bounds(indices: list[torch.Tensor]) -> tuple[int, int]:
+    found = [(int(each.min()), int(each.max())) for each in indices if each.numel()]
+    return min((low for low, _ in found), default=0), max((high for _, high in found), default=-1)
 
 
 def _stitch_rule(indices: list[Shape], data: list[Shape]) -> Shape:

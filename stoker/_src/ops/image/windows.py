@@ -390,8 +390,9 @@ def _reserve(ctx: Any, seed: int, seed2: int, attempts: int) -> Stream:
     return generator(ctx, seed, seed2).reserve(attempts)
 
 
+@SAMPLE_DISTORTED_BOUNDING_BOX.kernel
 @SAMPLE_DISTORTED_BOUNDING_BOX_V2.kernel
-def sample_distorted_bounding_box_v2_kernel(
+def sample_distorted_bounding_box_kernel(
     image_size: Any,
     bounding_boxes: Any,
     min_object_covered: Any,
@@ -399,27 +400,6 @@ def sample_distorted_bounding_box_v2_kernel(
     T: DType,
     seed: int,
     seed2: int,
-    aspect_ratio_range: Sequence[float],
-    area_range: Sequence[float],
-    max_attempts: int,
-    use_image_if_no_bounding_boxes: bool,
-    ctx: Any,
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    limits = aspect_ratio_range, area_range, max_attempts
-    _check_sampling(image_size, bounding_boxes, min_object_covered, *limits)
-    stream = _reserve(ctx, seed, seed2, max_attempts)
-    return _sampled(image_size, bounding_boxes, min_object_covered, stream, T, *limits, use_image_if_no_bounding_boxes)
-
-
-@SAMPLE_DISTORTED_BOUNDING_BOX.kernel
-def sample_distorted_bounding_box_kernel(
-    image_size: Any,
-    bounding_boxes: Any,
-    *,
-    T: DType,
-    seed: int,
-    seed2: int,
-    min_object_covered: float,
     aspect_ratio_range: Sequence[float],
     area_range: Sequence[float],
     max_attempts: int,

@@ -15,7 +15,7 @@ from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
 from stoker._src.base.shapes import UNKNOWN_SHAPE
 from stoker._src.formats import protos, tensor_proto
-from stoker._src.formats.sstable import encode_varint
+from stoker._src.formats.varints import encode_varint
 from stoker._src.graph.definition import ANY, TYPE, define, scalar
 from stoker._src.graph.tensor import Tensor
 from stoker._src.ops.array.constants import message_sizes, to_array

@@ -55,7 +55,7 @@ static PyObject *sparse(PyObject *self, PyObject *args) {
 
 static PyMethodDef METHODS[] = {
     {"sparse", sparse, METH_VARARGS,
-     "sparse(loss, gradient, logits, labels, classes, threads): where the first label lies that is no class, with nothing computed; or -1."},
+     "sparse(loss, gradient, logits, labels, classes, threads): where the first label lies that is not a class, with nothing computed; or -1."},
     {NULL, NULL, 0, NULL},
 };
 

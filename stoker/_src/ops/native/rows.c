@@ -1,4 +1,5 @@
-/* Row operations on large tables in one pass: unique, gather and scatter-add. Each function checks every index before it writes.
+/* Row operations on large tables in one pass: unique, gather, scatter-add, partition and stitch. Each function checks every index
+ * before it writes.
  *
  * Indices are int32 or int64, distinguished by their item size. Only one thread updates a row, in the order of the indices, so
  * that results do not depend on the number of threads. */
@@ -96,31 +97,32 @@ static PyObject *unique(PyObject *self, PyObject *args) {
     return PyLong_FromLongLong(total);
 }
 
+/* -1 if all indices are distinct and in [0, size), -2 if some repeat, -3 if there is no memory, else the position of one outside. */
+static int64_t distinct_or_outside(const void *indices, int wide, int64_t count, int64_t size) {
+    int64_t outside = first_outside(indices, wide, count, size, 0), total = 0;
+    if (outside >= 0) return outside;
+    table seen = {NULL, 0};
+    int64_t *found = malloc((size_t)(count ? count : 1) * sizeof(int64_t));
+    int made = found != NULL && make_table(&seen, count);
+    for (int64_t i = 0; made && i < count && total == i; i++) place_of(&seen, found, &total, index_at(indices, wide, i));
+    free(seen.slots);
+    free(found);
+    return !made ? -3 : total == count ? -1 : -2;
+}
+
 static PyObject *check_distinct(PyObject *self, PyObject *args) {
     Py_buffer indices;
     int wide;
     long long size;
     (void)self;
     if (!PyArg_ParseTuple(args, "y*pL", &indices, &wide, &size)) return NULL;
-    int64_t count = indices.len / (wide ? 8 : 4), outside = -1, total = 0;
-    table seen = {NULL, 0};
-    int64_t *found = malloc((size_t)(count ? count : 1) * sizeof(int64_t));
-    int made = found != NULL && make_table(&seen, count);
-    if (made) {
-        Py_BEGIN_ALLOW_THREADS;
-        outside = first_outside(indices.buf, wide, count, size, 0);
-        for (int64_t i = 0; i < count && outside < 0; i++) {
-            place_of(&seen, found, &total, index_at(indices.buf, wide, i));
-            if (total <= i) outside = -2;
-            if (outside == -2) break;
-        }
-        Py_END_ALLOW_THREADS;
-    }
-    free(seen.slots);
-    free(found);
+    int64_t found;
+    Py_BEGIN_ALLOW_THREADS;
+    found = distinct_or_outside(indices.buf, wide, indices.len / (wide ? 8 : 4), size);
+    Py_END_ALLOW_THREADS;
     PyBuffer_Release(&indices);
-    if (!made) return PyErr_NoMemory();
-    return PyLong_FromLongLong(outside);
+    if (found == -3) return PyErr_NoMemory();
+    return PyLong_FromLongLong(found);
 }
 
 /* ---- gathering ---- */
@@ -256,16 +258,17 @@ typedef struct {
     int64_t count, size, width, start; /* of the indices, of the table in rows, of a row and of the flat copy in bytes */
 } selection;
 
-/* Whether the indices are ascending, without repetition, and in [0, size). */
-static int in_order(const selection *chosen, int wide) {
+/* Whether the indices are without repetition and in [0, size). False also if there is no memory to find out. */
+static int is_distinct(const selection *chosen, int wide) {
     int64_t before = -1;
-    int fine = 1;
+    int ascending = 1;
     for (int64_t i = 0; i < chosen->count; i++) {
         int64_t at = index_at(chosen->indices, wide, i);
-        fine &= at > before;
+        ascending &= at > before;
         before = at;
     }
-    return fine && before < chosen->size;
+    if (ascending) return before < chosen->size;
+    return distinct_or_outside(chosen->indices, wide, chosen->count, chosen->size) == -1;
 }
 
 static void put_rows(char *table, const char *copies, const void *indices, int wide, int64_t count, int64_t bytes) {
@@ -324,7 +327,7 @@ static PyObject *exchange(PyObject *self, PyObject *args) {
         Py_BEGIN_ALLOW_THREADS;
         int64_t bytes = 0;
         for (Py_ssize_t m = 0; m < members; m++) {
-            if (!back) fine &= in_order(&chosen[m], wide);
+            if (!back) fine = fine && is_distinct(&chosen[m], wide);
             bytes += chosen[m].count * chosen[m].width;
         }
         if (fine) {
@@ -345,6 +348,132 @@ static PyObject *exchange(PyObject *self, PyObject *args) {
     return read ? PyBool_FromLong(fine) : NULL;
 }
 
+/* ---- partition and stitch ---- */
+
+static inline void copy_row(char *to, const char *from, int64_t bytes) {
+    if (bytes == 4)
+        memcpy(to, from, 4);
+    else if (bytes == 8)
+        memcpy(to, from, 8);
+    else
+        memcpy(to, from, (size_t)bytes);
+}
+
+static PyObject *partition(PyObject *self, PyObject *args) {
+    void *out, *rows, *numbers;
+    long long count, bytes, parts;
+    (void)self;
+    if (!PyArg_ParseTuple(args, "O&O&O&LLL", to_address, &out, to_address, &rows, to_address, &numbers, &count, &bytes, &parts)) return NULL;
+    if (count < 0 || bytes < 0 || parts < 1 || parts > INT32_MAX) return PyErr_Format(PyExc_ValueError, "negative sizes");
+    int64_t *ends = calloc((size_t)parts, sizeof *ends), outside = -1;
+    if (ends == NULL) return PyErr_NoMemory();
+    const int32_t *number = numbers;
+    Py_BEGIN_ALLOW_THREADS;
+    for (int64_t i = 0; i < count && outside < 0; i++) {
+        if (number[i] < 0 || number[i] >= parts)
+            outside = i;
+        else
+            ends[number[i]]++;
+    }
+    if (outside < 0) {
+        for (int64_t k = 0, start = 0; k < parts; k++) {
+            int64_t size = ends[k];
+            ends[k] = start;
+            start += size;
+        }
+        for (int64_t i = 0; i < count; i++) copy_row((char *)out + ends[number[i]]++ * bytes, (const char *)rows + i * bytes, bytes);
+    }
+    Py_END_ALLOW_THREADS;
+    PyObject *result = outside < 0 ? PyList_New((Py_ssize_t)parts) : PyLong_FromLongLong(outside);
+    for (int64_t k = 0; outside < 0 && result != NULL && k < parts; k++) {
+        PyObject *size = PyLong_FromLongLong(ends[k] - (k ? ends[k - 1] : 0));
+        if (size == NULL)
+            Py_CLEAR(result);
+        else
+            PyList_SET_ITEM(result, (Py_ssize_t)k, size);
+    }
+    free(ends);
+    return result;
+}
+
+typedef struct {
+    const int32_t *indices;
+    const char *rows;
+    int64_t count;
+} piece;
+
+/* Reads the addresses of indices and rows. Returns NULL with an exception set on failure; the caller frees the result. */
+static piece *read_pieces(PyObject *indices, PyObject *rows, PyObject *counts) {
+    Py_ssize_t total = PyList_GET_SIZE(indices);
+    if (PyList_GET_SIZE(counts) != total || (rows != NULL && PyList_GET_SIZE(rows) != total)) {
+        PyErr_SetString(PyExc_ValueError, "the lists have different lengths");
+        return NULL;
+    }
+    piece *pieces = calloc((size_t)total + 1, sizeof *pieces);
+    if (pieces == NULL) return (piece *)PyErr_NoMemory();
+    for (Py_ssize_t k = 0; k < total; k++) {
+        pieces[k].count = PyLong_AsLongLong(PyList_GET_ITEM(counts, k));
+        if (PyErr_Occurred() || !tensor_data(PyList_GET_ITEM(indices, k), &pieces[k].indices) ||
+            (rows != NULL && !tensor_data(PyList_GET_ITEM(rows, k), &pieces[k].rows))) {
+            free(pieces);
+            return NULL;
+        }
+    }
+    return pieces;
+}
+
+static PyObject *index_bounds(PyObject *self, PyObject *args) {
+    PyObject *indices, *counts;
+    (void)self;
+    if (!PyArg_ParseTuple(args, "O!O!", &PyList_Type, &indices, &PyList_Type, &counts)) return NULL;
+    piece *pieces = read_pieces(indices, NULL, counts);
+    if (pieces == NULL) return NULL;
+    int32_t lowest = 0, highest = -1;
+    Py_ssize_t total = PyList_GET_SIZE(indices);
+    Py_BEGIN_ALLOW_THREADS;
+    for (Py_ssize_t k = 0; k < total; k++)
+        for (int64_t i = 0; i < pieces[k].count; i++) {
+            int32_t at = pieces[k].indices[i];
+            lowest = at < lowest ? at : lowest;
+            highest = at > highest ? at : highest;
+        }
+    Py_END_ALLOW_THREADS;
+    free(pieces);
+    return Py_BuildValue("ii", (int)lowest, (int)highest);
+}
+
+static PyObject *stitch(PyObject *self, PyObject *args) {
+    void *out;
+    PyObject *indices, *rows, *counts;
+    long long size, bytes;
+    (void)self;
+    if (!PyArg_ParseTuple(args, "O&O!O!O!LL", to_address, &out, &PyList_Type, &indices, &PyList_Type, &rows, &PyList_Type, &counts, &size, &bytes))
+        return NULL;
+    piece *pieces = read_pieces(indices, rows, counts);
+    if (pieces == NULL) return NULL;
+    char *filled = calloc((size_t)(size > 0 ? size : 1), 1);
+    Py_ssize_t total = PyList_GET_SIZE(indices);
+    int64_t distinct = 0, fine = filled != NULL;
+    Py_BEGIN_ALLOW_THREADS;
+    for (Py_ssize_t k = 0; k < total && fine; k++)
+        for (int64_t i = 0; i < pieces[k].count && fine; i++) {
+            int32_t at = pieces[k].indices[i];
+            fine = at >= 0 && at < size;
+            if (!fine) break;
+            distinct += !filled[at];
+            filled[at] = 1;
+            copy_row((char *)out + at * bytes, pieces[k].rows + i * bytes, bytes);
+        }
+    for (int64_t at = 0; at < size && fine && distinct < size; at++)
+        if (!filled[at]) memset((char *)out + at * bytes, 0, (size_t)bytes);
+    Py_END_ALLOW_THREADS;
+    int made = filled != NULL;
+    free(filled);
+    free(pieces);
+    if (!made) return PyErr_NoMemory();
+    return PyBool_FromLong((long)fine);
+}
+
 static PyMethodDef METHODS[] = {
     {"unique", unique, METH_VARARGS,
      "unique(values, wide, places, wide_places, found, counts): fills the last three, returns how many are distinct."},
@@ -358,7 +487,14 @@ static PyMethodDef METHODS[] = {
      "flatten(out, coordinates, wide, count, sizes): the place of each row of coordinates in an array of these sizes; False if one is outside."},
     {"exchange", exchange, METH_VARARGS,
      "exchange(flats, tables, indices, sizes, wide, back, threads): copies the selected rows of each table to the flat arrays, or back. "
-     "sizes has (number of indices, rows of the table, bytes of a row) for each. False if indices are not ascending or out of range."},
+     "sizes has (number of indices, rows of the table, bytes of a row) for each. False if indices repeat or are out of range."},
+    {"partition", partition, METH_VARARGS,
+     "partition(out, rows, numbers, count, bytes, parts): copies rows to `out`, ordered by number. Returns how many have each number, or the "
+     "position of a number outside of [0, parts)."},
+    {"index_bounds", index_bounds, METH_VARARGS, "index_bounds(indices, counts): the lowest index, but at most 0, and the highest, but at least -1."},
+    {"stitch", stitch, METH_VARARGS,
+     "stitch(out, indices, rows, counts, size, bytes): copies each row to its place; the last one wins, and places without a row become 0. "
+     "False if an index is outside of [0, size)."},
     {NULL, NULL, 0, NULL},
 };
 

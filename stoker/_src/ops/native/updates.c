@@ -8,14 +8,39 @@
 
 enum { BLOCK = 1 << 14 }; /* elements per unit of work */
 
+/* A rule for `count` elements: `numbers` is the rule's own struct of hyperparameters. */
+typedef void (*rule)(float *var, float *first_slot, float *second_slot, const float *grad, int64_t count, const void *numbers);
+
+/* Applies `block` to a variable, its two slots and the gradient, then releases the four buffers. */
+static PyObject *apply(Py_buffer arrays[4], rule block, const void *numbers, int threads) {
+    Py_ssize_t length = arrays[0].len;
+    int fits = length % (Py_ssize_t)sizeof(float) == 0;
+    for (int i = 1; i < 4; i++) fits = fits && arrays[i].len == length;
+    if (fits) {
+        float *var = arrays[0].buf, *first = arrays[1].buf, *second = arrays[2].buf;
+        const float *grad = arrays[3].buf;
+        int64_t size = length / (int64_t)sizeof(float);
+        Py_BEGIN_ALLOW_THREADS;
+#pragma omp parallel for num_threads(threads) if (size > BLOCK)
+        for (int64_t at = 0; at < size; at += BLOCK)
+            block(var + at, first + at, second + at, grad + at, size - at < BLOCK ? size - at : BLOCK, numbers);
+        Py_END_ALLOW_THREADS;
+    } else {
+        PyErr_SetString(PyExc_ValueError, "the arrays have different sizes");
+    }
+    for (int i = 0; i < 4; i++) PyBuffer_Release(&arrays[i]);
+    if (!fits) return NULL;
+    Py_RETURN_NONE;
+}
+
 typedef struct {
     float lr, rho, rest, momentum, epsilon;
 } rms_prop_numbers;
 
 /* ms = rho * ms + (1 - rho) * g^2;  mom = momentum * mom + lr * g / sqrt(ms + epsilon);  var -= mom */
 VECTORISED static void rms_prop_block(float *restrict var, float *restrict ms, float *restrict mom, const float *restrict grad,
-                                  int64_t count, const rms_prop_numbers *given) {
-    const rms_prop_numbers n = *given;
+                                  int64_t count, const void *numbers) {
+    const rms_prop_numbers n = *(const rms_prop_numbers *)numbers;
     for (int64_t i = 0; i < count; i++) {
         float g = grad[i];
         float square = ms[i] * n.rho + n.rest * g * g;
@@ -27,31 +52,15 @@ VECTORISED static void rms_prop_block(float *restrict var, float *restrict ms, f
 }
 
 static PyObject *rms_prop(PyObject *self, PyObject *args) {
-    Py_buffer var, ms, mom, grad;
+    Py_buffer arrays[4];
     double lr, rho, momentum, epsilon;
     int threads;
     (void)self;
-    if (!PyArg_ParseTuple(args, "w*w*w*y*ddddi", &var, &ms, &mom, &grad, &lr, &rho, &momentum, &epsilon, &threads)) return NULL;
-    int fits = var.len == ms.len && var.len == mom.len && var.len == grad.len && var.len % (Py_ssize_t)sizeof(float) == 0;
-    if (fits) {
-        rms_prop_numbers n = {(float)lr, (float)rho, (float)(1 - rho), (float)momentum, (float)epsilon};
-        int64_t size = var.len / (int64_t)sizeof(float);
-        Py_BEGIN_ALLOW_THREADS;
-#pragma omp parallel for num_threads(threads) if (size > BLOCK)
-        for (int64_t at = 0; at < size; at += BLOCK) {
-            int64_t count = size - at < BLOCK ? size - at : BLOCK;
-            rms_prop_block((float *)var.buf + at, (float *)ms.buf + at, (float *)mom.buf + at, (const float *)grad.buf + at, count, &n);
-        }
-        Py_END_ALLOW_THREADS;
-    } else {
-        PyErr_SetString(PyExc_ValueError, "the arrays have different sizes");
-    }
-    PyBuffer_Release(&var);
-    PyBuffer_Release(&ms);
-    PyBuffer_Release(&mom);
-    PyBuffer_Release(&grad);
-    if (!fits) return NULL;
-    Py_RETURN_NONE;
+    if (!PyArg_ParseTuple(args, "w*w*w*y*ddddi", &arrays[0], &arrays[1], &arrays[2], &arrays[3], &lr, &rho, &momentum, &epsilon,
+                          &threads))
+        return NULL;
+    rms_prop_numbers n = {(float)lr, (float)rho, (float)(1 - rho), (float)momentum, (float)epsilon};
+    return apply(arrays, rms_prop_block, &n, threads);
 }
 
 typedef struct {
@@ -61,8 +70,8 @@ typedef struct {
 
 /* The rule in rules.py, rounded after every operation. A NaN in the linear slot gives NaN for rows, and 0 for whole variables. */
 VECTORISED static void ftrl_block(float *restrict var, float *restrict accum, float *restrict linear, const float *restrict grad,
-                                  int64_t count, const ftrl_numbers *given) {
-    const ftrl_numbers n = *given;
+                                  int64_t count, const void *numbers) {
+    const ftrl_numbers n = *(const ftrl_numbers *)numbers;
     for (int64_t i = 0; i < count; i++) {
         float g = grad[i], before = sqrtf(accum[i]), square = g * g, total = accum[i] + square, after = sqrtf(total);
         float pull = n.shrinkage != 0.0f ? g + var[i] * n.shrinkage : g;
@@ -78,33 +87,15 @@ VECTORISED static void ftrl_block(float *restrict var, float *restrict accum, fl
 }
 
 static PyObject *ftrl(PyObject *self, PyObject *args) {
-    Py_buffer var, accum, linear, grad;
+    Py_buffer arrays[4];
     double scale, divide, shrinkage, limit, ridge;
     int rows, threads;
     (void)self;
-    if (!PyArg_ParseTuple(args, "w*w*w*y*dddddpi", &var, &accum, &linear, &grad, &scale, &divide, &shrinkage, &limit, &ridge, &rows,
-                          &threads))
+    if (!PyArg_ParseTuple(args, "w*w*w*y*dddddpi", &arrays[0], &arrays[1], &arrays[2], &arrays[3], &scale, &divide,
+                          &shrinkage, &limit, &ridge, &rows, &threads))
         return NULL;
-    int fits = var.len == accum.len && var.len == linear.len && var.len == grad.len && var.len % (Py_ssize_t)sizeof(float) == 0;
-    if (fits) {
-        ftrl_numbers n = {(float)scale, (float)divide, (float)shrinkage, (float)limit, (float)ridge, rows};
-        int64_t size = var.len / (int64_t)sizeof(float);
-        Py_BEGIN_ALLOW_THREADS;
-#pragma omp parallel for num_threads(threads) if (size > BLOCK)
-        for (int64_t at = 0; at < size; at += BLOCK) {
-            int64_t count = size - at < BLOCK ? size - at : BLOCK;
-            ftrl_block((float *)var.buf + at, (float *)accum.buf + at, (float *)linear.buf + at, (const float *)grad.buf + at, count, &n);
-        }
-        Py_END_ALLOW_THREADS;
-    } else {
-        PyErr_SetString(PyExc_ValueError, "the arrays have different sizes");
-    }
-    PyBuffer_Release(&var);
-    PyBuffer_Release(&accum);
-    PyBuffer_Release(&linear);
-    PyBuffer_Release(&grad);
-    if (!fits) return NULL;
-    Py_RETURN_NONE;
+    ftrl_numbers n = {(float)scale, (float)divide, (float)shrinkage, (float)limit, (float)ridge, rows};
+    return apply(arrays, ftrl_block, &n, threads);
 }
 
 typedef struct {
@@ -114,9 +105,9 @@ typedef struct {
 
 /* m += (g - m) * (1 - beta1);  v += (g^2 - v) * (1 - beta2);  var -= rate * m / (sqrt(v) + epsilon), rounded after every operation.
  * With Nesterov momentum, the last m is (1 - beta1) * g + beta1 * m. */
-VECTORISED static void adam_block(float *restrict var, float *restrict m, float *restrict v, const float *restrict grad, int64_t count,
-                                  const adam_numbers *given) {
-    const adam_numbers n = *given;
+VECTORISED static void adam_block(float *restrict var, float *restrict m, float *restrict v, const float *restrict grad,
+                                  int64_t count, const void *numbers) {
+    const adam_numbers n = *(const adam_numbers *)numbers;
     for (int64_t i = 0; i < count; i++) {
         float g = grad[i];
         float first = m[i] + (g - m[i]) * n.rest1, second = v[i] + (g * g - v[i]) * n.rest2;
@@ -128,32 +119,15 @@ VECTORISED static void adam_block(float *restrict var, float *restrict m, float 
 }
 
 static PyObject *adam(PyObject *self, PyObject *args) {
-    Py_buffer var, m, v, grad;
+    Py_buffer arrays[4];
     double rate, beta1, rest1, rest2, epsilon;
     int nesterov, threads;
     (void)self;
-    if (!PyArg_ParseTuple(args, "w*w*w*y*dddddpi", &var, &m, &v, &grad, &rate, &beta1, &rest1, &rest2, &epsilon, &nesterov, &threads))
+    if (!PyArg_ParseTuple(args, "w*w*w*y*dddddpi", &arrays[0], &arrays[1], &arrays[2], &arrays[3], &rate, &beta1,
+                          &rest1, &rest2, &epsilon, &nesterov, &threads))
         return NULL;
-    int fits = var.len == m.len && var.len == v.len && var.len == grad.len && var.len % (Py_ssize_t)sizeof(float) == 0;
-    if (fits) {
-        adam_numbers n = {(float)rate, (float)beta1, (float)rest1, (float)rest2, (float)epsilon, nesterov};
-        int64_t size = var.len / (int64_t)sizeof(float);
-        Py_BEGIN_ALLOW_THREADS;
-#pragma omp parallel for num_threads(threads) if (size > BLOCK)
-        for (int64_t at = 0; at < size; at += BLOCK) {
-            int64_t count = size - at < BLOCK ? size - at : BLOCK;
-            adam_block((float *)var.buf + at, (float *)m.buf + at, (float *)v.buf + at, (const float *)grad.buf + at, count, &n);
-        }
-        Py_END_ALLOW_THREADS;
-    } else {
-        PyErr_SetString(PyExc_ValueError, "the arrays have different sizes");
-    }
-    PyBuffer_Release(&var);
-    PyBuffer_Release(&m);
-    PyBuffer_Release(&v);
-    PyBuffer_Release(&grad);
-    if (!fits) return NULL;
-    Py_RETURN_NONE;
+    adam_numbers n = {(float)rate, (float)beta1, (float)rest1, (float)rest2, (float)epsilon, nesterov};
+    return apply(arrays, adam_block, &n, threads);
 }
 
 static PyMethodDef METHODS[] = {

@@ -19,7 +19,7 @@ from stoker._src.graph.definition import STATEFUL, OpDefinition, define
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Tensor
 from stoker._src.ops.math import arithmetic
-from stoker._src.ops.random.bits import fills
+from stoker._src.ops.random.bits import cuda, fills
 from stoker._src.ops.random.bits.philox import PhiloxState
 from stoker._src.ops.random.bits.seeds import EagerSeeds, op_seeds
 from stoker._src.ops.support.movement import allocatable
@@ -90,7 +90,19 @@ def _filled(name: str, fill: Callable[..., torch.Tensor]) -> OpDefinition:
         stream = generator(ctx, seed, seed2).reserve_outputs(count)
         return fill(stream, count, torch_dtype(dtype)).view(shape)
 
+    def skip(times: int, shape: list[int], *, seed: int, seed2: int, dtype: DType, ctx: Any) -> None:
+        generator(ctx, seed, seed2).reserve_outputs(times * checked_count(shape))
+
+    def on_gpu(
+        shape: list[int], *, seed: int, seed2: int, dtype: DType, ctx: Any, device: torch.device
+    ) -> torch.Tensor:
+        checked_count(shape)
+        return cuda.filled(fill.__name__, generator(ctx, seed, seed2), shape, device)
+
+    if fill in (fills.uniform, fills.normal):
+        definition.planning.on_gpu = lambda op: on_gpu if cuda.can_fill(torch_dtype(op.attrs["dtype"])) else None
     kernel.__name__ = f"{name.lower()}_kernel"
+    definition.planning.skips = skip
     definition.kernel(kernel)
     definition.shape(lambda shape: shape, as_shapes=["shape"])
     return definition

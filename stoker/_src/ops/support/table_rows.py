@@ -1,4 +1,4 @@
-"""Native operations on rows of large tables: unique, gather, scatter-add and segment reductions.
+"""Native operations on rows of large tables: unique, gather, scatter-add, partition, stitch and segment reductions.
 
 Each function returns None (or False) if the extension is missing or does not support the tensors. Callers then use torch.
 """
@@ -86,8 +86,37 @@ def flatten(coordinates: torch.Tensor, sizes: Sequence[int]) -> torch.Tensor | N
     return out if _native.flatten(out, coordinates, wide, coordinates.shape[0], tuple(sizes)) else None
 
 
+def partition(rows: torch.Tensor, numbers: torch.Tensor, parts: int) -> list[torch.Tensor] | int | None:
+    """The rows with each number in [0, parts), in order, or the position of a number outside. `numbers` is an int32 vector."""
+    if _native is None or numbers.dtype is not torch.int32 or not _plain(rows, numbers):
+        return None
+    count = numbers.numel()
+    out = torch.empty_like(rows)
+    row = out.nbytes // count if count else 0
+    found = _native.partition(out, rows, numbers, count, row, parts)
+    return list(out.split(found)) if isinstance(found, list) else found
+
+
+def bounds(indices: list[torch.Tensor]) -> tuple[int, int] | None:
+    """The lowest of all indices, but at most 0, and the highest, but at least -1. They are int32 vectors."""
+    if _native is None or not all(each.dtype is torch.int32 and _plain(each) for each in indices):
+        return None
+    return _native.index_bounds(indices, [each.numel() for each in indices])
+
+
+def stitch(indices: list[torch.Tensor], rows: list[torch.Tensor], size: int) -> torch.Tensor | None:
+    """Rows at the places `indices` in [0, size) of a tensor: the last one wins, and places without a row are 0."""
+    first = rows[0]
+    if _native is None or not all(each.dtype is first.dtype and _plain(each) for each in rows):
+        return None
+    counts = [each.numel() for each in indices]
+    out = torch.empty((size, *first.shape[1:]), dtype=first.dtype)
+    row = out.nbytes // size if size else 0
+    return out if _native.stitch(out, indices, rows, counts, size, row) else None
+
+
 class Selection:
-    """Ascending rows of several groups of tables (a variable and its slots), copied to flat tensors and back.
+    """Distinct rows of several groups of tables (a variable and its slots), copied to flat tensors and back.
 
     `columns` has a list for each kind of table, with one table for each entry of `indices`. The tables of one entry have the same
     shape.
@@ -180,3 +209,60 @@ def combine_grad(
         size, width, segments, _COMBINERS[how], grad.dtype is torch.float64, torch.get_num_threads(),
     )  # fmt: skip
     return None if total < 0 else (out.narrow(0, 0, total), found.narrow(0, 0, total))
+
+
+def combine_many(
+    how: str, members: list[tuple[torch.Tensor, torch.Tensor, torch.Tensor, int]]
+) -> list[torch.Tensor] | None:
+    """`combine` of many (table, indices, ids, segments) whose tables have rows of one shape and dtype. None if one cannot be combined."""
+    first = members[0][0]
+    inner, dtype = first.shape[1:], first.dtype
+    tasks, sizes = [], []
+    for table, indices, ids, segments in members:
+        shape = table.shape
+        if segments < 0 or shape[1:] != inner or table.dtype is not dtype or not _combinable(table, indices, ids):
+            return None
+        if not table.is_contiguous():
+            return None
+        wide, id_wide = indices.dtype is torch.int64, ids.dtype is torch.int64
+        tasks.append((table, indices, wide, ids, id_wide, ids.stride(0), indices.shape[0], shape[0], segments))
+        sizes.append(segments)
+    out = first.new_empty((sum(sizes), *inner))
+    double = dtype is torch.float64
+    done = _segments.combine_many(out, tasks, math.prod(inner), _COMBINERS[how], double, torch.get_num_threads())
+    return list(out.split(sizes)) if done else None
+
+
+def combine_grad_many(
+    how: str, members: list[tuple[torch.Tensor, torch.Tensor, torch.Tensor, int]]
+) -> list[torch.Tensor] | None:
+    """`combine_grad` of many (grad, indices, ids, size) of one dtype and row shape: rows and indices of each. None if one cannot be done."""
+    first, kind = members[0][0], members[0][1].dtype
+    inner, dtype = first.shape[1:], first.dtype
+    tasks, rooms = [], []
+    for grad, indices, ids, size in members:
+        shape = grad.shape
+        if (
+            shape[1:] != inner
+            or grad.dtype is not dtype
+            or indices.dtype is not kind
+            or not _combinable(grad, indices, ids)
+        ):
+            return None
+        if not grad.is_contiguous():
+            grad = grad.contiguous()
+        count = indices.shape[0]
+        id_wide = ids.dtype is torch.int64
+        tasks.append((grad, indices, kind is torch.int64, ids, id_wide, ids.stride(0), count, size, shape[0]))
+        rooms.append(min(count, size))
+    room = sum(rooms)
+    out, found = first.new_empty((room, *inner)), torch.empty(room, dtype=kind)
+    double = dtype is torch.float64
+    totals = _segments.combine_grad_many(
+        out, found, tasks, math.prod(inner), _COMBINERS[how], double, torch.get_num_threads()
+    )
+    if min(totals) < 0:
+        return None
+    sizes = [size for total, room in zip(totals, rooms) for size in (total, room - total)]
+    rows, places = out.split(sizes)[::2], found.split(sizes)[::2]
+    return [each for pair in zip(rows, places) for each in pair]

@@ -19,7 +19,7 @@ from stoker._src.runtime.feeds import converter
 from stoker._src.runtime.fetches import FetchPlan
 from stoker._src.runtime.functions.bodies import step_failure
 from stoker._src.runtime.locks import Holding
-from stoker._src.runtime.plan import fused_loops, threads
+from stoker._src.runtime.plan import fused_kernels, fused_loops, threads
 from stoker._src.runtime.plan.by_shape import ByShape
 from stoker._src.runtime.plan.cuda_graphs import Repeated
 from stoker._src.runtime.plan.emit import Step, emit
@@ -27,6 +27,8 @@ from stoker._src.runtime.plan.known_shapes import Known
 from stoker._src.runtime.plan.planner import Planner
 from stoker._src.runtime.trace import Ticks, fill_partition_graph, fill_run_metadata
 from stoker._src.runtime.worker import RunningSteps, Worker
+
+_ALIGNED = 160  # columns up to which the comments of `explain` are aligned
 
 
 class Plan:
@@ -88,7 +90,7 @@ class Plan:
             self.fetch.targets,
             self.feeds,
             worker.node_context,
-            worker.compiler.for_plan(),
+            worker.compiler.for_plan(fuses_kernels=options.get("arrange") is not None and fused_kernels.is_available()),
             **options,
         )
 
@@ -193,7 +195,7 @@ class Plan:
         """
         step = self._steps()[0]
         lines = step.source.splitlines()
-        width = max(len(line) for line in lines)
+        width = min(max(len(line) for line in lines), _ALIGNED)  # the comments of longer lines follow them
         for index, (number, instruction) in enumerate(step.lines.items()):
             if instruction.op is not None:
                 spent = f"  {self.times[index] * 1e6:9.1f} us" if index in self.times else ""

@@ -13,6 +13,7 @@ STOKER_CUDA_GRAPHS=0 turns recording off.
 
 from __future__ import annotations
 
+import ctypes
 import os
 import threading
 import warnings
@@ -24,6 +25,7 @@ import torch
 
 from stoker._src.base.shapes import Shape
 from stoker._src.runtime.devices import Placement, recording
+from stoker._src.runtime.plan import fused_kernels
 from stoker._src.runtime.plan.division import Division, Obstacle
 from stoker._src.runtime.plan.emit import Step
 from stoker._src.runtime.plan.known_shapes import Known
@@ -38,6 +40,7 @@ _MOST_KEYS = 4096  # combinations of shapes and numbers that are remembered
 _MOST_NUMBERS = 256  # elements of a tensor that decides about loops, branches and sizes
 _SMALL = 1 << 20  # bytes of a result that is copied to the host with the others
 _ALIGNMENT = 256  # bytes
+_SHARED, _WORTH_SHARING = 1 << 15, 1 << 23  # bytes of a copy that torch shares among threads, and for which that pays
 
 MakePlanner = Callable[..., Planner]
 
@@ -72,6 +75,8 @@ class Repeated:
                 f"recorded {len(divided.recordings)} times as a CUDA graph: {device} instructions, with {before} before "
                 f"and {after} after them on the host, {len(divided.division.numbers)} numbers that decide"
             )
+            on_device = divided.steps[1].with_functions()
+            lines += fused_kernels.summary(line for step in on_device for line in step.planner.instructions)
         if self.obstacle is not None:
             lines.append(f"not recorded as a CUDA graph: {self.obstacle}")
         elif not lines:
@@ -236,7 +241,10 @@ class _Recording:
             _current_stream(self._inputs.device_index).synchronize()
         else:
             self._inputs.used()
-        return [result.clone() if host is None else host.clone() for result, host in zip(self._results, self._fetched)]
+        return [
+            result.clone() if host is None else _copy(torch.empty_like(host, pin_memory=False), host)
+            for result, host in zip(self._results, self._fetched)
+        ]
 
 
 _streams: dict[int, torch.cuda.Stream] = {}
@@ -249,6 +257,14 @@ def _current_stream(device_index: int) -> torch.cuda.Stream:
     if found is None:
         found = _streams[handle] = torch.cuda.current_stream(device_index)
     return found
+
+
+def _copy(to: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
+    """Copies a tensor of the host. torch would wake all its threads for a batch of images, which takes longer than the copy."""
+    if _SHARED <= value.nbytes < _WORTH_SHARING and value.dtype == to.dtype and value.is_contiguous():
+        ctypes.memmove(to.data_ptr(), value.data_ptr(), value.nbytes)
+        return to
+    return to.copy_(value)
 
 
 def _pinned(result: Any) -> torch.Tensor | None:
@@ -288,7 +304,7 @@ class _Inputs:
         if self._from_host:
             self._event.synchronize()
             for i, view in zip(self._from_host, self._views):
-                view.copy_(inputs[i])
+                _copy(view, inputs[i])
         if len(self._from_host) < len(inputs):
             for own, value in zip(self.tensors, inputs):
                 if value.is_cuda:

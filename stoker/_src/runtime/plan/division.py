@@ -19,12 +19,13 @@ from stoker._src.base.devices import DeviceSpec
 from stoker._src.graph.definition import Trait
 from stoker._src.graph.tensor import Operation
 from stoker._src.ops.variables.state_ops import VariableState
+from stoker._src.runtime.plan import fused_kernels
 from stoker._src.runtime.plan.emit import Step, emit
 from stoker._src.runtime.plan.instructions import EFFECTS, FEED, Host, Instruction, Value, renumber, values_of
 from stoker._src.runtime.plan.planner import Planner
 
 BEFORE, DEVICE, AFTER = range(3)
-_KINDS = ("kernel", "read", "batch")
+_KINDS = ("kernel", "read", "batch", "fused_loops")
 
 
 class Obstacle(Exception):
@@ -127,6 +128,10 @@ class Division:
             parts[self._place[id(each)]].append(each)
         parts[DEVICE] = self._used(parts[DEVICE], parts[AFTER], planner.results)
         self._connect(planner, parts)
+        if planner.compile_function.fuses_kernels:
+            parts[DEVICE] = fused_kernels.form(
+                parts[DEVICE], self.outputs, planner.shape_of, planner.compile_function.placement, self._of_host
+            )
         self.counts = len(parts[0]), len(parts[1]), len(parts[2])
         ordered = [each for part in parts for each in part]
         renumber(ordered)

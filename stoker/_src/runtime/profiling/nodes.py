@@ -14,7 +14,7 @@ from stoker._src.runtime.profiling.float_operations import float_operations
 from stoker._src.runtime.profiling.options import TRAINABLE
 
 ROOT = "_TFProfRoot"
-SCOPE = "_kTFScopeParent"  # the type of a scope that is no op itself
+SCOPE = "_kTFScopeParent"  # the type of a scope that is not an op itself
 _WITH_PARAMETERS = ("Variable", "VariableV2", "VarHandleOp", "AutoReloadVariable", "Placeholder")
 _GRADIENT = re.compile(r"(?:.*/)?gradients(?:_\d+)?/(.+?)_grad(?:/|$)")
 _STREAM = re.compile(r"/stream:|/memcpy$")

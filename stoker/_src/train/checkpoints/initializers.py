@@ -40,7 +40,7 @@ def init_from_checkpoint(ckpt_dir_or_file: Any, assignment_map: Any) -> None:
 
     Raises:
         ValueError: something is not in the checkpoint or not in the graph, or has another shape.
-        TypeError: something is no name and no variable.
+        TypeError: something is neither a name nor a variable.
     """
     path = checkpoint_filename(ckpt_dir_or_file)
     reader = CheckpointReader(path)
