@@ -207,11 +207,11 @@ def test_summaries_and_assertions_come_after():
 
 
 def test_what_the_device_computes_cannot_decide():
-    """A branch that depends on the device's results is refused, with its name."""
+    """A loop whose end depends on the device's results is refused, with its name."""
     with tf.Graph().as_default(), tf.Session() as session:
         x = tf.placeholder(tf.float32, [3])
         y = tf.reduce_sum(tf.tanh(x))
-        z = tf.cond(y > 0.0, lambda: y * 2.0, lambda: y - 1.0, name="choice")
+        z = tf.while_loop(lambda y: y < 10.0, lambda y: y * 2.0, [y], name="choice")
         with pytest.raises(Obstacle, match="choice"):
             _Divided(session, z, {x: np.ones(3, "f")})
 
@@ -256,3 +256,16 @@ def test_what_other_runs_see_waits_for_the_updates():
         session.run(tf.global_variables_initializer())
         divided = _Divided(session, [told, counted], {x: np.ones(3, "f")})
         assert divided.division.counts[2] == 1
+
+
+def test_a_condition_that_only_the_device_knows():
+    """Both branches run, and a number of the device selects their results."""
+
+    def build():
+        x = tf.placeholder(tf.float32, [4, 3])
+        y = tf.reduce_sum(x * 2.0) + 0.5
+        chosen = tf.cond(y > 0, lambda: tf.tanh(y) * 2.0, lambda: y - 1.0)
+        return [chosen, tf.square(y)], lambda i: {x: _rows(i, 4, 3)}
+
+    divided = _divided(build)
+    assert len(divided.recordings) == 1
