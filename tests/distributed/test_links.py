@@ -110,8 +110,8 @@ def test_a_cut_link_fails_the_step_and_the_next_one_opens_another(started):
         link = _link(started)
         run = link.run
 
-        def cut(*arguments):
-            call = run(*arguments)
+        def cut(*arguments, **options):
+            call = run(*arguments, **options)
             link._connection.shutdown(socket.SHUT_RDWR)
             return call
 

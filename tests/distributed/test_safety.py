@@ -9,6 +9,7 @@ from unittest import mock
 import grpc
 import numpy as np
 import pytest
+import torch
 
 import stoker.compat.v1 as tf
 from stoker._src.base.errors import InvalidArgumentError
@@ -152,8 +153,7 @@ def test_tensors_are_written_as_the_usual_messages(value):
 
 def test_streams_that_do_not_fit_their_shape():
     """The elements of a streamed value must be exactly those of its shape, and within the limit."""
-    packed = messages.Packed(np.arange(10, dtype="f"))
-    first, *chunks = packed.messages("key")
+    first, *chunks = messages.streamed("key", torch.arange(10.0))
     key, value = messages.read_streamed(first, iter(chunks), -1)
     assert key == "key"
     np.testing.assert_array_equal(value.numpy(), np.arange(10))

@@ -23,7 +23,6 @@ from contextlib import suppress
 from typing import Any
 
 import numpy as np
-import torch
 
 from stoker._src.base import tf_logging
 from stoker._src.base.errors import (
@@ -35,12 +34,12 @@ from stoker._src.base.errors import (
     ResourceExhaustedError,
     UnavailableError,
 )
-from stoker._src.distributed.messages import Packed
 from stoker._src.distributed.statuses import error_of
 from stoker._src.formats import link_frames as frames
 from stoker._src.formats import wire_tensors as wire
 from stoker._src.formats.link_frames import CANCEL, MOST_HEAD_BYTES, PREFIX, RESULT, RUN, VALUES, Head
 from stoker._src.ops.support.values import from_numpy, to_numpy
+from stoker._src.runtime.memory import empty_bytes
 
 SECONDS_UNTIL_LOST = 30
 _SECONDS_TO_OPEN = 5.0
@@ -257,13 +256,9 @@ class FrameReader:
 
     def _block(self, size: int) -> memoryview:
         try:
-            # torch's allocator uses large pages. Pages are claimed as they are filled, not when they are asked for.
-            block = (
-                torch.empty(size, dtype=torch.uint8).numpy().data
-                if size >= frames.LARGE
-                else memoryview(bytearray(size))
-            )
-        except RuntimeError:
+            # Pages are claimed as they are filled, not when they are asked for.
+            block = empty_bytes(size).numpy().data if size >= frames.LARGE else memoryview(bytearray(size))
+        except MemoryError:
             raise ResourceExhaustedError(None, None, f"There is no memory for a value of {size} bytes.") from None
         self._input.fill(block)
         return block
@@ -300,6 +295,7 @@ class Link:
         self._sending = threading.Lock()
         self._guard = threading.Lock()
         self._calls: dict[int, LinkCall] = {}
+        self._held: dict[int, list[wire.Chunk]] = {}  # requests that leave with the first values of their step
         self._running: dict[int, Running] = {}
         self._idle = 0  # threads that wait for their turn to read
         self._turns: queue.SimpleQueue[bool] = queue.SimpleQueue()
@@ -328,8 +324,19 @@ class Link:
         return UnavailableError(None, None, f"Lost the connection to {self.where}: {reason}")
 
     def send_values(self, step: int, values: dict[str, Any]) -> None:
-        """Sends values of a step to the other side's part."""
-        self._send(frames.encode(VALUES, step, b"", _contents(values.items())))
+        """Sends values of a step to the other side's part, and the request to run it if that was held back."""
+        chunks = frames.encode(VALUES, step, b"", _contents(values.items()))
+        self._send(chunks + self._taken(step) if self._held else chunks)
+
+    def _taken(self, step: int) -> list[wire.Chunk]:
+        with self._guard:
+            return self._held.pop(step, [])
+
+    def release(self, step: int) -> None:
+        """Sends the request to run a part if it is still held back."""
+        chunks = self._taken(step)
+        if chunks:
+            self._send(chunks)
 
     def run(
         self,
@@ -340,26 +347,38 @@ class Link:
         timeout_in_ms: int,
         trace: Any,
         on_error: Callable[[OpError], None],
+        *,
+        held: bool = False,
     ) -> LinkCall:
-        """Requests that the other side runs a part."""
+        """Requests that the other side runs a part. A request that is `held` leaves with the first values of its step, or by `release`."""
         call = LinkCall(self, step, keys, timeout_in_ms, trace, on_error)
         with self._guard:
             if self.closed:
                 raise UnavailableError(None, None, f"Lost the connection to {self.where}.")
             self._calls[step] = call
-        self._send(frames.encode(RUN, step, head, _contents(feeds.items())))
+        chunks = frames.encode(RUN, step, head, _contents(feeds.items()))
+        if held:
+            with self._guard:
+                self._held[step] = chunks
+        else:
+            self._send(chunks)
         return call
 
     def cancel(self, step: int) -> None:
         with self._guard:
             self._calls.pop(step, None)
+            if self._held.pop(step, None) is not None:
+                return  # the other side does not know of it
         with suppress(UnavailableError):
             self._send(frames.encode(CANCEL, step, b""))
 
-    def respond(self, step: int, head: bytes, keys: list[str], values: list[Any]) -> None:
-        """Sends the result of a request, unless the other side is gone."""
+    def respond(
+        self, step: int, head: bytes, keys: list[str], values: list[Any], sent: dict[str, Any] | None = None
+    ) -> None:
+        """Sends the result of a request, after values that the other side's part waits for, unless the other side is gone."""
         with suppress(UnavailableError):
-            self._send(frames.encode(RESULT, step, head, _contents(zip(keys, values))))
+            chunks = frames.encode(VALUES, step, b"", _contents(sent.items())) if sent else []
+            self._send(chunks + frames.encode(RESULT, step, head, _contents(zip(keys, values))))
 
     # -- reading -------------------------------------------------------------------------------------------------
 
@@ -444,6 +463,7 @@ class Link:
                 return
             self.closed = True
             calls, self._calls = list(self._calls.values()), {}
+            self._held.clear()
             running = list(self._running.values())
             for _ in range(self._idle):
                 self._turns.put(False)
@@ -469,9 +489,6 @@ def _unsent(chunks: list[wire.Chunk], sent: int) -> list[wire.Chunk]:
 def _contents(values: Iterable[tuple[str, Any]]) -> list[frames.Value]:
     found: list[frames.Value] = []
     for key, value in values:
-        if isinstance(value, Packed):
-            found.append((key, value.dtype, value.shape, value.chunks))
-            continue
         array = to_numpy(value)
         if not isinstance(array, np.ndarray):
             raise InvalidArgumentError(None, None, f"A {type(value).__name__} cannot be sent to another process.")

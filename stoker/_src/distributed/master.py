@@ -443,6 +443,7 @@ class StepRun:
         calls: list[tuple[int, Any]] = []
         routes: dict[str, Link] = {}
         local = -1
+        first_served = self._first_served()
         try:
             for index, part in enumerate(divided.parts):
                 if part.task == task.name:
@@ -463,11 +464,14 @@ class StepRun:
                     self.trace,
                     self.abort,
                     link,
+                    held=part.waits_first and part.task in first_served,
                 )
                 self._on_abort(call.cancel)
                 calls.append((index, call))
             if local >= 0:
                 self._run_local(local, values, fetched, routes)
+                for link in routes.values() if first_served and self.error is None else ():
+                    link.release(self.step_id)
             for index, call in calls:
                 try:
                     results = call.result()
@@ -483,6 +487,14 @@ class StepRun:
         if self.error is not None:
             raise self.error
         return fetched
+
+    def _first_served(self) -> set[str]:
+        """Returns the tasks that get values from the part of the master's own task at the beginning of the step."""
+        divided, task = self.divided, self.divided.session.master.task
+        handle = divided.handles.get(task.name)
+        if handle is None or not any(part.waits_first for part in divided.parts):
+            return set()
+        return task.part(divided.session.handle, handle).first_served()
 
     def _run_local(self, index: int, values: list[Any], fetched: dict[Tensor, Any], routes: dict[str, Link]) -> None:
         divided = self.divided

@@ -16,6 +16,7 @@ from stoker._src.formats import wire_tensors as wire
 from stoker._src.formats.protos import ExecutorOpts
 from stoker._src.formats.varints import encode_varint
 from stoker._src.ops.support.values import from_numpy, to_numpy
+from stoker._src.runtime.memory import empty_bytes
 from stoker._src.runtime.plan.emit import copied
 
 
@@ -306,27 +307,25 @@ CHUNK_BYTES = 1 << 20
 _LARGE = 4 << 20  # bytes from which a value is streamed
 
 
-class Packed:
-    """A large value on its way to another task: a copy of its elements in chunks, each of which is a message."""
-
-    def __init__(self, array: np.ndarray) -> None:
-        flat = array if array.flags.c_contiguous else np.ascontiguousarray(array)
-        data = flat.reshape(-1).view(np.uint8).data
-        self.header = wire.header(flat)
-        self.dtype, self.shape = flat.dtype, flat.shape
-        self.chunks = [bytes(data[at : at + CHUNK_BYTES]) for at in range(0, len(data), CHUNK_BYTES)]
-
-    def messages(self, key: str) -> Iterator[bytes]:
-        """Yields the messages of this value: what it is, then its elements."""
-        yield wire.text_field(1, key) + self.header
-        yield from self.chunks
+def is_streamed(value: Any) -> bool:
+    """Whether gRPC carries a value in many messages instead of one."""
+    return isinstance(value, torch.Tensor) and value.nbytes >= _LARGE and value.dtype != torch.bool
 
 
-def pack(value: Any) -> Any:
-    """Returns a value that is to leave this task, detached from the memory of variables: a large one packed, a small one copied."""
-    if isinstance(value, torch.Tensor) and value.nbytes >= _LARGE and value.dtype != torch.bool:
-        return Packed(to_numpy(value))
-    return copied(value)
+def streamed(key: str, value: torch.Tensor) -> Iterator[bytes]:
+    """Yields the messages of a value: what it is, then its elements."""
+    array = np.ascontiguousarray(to_numpy(value))
+    yield wire.text_field(1, key) + wire.header(array)
+    data = array.reshape(-1).view(np.uint8).data
+    for at in range(0, len(data), CHUNK_BYTES):
+        yield bytes(data[at : at + CHUNK_BYTES])
+
+
+def detached(value: Any) -> Any:
+    """Returns a copy of a value that is to leave this task, which does not share the memory of a variable."""
+    if not isinstance(value, torch.Tensor) or not value.is_cpu or not is_streamed(value):
+        return copied(value)
+    return empty_bytes(value.nbytes).view(value.dtype).view(value.shape).copy_(value)
 
 
 def stream_start(step_id: int) -> bytes:
@@ -354,9 +353,8 @@ def read_streamed(first: bytes, chunks: Iterator[bytes], most_bytes: int) -> tup
             None, None, f"The value of {key:.200} has {size} bytes; this server accepts at most {most_bytes}."
         )
     try:
-        # torch's allocator uses large pages. Pages are claimed as they are filled, not when they are asked for.
-        buffer = torch.empty(size, dtype=torch.uint8)
-    except RuntimeError:
+        buffer = empty_bytes(size)  # pages are claimed as they are filled, not when they are asked for
+    except MemoryError:
         raise ResourceExhaustedError(None, None, f"There is no memory for {size} bytes of {key:.200}.") from None
     view = buffer.numpy().data
     at = 0

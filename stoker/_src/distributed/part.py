@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     from stoker._src.distributed.task import Task, WorkerSession
 
 
+_SOON = 0.5e-3  # seconds
+
+
 class _Step:
     """The stages of a part, with a number for each value: its position in the list of values of a run."""
 
@@ -42,9 +46,11 @@ class _Step:
             for edge in wire.receives
             if not edge.is_client
         }
+        self.keys = {number: key for key, (_, number, _) in self.remote.items()}
         self.asked = [
             edge for _, _, edge in self.remote.values() if not edge.is_pushed and edge.source_task != part.task.name
         ]
+        self.seconds = [math.inf] * len(planned.stages)  # how long each stage took in its last run
         self.given = [[at[tensor] for tensor in stage.feeds] for stage in planned.stages]
         self.made = [[at[tensor] for tensor in stage.fetches] for stage in planned.stages]
         # For each stage: the position among its results, the task that needs the value (None: it asks), and the key.
@@ -57,6 +63,13 @@ class _Step:
             ]
             for stage in planned.stages
         ]
+        # The tasks that get values from a stage that waits for nothing.
+        self.first_served = {
+            task
+            for stage, sends in zip(planned.stages, self.sends)
+            for _, task, _ in sends
+            if task is not None and not stage.waits and not stage.before and stage.blocking < 0
+        }
         stage = planned.stages[0] if len(planned.stages) == 1 else None
         self.is_simple = stage is not None and not self.remote and not part.sends and not stage.plan.watched
 
@@ -83,6 +96,10 @@ class Part:
                 self._step = _Step(self, plan_stages(self.wire, self.session.worker, self.session.steps))
             return self._step
 
+    def first_served(self) -> set[str]:
+        """Returns the tasks to which a run sends values before it waits for anything."""
+        return self._planned().first_served
+
     def run(
         self,
         step_id: int,
@@ -93,6 +110,7 @@ class Part:
         trace: Any = None,
         watch: Callable[[Callable[[OpError], None]], None] | None = None,
         routes: Mapping[str, Link] | None = None,
+        with_result: dict[str, Any] | None = None,
     ) -> list[Any]:
         """Runs the part in a step and returns the values of `fetches`.
 
@@ -104,6 +122,7 @@ class Part:
             trace: a StepStats to fill with the time of each node, or None.
             watch: is called with a function that cancels the run with an error.
             routes: links over which values go to tasks that take part in the same step. Their end ends the step.
+            with_result: gets the values that the last stage would send over a route, by key. The caller sends them with the result.
 
         Raises:
             OpError: an op failed, a value did not arrive, or the step was cancelled.
@@ -120,7 +139,7 @@ class Part:
         table = self.task.rendezvous.table(step_id)
         state = RunState(timeout_in_ms)
         table.running += 1
-        run = _Run(self, step, values, step_id, table, state, trace, routes or {})
+        run = _Run(self, step, values, step_id, table, state, trace, routes or {}, with_result)
         table.on_abort(lambda error: state.cancel())
         if watch is not None:
             watch(table.abort)
@@ -190,7 +209,9 @@ class _Run:
         state: RunState,
         trace: Any,
         routes: Mapping[str, Link],
+        with_result: dict[str, Any] | None,
     ) -> None:
+        self.with_result = with_result
         self.part, self.step, self.step_id = part, step, step_id
         self.table, self.state, self.trace, self.routes = table, state, trace, routes
         self.values = values
@@ -229,12 +250,14 @@ class _Run:
     def _run_stages(self) -> None:
         stages = self.step.stages
         waiting = list(range(len(stages)))
+        leaving: dict[str, dict[str, Any]] = {}  # values by the task they go to
+        soon: int | None = None  # the stage that runs next, because its values go with those of the last one
         while waiting or len(self.done) < len(stages):
             done = len(self.done)
             self._collect()
-            ready = next((i for i in waiting if self._is_ready(stages[i])), None)
+            ready = next((i for i in waiting if self._is_ready(stages[i])), None) if soon is None else soon
             if ready is None:
-                self._wait(done)
+                self._wait(done, [stages[i] for i in waiting])
                 continue
             waiting.remove(ready)
             if stages[ready].blocking >= 0 and (waiting or self.threads):
@@ -242,7 +265,17 @@ class _Run:
                 self.threads.append(thread)
                 thread.start()
             else:
-                self._run_stage(ready)
+                self._run_stage(ready, leaving)
+                soon = self._following(waiting)
+                if soon is None:
+                    self._push(leaving, is_last=not waiting and not self.threads)
+                    leaving = {}
+
+    def _following(self, waiting: list[int]) -> int | None:
+        """Returns a stage that can run at once and takes so little time that its values can wait for it."""
+        step = self.step
+        quick = (i for i in waiting if step.seconds[i] < _SOON and step.stages[i].blocking < 0)
+        return next((i for i in quick if self._is_ready(step.stages[i])), None)
 
     def _is_ready(self, stage: Stage) -> bool:
         return stage.waits <= self.arrived and stage.before <= self.done
@@ -278,28 +311,39 @@ class _Run:
         node = self._traced().add(node_name="RecvTensor", timeline_label=label, all_start_micros=start)
         node.op_end_rel_micros = node.all_end_rel_micros = max(1, now - start)
 
-    def _wait(self, done: int) -> None:
-        """Waits until a value arrives, more than `done` stages have ended, or the step fails."""
+    def _wait(self, done: int, waiting: list[Stage]) -> None:
+        """Waits until the values that one of the `waiting` stages lacks have arrived, more than `done` stages have ended, or the step fails."""
+        table, known = self.table, self.step.keys
+        lacking = [stage.waits - self.arrived for stage in waiting if stage.before <= self.done]
+        # A stage that waits for a blocking op is looked at again when that has ended.
+        wanted = [[known[number] for number in numbers] for numbers in lacking if numbers <= known.keys()]
 
         def changed() -> bool:
-            table = self.table
-            return table.error is not None or len(self.done) > done or any(key in table.values for key in self.expected)
+            return table.error is not None or len(self.done) > done or table.has_one(wanted)
 
-        with self.table.condition:
+        with table.condition:
             first = next(iter(self.expected), None)
             what = "an op" if first is None else self.step.remote[first][2].tensor.op.name
-            wait_until(self.table.condition, changed, f"Waiting for {what}")
+            table.wanted[self] = wanted
+            try:
+                wait_until(table.condition, changed, f"Waiting for {what}")
+            finally:
+                del table.wanted[self]
 
     def _run_in_thread(self, index: int) -> None:
         try:
+            leaving: dict[str, dict[str, Any]] = {}
             with running(self.state):
-                self._run_stage(index)
+                self._run_stage(index, leaving)
+                self._push(leaving, is_last=False)
         except OpError as error:
             self.table.abort(error)
         except BaseException as error:
             self.table.abort(InternalError(None, None, repr(error)))
 
-    def _run_stage(self, index: int) -> None:
+    def _run_stage(self, index: int, leaving: dict[str, dict[str, Any]]) -> None:
+        """Runs a stage. Values that other tasks need are put into `leaving`, by task, or kept until they are asked for."""
+        began = time.perf_counter()
         stage = self.step.stages[index]
         given = [self.values[i] for i in self.step.given[index]]
         if self.trace is None:
@@ -311,7 +355,15 @@ class _Run:
                 self._traced().MergeFrom(device.node_stats)
         for i, value in zip(self.step.made[index], results):
             self.values[i] = value
-        self._send(index, results)
+        kept: dict[str, Any] = {}
+        for i, destination, key in self.step.sends[index]:
+            if destination is None:
+                kept[key] = results[i]
+            else:
+                leaving.setdefault(destination, {})[key] = results[i]
+        if kept:
+            self.table.put(kept)
+        self.step.seconds[index] = time.perf_counter() - began
         with self.table.condition:
             self.done.add(index)
             if stage.blocking >= 0:
@@ -319,22 +371,13 @@ class _Run:
             if self.threads:
                 self.table.condition.notify_all()
 
-    def _send(self, index: int, results: list[Any]) -> None:
-        """Sends the values that other tasks need: in one message to each stoker task, and on request to others."""
-        pushed: dict[str, dict[str, Any]] = {}
-        kept: dict[str, Any] = {}
-        for i, destination, key in self.step.sends[index]:
-            if destination is None:
-                kept[key] = results[i]
-            elif destination in pushed:
-                pushed[destination][key] = results[i]
-            else:
-                pushed[destination] = {key: results[i]}
-        if kept:
-            self.table.put(kept)
-        for destination, values in pushed.items():
+    def _push(self, leaving: dict[str, dict[str, Any]], *, is_last: bool) -> None:
+        """Sends values to the tasks that need them, in one message to each."""
+        for destination, values in leaving.items():
             link = self.routes.get(destination)
-            if link is not None:
+            if link is None:
+                self.pushed.append(self.part.task.peers.push(destination, self.step_id, values, self.table))
+            elif is_last and self.with_result is not None:
+                self.with_result.update(values)
+            else:
                 link.send_values(self.step_id, values)
-                continue
-            self.pushed.append(self.part.task.peers.push(destination, self.step_id, values, self.table))

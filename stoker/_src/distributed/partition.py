@@ -29,6 +29,7 @@ class TaskPart:
     graph_def: Any = field(default_factory=GraphDef)
     feeds: dict[Tensor, str] = field(default_factory=dict)
     fetches: dict[Tensor, str] = field(default_factory=dict)
+    waits_first: bool = False  # whether it can do nothing for others before it gets values from them
 
 
 def partition(
@@ -52,6 +53,25 @@ def partition(
         local_device: a device of the master's own task.
     """
     return _Partition(graph, feeds, fetches, targets, placer, devices, pushing, local_device).build()
+
+
+_IMMEDIATE = frozenset(
+    ("Const", "Identity", "NoOp", "ReadVariableOp", "VarHandleOp", "Variable", "VariableV2", "_Recv")
+)
+
+
+def _waits_first(graph_def: Any) -> bool:
+    """Whether a part can do next to nothing, and can send nothing, before it gets values from other tasks."""
+    waiting: set[str] = set()
+    for node in graph_def.node:  # in order of execution
+        is_client = "client_terminated" in node.attr and node.attr["client_terminated"].b
+        if (node.op == "_Recv" and not is_client) or any(
+            name.lstrip("^").partition(":")[0] in waiting for name in node.input
+        ):
+            waiting.add(node.name)
+        elif node.op not in _IMMEDIATE and not (node.op == "_Send" and is_client):
+            return False
+    return bool(waiting)
 
 
 class _Partition:
@@ -82,8 +102,11 @@ class _Partition:
         self.count = 0
 
     def build(self) -> list[TaskPart]:
+        groups = self._groups()
         for op in self.ops:
-            self._write(op, self.placer.device(op))
+            device = self.placer.device(op)
+            if op not in groups:
+                self._write(op, device)
         for tensor in self.fetches:
             device = self.placer.device(tensor.op)
             output = self._output(tensor)
@@ -101,7 +124,19 @@ class _Partition:
             plain = [op for op in self.written.get(task, ()) if not takes_references(op)]
             for function in referenced_functions([*plain, *self.lowering.inlined]).values():
                 part.graph_def.library.function.append(function.to_function_def())
+            part.waits_first = _waits_first(part.graph_def)
         return list(self.parts.values())
+
+    def _groups(self) -> set[Operation]:
+        """Returns the ops that only wait for others and that no op waits for. A step ends after all of its ops in any case."""
+        followed: set[Operation] = set()
+        found = set()
+        for op in reversed(self.ops):
+            if op.type == "NoOp" and op not in followed:
+                found.add(op)
+            else:
+                followed.update(op._control_inputs)
+        return found
 
     def _is_streamed(self, tensor: Tensor, device: str) -> bool:
         """Whether a fetched value goes to the master's own task first, because large values travel faster between tasks."""

@@ -19,7 +19,7 @@ class DeadTensorError(UnimplementedError):
 
 
 class StepTable:
-    """The values of one step at one task. `condition` is notified when a value arrives or the step is aborted."""
+    """The values of one step at one task. `condition` is notified when a value that is wanted arrives or the step is aborted."""
 
     def __init__(self) -> None:
         self.condition = threading.Condition()
@@ -27,12 +27,20 @@ class StepTable:
         self.error: OpError | None = None
         self.began = time.monotonic()
         self.running = 0  # parts of the step that run here
+        self.wanted: dict[Any, list[list[str]]] = {}
+        """What each waiting thread waits for: sets of keys, one of which must have arrived completely. It is woken for nothing less."""
         self._watchers: list[Callable[[OpError], None]] = []
 
     def put(self, values: dict[str, Any]) -> None:
         with self.condition:
             self.values.update(values)
-            self.condition.notify_all()
+            if any(self.has_one(sets) for sets in self.wanted.values()):
+                self.condition.notify_all()
+
+    def has_one(self, sets: list[list[str]]) -> bool:
+        """Whether all values of one of these sets of keys are there."""
+        values = self.values
+        return any(all(key in values for key in keys) for keys in sets)
 
     def abort(self, error: OpError) -> None:
         """Ends the step: all that wait for a value raise `error`."""

@@ -145,10 +145,10 @@ class Connection:
             channel.close()
 
 
-def _streamed(step_id: int, values: dict[str, messages.Packed]) -> Iterator[bytes]:
+def _streamed(step_id: int, values: dict[str, Any]) -> Iterator[bytes]:
     yield messages.stream_start(step_id)
     for key, value in values.items():
-        yield from value.messages(key)
+        yield from messages.streamed(key, value)
 
 
 # -- workers -----------------------------------------------------------------------------------------------------
@@ -309,12 +309,14 @@ class WorkerConnection:
         trace: Any,
         on_error: Callable[[OpError], None],
         link: Link | None = None,
+        *,
+        held: bool = False,
     ) -> GraphCall | LinkCall:
         if link is not None:
             head = messages.link_run_head(
                 handle, graph_handle, self._peers.own, tuple(fetches), timeout_in_ms, trace is not None
             )
-            return link.run(step_id, head, feeds, fetches, timeout_in_ms, trace, on_error)
+            return link.run(step_id, head, feeds, fetches, timeout_in_ms, trace, on_error, held=held)
         request = messages.run_graph_request(handle, graph_handle, step_id, feeds, fetches, traced=trace is not None)
         future = self.connection.future(WORKER, "RunGraph", request, timeout_in_ms / 1000 or None)
         call = GraphCall(future, self.task, fetches, trace)
@@ -368,8 +370,8 @@ class Peers:
         """Sends values to a stoker task: small ones in one message, large ones in a stream. Returns a function that waits for the end."""
         connection = self.connect(task).connection
         connection.recognize()
-        small = {key: value for key, value in values.items() if not isinstance(value, messages.Packed)}
-        large = {key: value for key, value in values.items() if isinstance(value, messages.Packed)}
+        small = {key: value for key, value in values.items() if not messages.is_streamed(value)}
+        large = {key: value for key, value in values.items() if messages.is_streamed(value)}
         waits = []
         if small:
             request = messages.send_tensors_request(step_id, small)

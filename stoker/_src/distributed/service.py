@@ -498,6 +498,7 @@ class Service(grpc.GenericRpcHandler):
     ) -> None:
         """Runs a part for a master, as RunGraph does."""
         fetches = head.texts.get(4, [])
+        sent: dict[str, Any] = {}
         try:
             if refused is not None:
                 raise refused
@@ -511,6 +512,7 @@ class Service(grpc.GenericRpcHandler):
                 trace=trace,
                 watch=running.watch,
                 routes={head.text(7): link},
+                with_result=sent,
             )
             if part.ends_itself:
                 self.task.cleanup_graph(step_id)
@@ -519,7 +521,7 @@ class Service(grpc.GenericRpcHandler):
                 tf_logging.error("A part failed: %s", error, exc_info=error)
             link.respond(step_id, messages.link_error_head(*described(error)), [], [])
         else:
-            link.respond(step_id, messages.link_result_head(trace), fetches, values)
+            link.respond(step_id, messages.link_result_head(trace), fetches, values, sent)
 
 
 MASTER_METHODS = (

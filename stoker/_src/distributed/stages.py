@@ -18,7 +18,7 @@ from typing import Any
 
 from stoker._src.base import dtypes
 from stoker._src.base.errors import InvalidArgumentError
-from stoker._src.distributed.messages import pack
+from stoker._src.distributed.messages import detached
 from stoker._src.distributed.wire_graph import WireGraph
 from stoker._src.graph.definition import Trait, find_definition
 from stoker._src.graph.graph import Graph
@@ -78,35 +78,24 @@ def _plan(
     fetches: list[Tensor],
     worker: Any,
     steps: Any,
-    take: Callable[[Any], Any] | None = None,
+    copies: list[Callable[[Any], Any]] | None = None,
 ) -> Plan:
     targets = [op for op in ops if has_effect(op)]
     fetch: Any = SimpleNamespace(tensors=fetches, targets=targets)
-    if take is None:
+    if copies is None:
         return Plan(worker, steps, graph, fetch, feeds)
-    return _LendingPlan(take, worker, steps, graph, fetch, feeds)
+    return _SendingPlan(copies, worker, steps, graph, fetch, feeds)
 
 
-class _Taken(list):
-    """Results that have been taken."""
+class _SendingPlan(Plan):
+    """A plan some of whose results leave the task: `copies` has what copies each result that shares memory with a variable."""
 
-
-class _LendingPlan(Plan):
-    """A plan whose results are taken while the variables are still locked: until then they may share memory with them."""
-
-    def __init__(self, take: Callable[[Any], Any], *arguments: Any) -> None:
-        self._take = take
+    def __init__(self, copies: list[Callable[[Any], Any]], *arguments: Any) -> None:
+        self._copies = copies
         super().__init__(*arguments)
 
     def _planner(self, **options: Any) -> Planner:
-        return super()._planner(lends=True, **options)
-
-    def _run(self, holding: Any, values: list[Any]) -> list[Any]:
-        return _Taken(self._take(super()._run(holding, values)))
-
-    def execute(self, values: list[Any], options: Any = None, metadata: Any = None) -> list[Any]:
-        results = super().execute(values, options, metadata)
-        return results if isinstance(results, _Taken) else self._take(results)
+        return super()._planner(copies=self._copies, **options)
 
 
 def _blocks(op: Operation) -> bool:
@@ -201,15 +190,11 @@ class _Division:
             stages.append(stage)
         return Stages(stages, self.arrivals)
 
-    def _packing(self, fetches: list[Tensor]) -> Callable[[Any], Any] | None:
-        """Returns a function that takes the values of `fetches` while variables are locked; those that only leave are packed."""
+    def _copies(self, fetches: list[Tensor]) -> list[Callable[[Any], Any]]:
+        """Returns what copies the value of each of `fetches` if it shares memory with a variable."""
         leaving = {edge.tensor for edge in self.part.sends if edge.is_pushed}
-        staying = {edge.tensor for edge in self.part.sends if not edge.is_pushed}
-        staying |= {tensor for op in self.ops for tensor in op._inputs}
-        alone = [tensor in leaving and tensor not in staying for tensor in fetches]
-        if not any(alone):
-            return None
-        return lambda results: [pack(value) if leaves else copied(value) for value, leaves in zip(results, alone)]
+        staying = {tensor for op in self.ops for tensor in op._inputs}
+        return [detached if tensor in leaving and tensor not in staying else copied for tensor in fetches]
 
     def _stage(self, ops: list[Operation], waits: frozenset[int], wanted: set[Tensor]) -> Stage:
         """Copies a stage's ops into a graph of their own, in which values of other stages are placeholders."""
@@ -263,6 +248,6 @@ class _Division:
             [mapped[tensor] for tensor in fetches],
             self.worker,
             self.steps,
-            self._packing(fetches),
+            self._copies(fetches),
         )
         return Stage(waits, plan, feeds, fetches)

@@ -227,7 +227,14 @@ class Task:
             )
         table = self.rendezvous.table(step_id)
         with table.condition:
-            wait_until(table.condition, lambda: key in table.values or table.error is not None, f"RecvTensor of {key}")
+            waiter = object()
+            table.wanted[waiter] = [[key]]
+            try:
+                wait_until(
+                    table.condition, lambda: key in table.values or table.error is not None, f"RecvTensor of {key}"
+                )
+            finally:
+                del table.wanted[waiter]
             if key not in table.values:
                 assert table.error is not None
                 raise table.error

@@ -183,7 +183,9 @@ class _Writer:
                 out[-1] += "; del " + ", ".join(dead[position])
         for instruction, task, _ in pending:
             self._blocking(out, instruction, self._awaited(instruction, task))
-        out.append("    return (" + "".join(self._returned(value) + ", " for value in planner.results) + ")")
+        out.append(
+            "    return (" + "".join(self._returned(i, value) + ", " for i, value in enumerate(planner.results)) + ")"
+        )
         return "\n".join(out) + "\n"
 
     def _concurrent(self) -> set[int]:
@@ -257,7 +259,7 @@ class _Writer:
                 parts.append("(" + "".join(f"{value.label}, " for value in result) + ")" if result else "_")
             else:
                 parts.append(result.label)
-        if instruction.kind in ("fused_loops", "finish"):
+        if instruction.kind in ("fused_loops", "finish", "many"):
             return "(" + ", ".join(parts) + ",)"
         if instruction.kind in ("read", "fetched") or (instruction.op is not None and instruction.op.definition.single):
             return parts[0] if parts else ""
@@ -278,7 +280,7 @@ class _Writer:
             return f"{self._literal(copied)}({name})"  # a string is an array, so the type is known only at run time
         return name
 
-    def _returned(self, value: Value | None) -> str:
+    def _returned(self, index: int, value: Value | None) -> str:
         """Writes a fetched value, as a copy if its memory may be shared with another owner."""
         if value is None:
             return "None"
@@ -287,13 +289,16 @@ class _Writer:
             return name
         if value.is_constant and not isinstance(value.constant, torch.Tensor):
             return name
-        return f"{self._global('copied', copied)}({name})"
+        copy = copied if self.planner.copies is None else self.planner.copies[index]
+        return f"{self._global(copy.__name__, copy)}({name})"
 
     def _kernel(self, instruction: Instruction) -> str:
         op = instruction.op
         assert op is not None
         if instruction.kind == "fused_loops":
             return self._global(f"fused_loops_{len(self.globals)}", instruction.kernel)
+        if instruction.kind == "many":
+            return self._global(f"{op.type}_many_{len(self.globals)}", instruction.kernel)
         if instruction.kind == "guarded":
             suffix, kernel = self._placement.kernel(op, instruction.kernel)
             return self._global(f"{op.type}_guarded_{len(self.globals)}{suffix}", guarded(op, kernel))
