@@ -17,7 +17,7 @@ from stoker._src.ops.random.bits import cuda
 from stoker._src.runtime.plan import fused_kernels
 from stoker._src.runtime.plan.emit import emit
 from stoker._src.runtime.plan.fused_kernels import FusedKernels
-from stoker._src.runtime.plan.kernel_nodes import KernelBuilder
+from stoker._src.runtime.plan.kernel_nodes import BINARY, UNARY, KernelBuilder
 from stoker._src.runtime.plan.kernel_sections import Sections
 from stoker._src.runtime.plan.kernel_source import Layout, launches
 from stoker._src.runtime.plan.known_shapes import Known
@@ -184,6 +184,12 @@ def test_a_kernel_that_cannot_be_compiled_is_not_used(monkeypatch):
         "fused kernels: 1 run 3 ops",
         "fused kernels that cannot be compiled: no compiler",
     ]
+
+
+def test_kernels_know_the_loops_of_the_cpu():
+    """What an op's `lower` function names for the CPU, kernels can compute."""
+    native = pytest.importorskip("stoker._src.runtime.native.program")
+    assert set(native.UNARY) <= set(UNARY) and set(native.BINARY) <= set(BINARY)
 
 
 SHAPES = st.lists(st.integers(1, 70), min_size=1, max_size=3).map(tuple)
