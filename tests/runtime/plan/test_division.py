@@ -269,3 +269,18 @@ def test_a_condition_that_only_the_device_knows():
 
     divided = _divided(build)
     assert len(divided.recordings) == 1
+
+
+def test_the_length_of_a_list_decides_without_its_elements():
+    """The gradient of reading a list of the device's tensors needs to know how long it is, which no recording changes."""
+
+    def build():
+        x = tf.placeholder(tf.float32, [2, 5, 3])
+        w = tf.get_variable("w", [3], initializer=tf.random_normal_initializer(seed=1))
+        cell = tf.nn.rnn_cell.GRUCell(4, kernel_initializer=tf.random_normal_initializer(seed=2))
+        out, _ = tf.nn.dynamic_rnn(cell, x * w, dtype=tf.float32)
+        loss = tf.reduce_mean(tf.square(out))
+        train = tf.train.GradientDescentOptimizer(0.1).minimize(loss)
+        return [loss, train], lambda i: {x: _rows(i, 2, 5, 3)}
+
+    assert len(_divided(build).recordings) == 1

@@ -436,9 +436,10 @@ def _part(
 
 
 def _has_fixed_result(instruction: Instruction) -> bool:
-    """Whether the result depends only on shapes, which are fixed in a recording."""
-    op = instruction.op
-    return bool(instruction.traits & Trait.OF_SHAPES) or (op is not None and op.definition.planning.of_variable_shapes)
+    """Whether the result depends only on shapes and on the lengths of lists, which are fixed in a recording."""
+    facets = None if instruction.op is None else instruction.op.definition.planning
+    fixed = facets is not None and (facets.of_variable_shapes or facets.of_list_sizes)
+    return fixed or bool(instruction.traits & Trait.OF_SHAPES)
 
 
 def _is_device_data(tensor: Any) -> bool:
