@@ -29,11 +29,13 @@ def start(directory: str, steps: int) -> subprocess.Popen[str]:
     return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
 
 
-def parameters(program: subprocess.Popen[str]) -> dict[str, np.ndarray]:
+def finish(program: subprocess.Popen[str]) -> tuple[dict[str, np.ndarray], dict[str, list[str]]]:
+    """Returns the parameters that a program ends with, and the threads and open files that it has left."""
     out, _ = program.communicate()
     if program.returncode:
         sys.exit(f"the program ended with status {program.returncode}")
-    return {name: np.array(value) for name, value in json.loads(out.splitlines()[-1]).items()}
+    left, parameters = map(json.loads, out.splitlines()[-2:])
+    return {name: np.array(value) for name, value in parameters.items()}, left
 
 
 def main() -> None:
@@ -44,7 +46,7 @@ def main() -> None:
     args = parser.parse_args()
     moments = random.Random(args.seed)
     with tempfile.TemporaryDirectory() as whole, tempfile.TemporaryDirectory() as killed:
-        expected = parameters(start(whole, args.steps))
+        expected, _ = finish(start(whole, args.steps))
         for _ in tqdm(range(args.kills), unit="kill"):
             program = start(killed, args.steps)
             assert program.stdout is not None
@@ -54,11 +56,12 @@ def main() -> None:
             time.sleep(moments.random() * 0.05)
             program.kill()
             program.communicate()
-        found = parameters(start(killed, args.steps))
+        found, left = finish(start(killed, args.steps))
         worst = max(float(np.abs(found[name] - value).max()) for name, value in expected.items())
         strange = [name for name in os.listdir(killed) if name.startswith(".") or "_temp" in name]
-    print(f"killed {args.kills} times; largest difference {worst:.2g}; temporary files left: {strange or 'none'}")
-    sys.exit(worst > TOLERANCE or bool(strange))
+    left["temporary files"] = strange
+    print(f"killed {args.kills} times; largest difference {worst:.2g}; left:", left)
+    sys.exit(worst > TOLERANCE or any(left.values()))
 
 
 if __name__ == "__main__":
