@@ -15,10 +15,11 @@ import stoker.compat.v1 as tf
 
 
 def left(directory):
-    """The threads besides the main one, and the open files below a directory."""
+    """The threads besides the main one and the pool that syncs files, and the open files below a directory."""
+    names = [thread.name for thread in threading.enumerate()]
     handles = [os.path.realpath(f"/proc/self/fd/{number}") for number in os.listdir("/proc/self/fd")]
     return {
-        "threads": [thread.name for thread in threading.enumerate() if thread is not threading.main_thread()],
+        "threads": [name for name in names if name != threading.main_thread().name and not name.startswith("sync_")],
         "handles": [path for path in handles if path.startswith(os.path.realpath(directory))],
     }
 
