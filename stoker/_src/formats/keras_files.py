@@ -157,7 +157,7 @@ def _numbered(model: dict[str, Any], group: Any) -> dict[str, Weights]:
     counts: dict[str, int] = {}
     found = {}
     for layer in layers_of(model):
-        kind = _snake_case(layer["class_name"])
+        kind = snake_case(layer["class_name"])
         number = counts[kind] = counts.get(kind, -1) + 1
         key = f"{kind}_{number}" if number else kind
         name = layer["config"].get("name", layer.get("name", key))
@@ -169,7 +169,7 @@ def _numbered(model: dict[str, Any], group: Any) -> dict[str, Weights]:
     return found
 
 
-def _snake_case(name: str) -> str:
+def snake_case(name: str) -> str:
     name = re.sub(r"\W+", "", name)
     name = re.sub("(.)([A-Z][a-z]+)", r"\1_\2", name)
     return re.sub("([a-z])([A-Z])", r"\1_\2", name).lower()

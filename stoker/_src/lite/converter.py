@@ -578,11 +578,12 @@ class TFLiteConverterV2(_Converter):
             input signature; or a callable, such as a `tf.Module`, with an attribute `inputs` of tensors or `TensorSpec`s.
 
         Raises:
-          ValueError: The inputs of the model are not specified, or it has layers that cannot be converted.
+          ValueError: The inputs of the model are not specified, it does not say how its layers are connected, or some of them
+            cannot be converted.
         """
         described = sources.described_model(model)
         if described is not None:
-            source = sources.from_keras(described, None, signature=True)
+            source = sources.from_keras(*described, signature=True)
             made = cls([])
             made._make_sources = lambda: [source]
             return made

@@ -254,7 +254,10 @@ def from_keras(
     network = build_network(model, custom_objects)
     inputs = network.inputs if input_arrays is None else tensors_named(network.graph, input_arrays)
     outputs = network.outputs if output_arrays is None else tensors_named(network.graph, output_arrays)
-    source = from_graph(network.graph, inputs, outputs)
+    with Session(graph=network.graph) as session:
+        session.run([each.initializer for each in network.graph.get_collection("variables")])
+        source = from_session(session, inputs, outputs)
+    source.controls = network.updates
     if signature:
         source.signature = constants.DEFAULT_SERVING_SIGNATURE_DEF_KEY
         source.signature_inputs = list(source.input_names)
@@ -264,11 +267,17 @@ def from_keras(
     return source
 
 
-def described_model(model: Any) -> KerasModel | None:
-    """What an object of Keras itself, of any backend, says about itself; None if it is none."""
+def described_model(model: Any) -> tuple[KerasModel, dict[str, Any]] | None:
+    """What an object of Keras itself, of any backend, says about itself, and the functions of its Lambda layers by their names. None if it is
+    no such object.
+
+    Raises:
+      ValueError: The model is a class of the user, whose layers are not connected.
+    """
     if not hasattr(model, "get_config") or not hasattr(model, "layers") or isinstance(model.layers, str):
         return None
     weights: dict[str, Weights] = {}
+    functions: dict[str, Any] = {}
 
     def collect(layers: Any, into: dict[str, Weights]) -> None:
         for layer in layers:
@@ -281,11 +290,24 @@ def described_model(model: Any) -> KerasModel | None:
                 values = [_values_of(each) for each in layer.weights]
                 own = Weights({name.removesuffix(":0"): value for name, value in zip(names, values, strict=True)})
             into[layer.name] = own
+            if type(layer).__name__ == "Lambda" and callable(getattr(layer, "function", None)):
+                functions[layer.name] = layer.function
 
     collect(model.layers, weights)
-    config = {"class_name": type(model).__name__, "config": json.loads(model.to_json())["config"]}
-    version = str(json.loads(model.to_json()).get("keras_version", ""))
-    return KerasModel(config, weights, version)
+    try:
+        described = json.loads(model.to_json())
+    except (NotImplementedError, TypeError, ValueError) as error:
+        raise ValueError(_SUBCLASSED.format(type(model).__name__)) from error
+    if "layers" not in described["config"] and not isinstance(described["config"], list):
+        raise ValueError(_SUBCLASSED.format(type(model).__name__))
+    config = {"class_name": type(model).__name__, "config": described["config"]}
+    return KerasModel(config, weights, str(described.get("keras_version", ""))), functions
+
+
+_SUBCLASSED = (
+    "The model of the class {} is neither Sequential nor functional, so it does not describe how its layers are connected. Save it with "
+    "model.export(...) or tf.saved_model.save(...) and use from_saved_model, or pass a concrete function to from_concrete_functions."
+)
 
 
 def _values_of(variable: Any) -> np.ndarray:

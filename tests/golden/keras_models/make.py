@@ -23,7 +23,7 @@ random = np.random.RandomState(0)
 
 def randomize(model):
     names = [each.path if flavour == "keras3" else each.name for each in model.weights]
-    values = [random.randn(*each.shape) for each in model.get_weights()]
+    values = [np.asarray(random.randn(*np.shape(each))) for each in model.get_weights()]
     # Variances are positive.
     pairs = zip(values, names)
     model.set_weights([np.abs(v) * 0.5 + 0.5 if "variance" in n else v * 0.4 for v, n in pairs])
@@ -131,7 +131,63 @@ def state():
     return K.Model(a, [L.Activation("exponential" if flavour == "tf1" else "swish")(g), c])
 
 
-for make in (dense, cnn, up, seq1d, lstm, gru, bidi, functional, state):
+def masked():
+    a, b = L.Input((6,), name="a"), L.Input((6,), name="b")
+    x, y = L.Embedding(20, 4, mask_zero=True)(a), L.Masking(0.0)(L.RepeatVector(6)(b))
+    steps = L.Bidirectional(L.LSTM(3, return_sequences=True))(x)
+    mean = L.GlobalAveragePooling1D()(L.TimeDistributed(L.Dense(3))(L.GRU(3, return_sequences=True)(steps)))
+    both = L.Concatenate(axis=1)([x, L.Dense(4)(y)])
+    return K.Model([a, b], [mean, L.SimpleRNN(3, go_backwards=True)(both), L.LSTM(2)(L.Add()([x, x]))])
+
+
+def attention():
+    a, b = L.Input((6,), name="a"), L.Input((5, 4), name="b")
+    x = L.Embedding(20, 4, mask_zero=True)(a)
+    outputs = [L.Attention(use_scale=True)([b, x]), L.AdditiveAttention()([x, b])]
+    if flavour != "tf1":
+        x = L.Embedding(20, 4, mask_zero=True)(a)
+        y = L.MultiHeadAttention(2, 3, value_dim=5)(x, x, use_causal_mask=True)
+        z, scores = L.MultiHeadAttention(2, 4, output_shape=6)(b, y, return_attention_scores=True)
+        outputs += [L.LayerNormalization()(L.Add()([x, y])), z, scores]
+    return K.Model([a, b], outputs)
+
+
+def operators():
+    x = L.Input((4, 6), name="x")
+    y = L.Dense(6)(x)
+    z = ((x + y) * 2.0 - 1.0) / 1.5
+    if flavour == "keras3":
+        o = K.ops
+        more = [
+            o.reshape(o.relu(o.concatenate([z, y], axis=-1)), (-1, 48)),
+            o.softmax(o.matmul(z, o.transpose(y, (0, 2, 1)))),
+        ]
+        more += [o.expand_dims(o.mean(z, axis=1), 1) * y]
+    else:
+        more = [
+            tf.reshape(tf.nn.relu(tf.concat([z, y], axis=-1)), (-1, 48)),
+            tf.nn.softmax(tf.matmul(z, y, transpose_b=True)),
+        ]
+        more += [tf.expand_dims(tf.reduce_mean(z, axis=1), 1) * y]
+    return K.Model(x, [(-z)[:, 1:3, ::2], *more, z**2])
+
+
+def stateful():
+    a = L.Input(batch_shape=(2, 5, 3), name="a")
+    return K.Model(a, [L.LSTM(4, stateful=True)(a), L.GRU(3, stateful=True, return_sequences=True)(a)])
+
+
+def cells():
+    return [
+        entry(5, 3),
+        L.RNN([L.LSTMCell(4), L.GRUCell(3)], return_sequences=True),
+        L.RNN(L.SimpleRNNCell(2), return_sequences=True),
+        L.Reshape((5, 1, 2, 1)),
+        L.ConvLSTM2D(2, (1, 2), padding="same"),
+    ]
+
+
+for make in (masked, attention, operators, stateful, cells, dense, cnn, up, seq1d, lstm, gru, bidi, functional, state):
     K.backend.clear_session()
     made = make()
     model = K.Sequential(made) if isinstance(made, list) else made
@@ -139,12 +195,18 @@ for make in (dense, cnn, up, seq1d, lstm, gru, bidi, functional, state):
     inputs = []
     for each in model.inputs:
         sizes = [2] + [int(size) for size in each.shape[1:]]
-        inputs.append((random.randint(0, 20, sizes) if make is lstm else random.randn(*sizes)).astype(np.float32))
-    outputs = model.predict(inputs if len(inputs) > 1 else inputs[0])
-    outputs = outputs if isinstance(outputs, list) else [outputs]
+        # Words, of which some are padding.
+        words = make is lstm or (len(sizes) == 2 and make in (masked, attention))
+        values = random.randint(0, 20, sizes) * (random.rand(*sizes) < 0.7) if words else random.randn(*sizes)
+        inputs.append(values.astype(np.float32))
+    outputs = model.predict(inputs if len(inputs) > 1 else inputs[0], batch_size=2)
+    outputs = list(outputs) if isinstance(outputs, (list, tuple)) else [outputs]
     base = os.path.join(folder, flavour + "_" + make.__name__)
     for extension in [".h5"] if flavour == "tf1" else [".h5", ".keras"]:
         model.save(base + extension)
     arrays = {"i%d" % n: each for n, each in enumerate(inputs)}
     arrays.update({"o%d" % n: each for n, each in enumerate(outputs)})
+    if make is stateful:
+        # The second call goes on where the first one ended.
+        arrays.update({"next%d" % n: each for n, each in enumerate(model.predict(inputs[0], batch_size=2))})
     np.savez(base + ".npz", n=len(inputs), **arrays)

@@ -20,7 +20,6 @@ _TEXTS = {
     "SparseSegmentSum SparseSegmentMean SparseSegmentSqrtN": "tf.gather and tf.math.segment_sum",
     "SegmentMean SegmentMax SegmentMin SegmentProd": "tf.math.segment_sum, or the unsorted reductions, which have builtins",
     "SparseSoftmaxCrossEntropyWithLogits SoftmaxCrossEntropyWithLogits": "convert the part of the graph before the loss",
-    "MaxPool3D AvgPool3D": "pool height and width, then depth, with tf.nn.max_pool on reshaped tensors",
     "Dilation2D Erosion2D": "tf.nn.max_pool for a flat structuring element",
     "ExtractImagePatches": "tf.nn.conv2d with a filter of ones and zeros, or tf.space_to_depth",
     "FFT FFT2D FFT3D IFFT IFFT2D IFFT3D IRFFT IRFFT2D RFFT3D": "tf.signal.rfft and rfft2d have a builtin",

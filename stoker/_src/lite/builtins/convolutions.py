@@ -14,7 +14,7 @@ from ai_edge_litert import schema_py_generated as schema
 
 from stoker._src.graph.tensor import Operation
 from stoker._src.graph.tensor import Tensor as GraphTensor
-from stoker._src.lite.builtins.arrays import transposed
+from stoker._src.lite.builtins.arrays import reshaped, transposed
 from stoker._src.lite.lowering import Scope, Unsupported, lowers
 from stoker._src.lite.model import Tensor
 
@@ -237,3 +237,35 @@ def pool(scope: Scope, op: Operation) -> Any:
         return scope.emit(code, [x], result, options)
 
     return channels_last(scope, op, scope.tensor(op.inputs[0]), make)
+
+
+@lowers("MaxPool3D", "AvgPool3D")
+def pool_3d(scope: Scope, op: Operation) -> Any:
+    """Pools height and width with depth in the batch, then depth with height and width as one dimension."""
+    if op.attr("data_format") != "NDHWC":
+        raise Unsupported(f"TFLite has no volumes of format {op.attr('data_format')}", "use NDHWC")
+    window, strides = op.attr("ksize"), op.attr("strides")
+    code = "AVERAGE_POOL_2D" if op.type == "AvgPool3D" else "MAX_POOL_2D"
+    x, result = scope.tensor(op.inputs[0]), scope.result(op)
+    if x.shape is None or result.shape is None or -1 in x.shape[1:] or -1 in result.shape[1:]:
+        raise Unsupported("the depth, height, width and channels of volumes must be known")
+    batch, depth, height, width, channels = x.shape
+    _, less_depth, less_height, less_width, _ = result.shape
+
+    def pooled(x: Tensor, shape: tuple[int, ...], size: tuple[int, int], step: tuple[int, int]) -> Tensor:
+        options = schema.Pool2DOptionsT(
+            padding=PADDING[op.attr("padding")],
+            strideH=step[0],
+            strideW=step[1],
+            filterHeight=size[0],
+            filterWidth=size[1],
+        )
+        return scope.emit(code, [x], scope.temporary(op, x.type, shape), options)
+
+    images = batch * depth if batch > 0 else -1
+    slices = reshaped(scope, x, scope.temporary(op, x.type, (images, height, width, channels)))
+    small = pooled(slices, (images, less_height, less_width, channels), window[2:4], strides[2:4])
+    columns = (batch, depth, less_height * less_width, channels)
+    rows = reshaped(scope, small, scope.temporary(op, x.type, columns))
+    flat = (batch, less_depth, less_height * less_width, channels)
+    return reshaped(scope, pooled(rows, flat, (window[1], 1), (strides[1], 1)), result)

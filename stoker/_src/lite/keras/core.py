@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import functools
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from stoker._src.base import dtypes
+from stoker._src.formats.keras_files import is_model
 from stoker._src.graph.tensor import Tensor
+from stoker._src.lite.keras.calls import Call
 from stoker._src.lite.keras.layers import LAYERS, Layer, UnsupportedLayer, builds, static
 from stoker._src.ops.array import casting, constants, gathering, joining, shaping
 from stoker._src.ops.linalg import einsum, matrix_products
@@ -27,8 +30,6 @@ def dense(layer: Layer, x: Tensor) -> Tensor:
 
 @builds("Embedding")
 def embedding(layer: Layer, x: Tensor) -> Tensor:
-    if layer.config.get("mask_zero"):
-        raise UnsupportedLayer("it masks zeros (mask_zero=True), and TFLite has no masks")
     return gathering.gather(layer.weight("embeddings"), casting.cast(x, dtypes.int32))
 
 
@@ -184,10 +185,15 @@ def dot(layer: Layer, inputs: Any) -> Tensor:
 def time_distributed(layer: Layer, x: Tensor) -> Tensor:
     inner = layer.config["layer"]
     kind = inner["class_name"]
-    if kind not in LAYERS:
+    if kind not in LAYERS and not is_model(inner):
         raise UnsupportedLayer(f"it applies a layer of the class {kind}")
     steps = static(x, 1)
     sizes = [static(x, axis) for axis in range(2, x.static_shape.rank or 0)]
-    y = LAYERS[kind](layer.part(kind, inner["config"]), shaping.reshape(x, [-1, *sizes]))
+    each = shaping.reshape(x, [-1, *sizes])
+    if is_model(inner):
+        assert layer.models is not None
+        y = layer.models.inner_model(inner, layer.arrays, each)
+    else:
+        y = LAYERS[kind](replace(layer.part(kind, inner["config"]), call=Call([each]), masks=[]), each)
     made = [static(y, axis) for axis in range(1, y.static_shape.rank or 0)]
     return shaping.reshape(y, [-1, steps, *made])

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from stoker._src.graph.tensor import Tensor
 from stoker._src.image import resize
 from stoker._src.lite.keras.layers import Layer, UnsupportedLayer, builds, static
-from stoker._src.ops.array import joining, pads, shaping
+from stoker._src.ops.array import casting, constants, joining, pads, shaping
+from stoker._src.ops.linalg import matrix_products
 from stoker._src.ops.math import reductions
 from stoker._src.ops.nn import bias, conv_api, pool_api
 
@@ -88,6 +91,47 @@ def depthwise(layer: Layer, x: Tensor) -> Tensor:
     return _finished(layer, y)
 
 
+@builds("DepthwiseConv1D")
+def depthwise_1d(layer: Layer, x: Tensor) -> Tensor:
+    config = layer.config
+    if layer.channels_first:
+        raise UnsupportedLayer("it has channels first")
+    (stride,), (rate,) = _sizes(config.get("strides", 1), 1), _sizes(config.get("dilation_rate", 1), 1)
+    kernel = layer.weight("depthwise_kernel")
+    padding = str(config.get("padding", "valid")).upper()
+    if padding == "CAUSAL":
+        x, padding = pads.pad(x, [[0, 0], [rate * (static(kernel, 0) - 1), 0], [0, 0]]), "VALID"
+    y = conv_api.depthwise_conv2d(
+        shaping.expand_dims(x, 1),
+        shaping.expand_dims(kernel, 0),
+        strides=[1, stride, stride, 1],
+        padding=padding,
+        rate=[1, rate],
+    )
+    return _finished(layer, shaping.squeeze(y, [1]))
+
+
+@builds("LocallyConnected1D", "LocallyConnected2D")
+def locally_connected(layer: Layer, x: Tensor) -> Tensor:
+    """A convolution with other weights at each place: the windows side by side, and a product for each."""
+    config, spatial = layer.config, int(layer.class_name[-2])
+    if layer.channels_first or config.get("implementation", 1) != 1:
+        raise UnsupportedLayer("it has channels first, or weights for another implementation")
+    kernel = layer.array("kernel")
+    strides, sizes = _sizes(config.get("strides", 1), spatial), _sizes(config["kernel_size"], spatial)
+    counts = [(static(x, axis + 1) - sizes[axis]) // strides[axis] + 1 for axis in range(spatial)]
+    windows = []
+    for place in np.ndindex(*counts):
+        starts = [n * step for n, step in zip(place, strides, strict=True)]
+        spans = [slice(start, start + size) for start, size in zip(starts, sizes, strict=True)]
+        windows.append(shaping.reshape(x[(slice(None), *spans)], [-1, kernel.shape[1]]))
+    y = matrix_products.matmul(joining.stack(windows), constants.constant(kernel, name="kernel"))
+    y = shaping.reshape(shaping.transpose(y, [1, 0, 2]), [-1, *counts, kernel.shape[2]])
+    if config.get("use_bias", True):
+        y = y + layer.weight("bias")
+    return layer.activation(y)
+
+
 @builds("SeparableConv1D", "SeparableConv2D")
 def separable(layer: Layer, x: Tensor) -> Tensor:
     config, spatial = layer.config, int(layer.class_name[-2])
@@ -106,7 +150,7 @@ def separable(layer: Layer, x: Tensor) -> Tensor:
     return _finished(layer, shaping.squeeze(y, [1]) if spatial == 1 else y)
 
 
-@builds("Conv2DTranspose", "Conv1DTranspose")
+@builds("Conv2DTranspose", "Conv1DTranspose", "Conv3DTranspose")
 def transposed(layer: Layer, x: Tensor) -> Tensor:
     config, spatial = layer.config, int(layer.class_name[4])
     if any(rate != 1 for rate in _sizes(config.get("dilation_rate", 1), spatial)):
@@ -136,9 +180,8 @@ def transposed(layer: Layer, x: Tensor) -> Tensor:
             padding,
         )
         return _finished(layer, shaping.squeeze(y, [1]))
-    y = conv_api.conv2d_transpose(
-        x, kernel, joining.stack(dims), _whole(layer, strides), padding, data_format=_format(layer, 2)
-    )
+    transpose = conv_api.conv2d_transpose if spatial == 2 else conv_api.conv3d_transpose
+    y = transpose(x, kernel, joining.stack(dims), _whole(layer, strides), padding, data_format=_format(layer, spatial))
     return _finished(layer, y)
 
 
@@ -175,6 +218,10 @@ def pooling(layer: Layer, x: Tensor) -> Tensor:
 )
 def global_pooling(layer: Layer, x: Tensor) -> Tensor:
     axes = _spatial_axes(layer, int(layer.class_name[-2]))
+    if layer.class_name == "GlobalAveragePooling1D" and layer.mask is not None:
+        present = casting.cast(shaping.expand_dims(layer.mask, 1 if layer.channels_first else 2), x.dtype)
+        y = reductions.reduce_sum(x * present, axis=axes) / reductions.reduce_sum(present, axis=axes)
+        return shaping.expand_dims(y, axes[0]) if layer.config.get("keepdims") else y
     reduce = reductions.reduce_max if "Max" in layer.class_name else reductions.reduce_mean
     return reduce(x, axis=axes, keepdims=bool(layer.config.get("keepdims", False)))
 
@@ -202,6 +249,14 @@ def zero_padding(layer: Layer, x: Tensor) -> Tensor:
 def cropping(layer: Layer, x: Tensor) -> Tensor:
     pairs = _with_others(layer, _pairs(layer.config.get("cropping", 1), int(layer.class_name[-2])))
     return x[tuple(slice(before, -after if after else None) for before, after in pairs)]
+
+
+@builds("UpSampling3D")
+def up_sampling_3d(layer: Layer, x: Tensor) -> Tensor:
+    for axis, factor in zip(_spatial_axes(layer, 3), _sizes(layer.config.get("size", 2), 3), strict=True):
+        parts = joining.split(x, static(x, axis), axis=axis)
+        x = joining.concat([part for part in parts for _ in range(factor)], axis)
+    return x
 
 
 @builds("UpSampling1D", "UpSampling2D")

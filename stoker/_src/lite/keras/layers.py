@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
 
 import numpy as np
 
-from stoker._src.graph.tensor import Tensor
+from stoker._src.graph.tensor import Operation, Tensor
+from stoker._src.lite.keras.calls import Call
 from stoker._src.ops.array import casting, constants, shaping
 from stoker._src.ops.math import arithmetic, clipping, unary_functions
 from stoker._src.ops.nn import activations, softmax
@@ -16,6 +17,19 @@ from stoker._src.ops.nn import activations, softmax
 
 class UnsupportedLayer(Exception):
     """A layer or one of its settings is not supported. The message says why."""
+
+
+class ModelBuilder(Protocol):
+    """The parts of a network that layers need."""
+
+    updates: list[Operation]
+    """Operations that run in every call, such as updates of states."""
+    masks: dict[Tensor, Tensor]
+    """The masks of tensors that have one."""
+
+    def inner_model(self, model: dict[str, Any], arrays: dict[str, np.ndarray], value: Tensor) -> Any:
+        """The output of a model that is used inside a layer."""
+        ...
 
 
 @dataclass
@@ -28,6 +42,11 @@ class Layer:
     version: str = ""
     functions: dict[str, Callable[..., Any]] = field(default_factory=dict)
     """The caller's own activations, by name."""
+    call: Call = field(default_factory=Call)
+    """What the layer is called with."""
+    masks: list[Tensor | None] = field(default_factory=list)
+    """The mask of each input: a boolean for each time step, False where it is padding."""
+    models: ModelBuilder | None = None
 
     @property
     def name(self) -> str:
@@ -49,10 +68,25 @@ class Layer:
             return numbered[names.index(name)]
         raise UnsupportedLayer(f"the file has no weight '{name}' for it, only {sorted(self.arrays)}")
 
+    def has_weight(self, name: str) -> bool:
+        try:
+            self.array(name)
+        except UnsupportedLayer:
+            return False
+        return True
+
+    @property
+    def mask(self) -> Tensor | None:
+        """The mask that the layer is called with, or that comes with its first input."""
+        given = self.call.kwargs.get("mask")
+        if isinstance(given, list):
+            given = given[0]
+        return given if given is not None else next(iter(self.masks), None)
+
     def part(self, class_name: str, config: dict[str, Any], marker: str = "") -> Layer:
         """A layer inside this one, with the weights whose path has `marker`."""
         arrays = {path: value for path, value in self.arrays.items() if not marker or _has_part(path, marker)}
-        return Layer(class_name, config, arrays, self.version, self.functions)
+        return replace(self, class_name=class_name, config=config, arrays=arrays)
 
     def activation(self, x: Tensor, name: str = "activation") -> Tensor:
         return activate(self, x, self.config.get(name))
@@ -105,8 +139,17 @@ _WEIGHTS: dict[str, Callable[[dict[str, Any]], list[tuple[str, bool]]]] = {
     "DepthwiseConv2D": lambda config: [("depthwise_kernel", True), ("bias", config.get("use_bias", True))],
     "DepthwiseConv1D": lambda config: [("depthwise_kernel", True), ("bias", config.get("use_bias", True))],
     "Embedding": lambda config: [("embeddings", True)],
+    "EinsumDense": lambda config: [("kernel", True), ("bias", bool(config.get("bias_axes")))],
+    "GroupNormalization": _normalization,
+    "RMSNormalization": lambda config: [("scale", True)],
+    "Normalization": lambda config: [("mean", True), ("variance", True)],
+    "Attention": lambda config: [
+        ("scale", bool(config.get("use_scale"))),
+        ("concat_score_weight", config.get("score_mode") == "concat"),
+    ],
+    "AdditiveAttention": lambda config: [("scale", config.get("use_scale", True))],
     "PReLU": lambda config: [("alpha", True)],
-    **dict.fromkeys(("LSTM", "GRU", "SimpleRNN"), _recurrent),
+    **dict.fromkeys(("LSTM", "GRU", "SimpleRNN", "LSTMCell", "GRUCell", "SimpleRNNCell", "ConvLSTM2D"), _recurrent),
 }
 
 Build = Callable[[Layer, Any], Any]
@@ -168,7 +211,7 @@ def activate(layer: Layer, x: Tensor, setting: Any) -> Tensor:
     if isinstance(setting, dict):
         kind, config = setting.get("class_name"), setting.get("config")
         if kind in LAYERS and isinstance(config, dict):
-            return LAYERS[kind](Layer(kind, config, {}, layer.version, layer.functions), x)
+            return LAYERS[kind](replace(layer, class_name=kind, config=config, arrays={}), x)
         setting = config if isinstance(config, str) else kind
     name = str(setting)
     if name in layer.functions:

@@ -12,12 +12,16 @@ from stoker._src.base import dtypes
 from stoker._src.formats.keras_files import KerasModel, Weights, is_model, layers_of
 from stoker._src.graph.graph import Graph
 from stoker._src.graph.scopes import name_scope
-from stoker._src.graph.tensor import Tensor
-from stoker._src.lite.keras import core, images, recurrent
+from stoker._src.graph.tensor import Operation, Tensor
+from stoker._src.lite.keras import attention, core, images, preprocessing, recurrent
+from stoker._src.lite.keras.calls import Call, Reference, ends, flat, parse_call
 from stoker._src.lite.keras.layers import LAYERS, Layer, UnsupportedLayer
+from stoker._src.lite.keras.masks import output_mask
+from stoker._src.lite.keras.operations import apply_operation, is_operation, knows_operation
 from stoker._src.ops.array import constants
 
-assert core.dense and images.convolution and recurrent.lstm  # importing them registers the layers
+# Importing them registers the layers.
+assert all((core.dense, images.convolution, recurrent.rnn, attention.attention, preprocessing.normalization))
 
 _SEQUENTIAL = ("Sequential",)
 _FUNCTIONAL = ("Functional", "Model")
@@ -30,6 +34,8 @@ class Network:
     graph: Graph
     inputs: list[Tensor]
     outputs: list[Tensor]
+    updates: list[Operation] = field(default_factory=list)
+    """Operations that a call runs besides what its outputs need: updates of states that are kept between calls."""
 
 
 def build_network(model: KerasModel, custom_objects: dict[str, Any] | None = None) -> Network:
@@ -51,16 +57,12 @@ def build_network(model: KerasModel, custom_objects: dict[str, Any] | None = Non
     graph = Graph()
     with graph.as_default():
         outputs = builder.model(model.config, model.weights, None)
-    return Network(graph, builder.inputs, outputs)
+    return Network(graph, builder.inputs, outputs, builder.updates)
 
 
 # Messages for layers that are not supported on purpose.
 _REASONS = {
-    "Lambda": ", whose Python code a file does not hold",
-    "TFOpLambda": ", which calls a TensorFlow function: save the model as a SavedModel",
-    "SlicingOpLambda": ", which calls a TensorFlow function: save the model as a SavedModel",
-    "TensorFlowOpLayer": ", which wraps a TensorFlow op: save the model as a SavedModel",
-    "Masking": ": TFLite has no masks",
+    "Lambda": ", whose Python code a file does not hold: custom_objects may have its function, by the name of the function or the layer",
 }
 
 
@@ -69,6 +71,9 @@ class _Builder:
     version: str
     custom: dict[str, Any]
     inputs: list[Tensor] = field(default_factory=list)
+    updates: list[Operation] = field(default_factory=list)
+    masks: dict[Tensor, Tensor] = field(default_factory=dict)
+    """The masks of tensors that have one."""
 
     def unknown(self, model: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
         """The unsupported layers: class, name and message."""
@@ -79,8 +84,23 @@ class _Builder:
             kind = layer["class_name"]
             if is_model(layer):
                 yield from self.unknown(layer)
-            elif kind != "InputLayer" and kind not in LAYERS and kind not in self.custom:
+            elif kind != "InputLayer" and kind not in self.custom and not self.is_known(layer):
                 yield kind, str(layer["config"].get("name", layer.get("name", ""))), _REASONS.get(kind, "")
+
+    def is_known(self, layer: dict[str, Any]) -> bool:
+        if layer["class_name"] == "Lambda":
+            return self.function_of(layer["config"]) is not None
+        return layer["class_name"] in LAYERS if not is_operation(layer) else knows_operation(layer)
+
+    def function_of(self, config: dict[str, Any]) -> Any:
+        """The function of a Lambda layer, which the caller gives by its name or by the name of the layer."""
+        function = config.get("function")
+        if isinstance(function, dict):
+            function = function.get("config")
+        for name in (config.get("name"), function):
+            if isinstance(name, str) and callable(self.custom.get(name)):
+                return self.custom[name]
+        return None
 
     def model(self, model: dict[str, Any], weights: dict[str, Weights], given: list[Tensor] | None) -> list[Tensor]:
         """The outputs of a model for `given` inputs, or for new placeholders."""
@@ -131,7 +151,7 @@ class _Builder:
         self.inputs.append(made)
         return made
 
-    def apply(self, layer: dict[str, Any], weights: dict[str, Weights], value: Any) -> Any:
+    def apply(self, layer: dict[str, Any], weights: dict[str, Weights], value: Any, call: Call | None = None) -> Any:
         """The output of one layer, or of a model that is used as one."""
         kind, config = layer["class_name"], layer["config"]
         name = str(layer.get("name") or (config.get("name") if isinstance(config, dict) else None) or kind.lower())
@@ -141,12 +161,45 @@ class _Builder:
                 layer, own.layers or _by_layer(layer, own), value if isinstance(value, list) else [value]
             )
             return found if len(found) > 1 else found[0]
-        made = Layer(kind, {**config, "name": name}, own.arrays, self.version, self.functions)
+        inputs = [each for each in flat(value) if isinstance(each, Tensor)]
+        made = Layer(
+            kind,
+            {**config, "name": name},
+            own.arrays,
+            self.version,
+            self.functions,
+            call or Call([value]),
+            [self.masks.get(each) for each in inputs],
+            self,
+        )
         with name_scope(name):
             try:
-                return self.custom_layer(made, value) if kind in self.custom else LAYERS[kind](made, value)
+                if is_operation(layer):
+                    return apply_operation(made)
+                found = self.built(made, value)
+                mask = output_mask(made, inputs)
             except UnsupportedLayer as error:
                 raise ValueError(f"The layer '{name}' of the class {kind} cannot be converted: {error}.") from error
+        first = found[0] if isinstance(found, list) else found
+        if mask is not None and isinstance(first, Tensor):
+            self.masks[first] = mask
+        return found
+
+    def built(self, layer: Layer, value: Any) -> Any:
+        kind = layer.class_name
+        if kind in self.custom:
+            return self.custom_layer(layer, value)
+        if kind != "Lambda":
+            return LAYERS[kind](layer, value)
+        try:
+            return self.function_of(layer.config)(value, **(layer.config.get("arguments") or {}))
+        except Exception as error:
+            raise UnsupportedLayer(f"its function failed for a tensor of the graph: {error}") from error
+
+    def inner_model(self, model: dict[str, Any], arrays: dict[str, np.ndarray], value: Tensor) -> Any:
+        """The output of a model inside a layer, with the weights of that layer."""
+        found = self.model(model, _by_layer(model, Weights(arrays)), [value])
+        return found if len(found) > 1 else found[0]
 
     @property
     def functions(self) -> dict[str, Callable[..., Any]]:
@@ -164,32 +217,36 @@ class _Builder:
     ) -> list[Tensor]:
         """Builds a functional model, whose layers name the nodes they read. A layer that is called several times has several nodes."""
         made: dict[tuple[str, int], Any] = {}
-        starts = [name for name, *_ in _ends(config["input_layers"])]
         by_name = {str(each.get("name") or each["config"]["name"]): each for each in config["layers"]}
-        for position, name in enumerate(starts):
-            made[name, 0] = given[position] if given is not None else self.placeholder(by_name[name])
-        first = _first_nodes(config)
+        for position, start in enumerate(ends(config["input_layers"])):
+            made[start.layer, 0] = given[position] if given is not None else self.placeholder(by_name[start.layer])
+        first = _first_calls(config)
         waiting = [
-            (name, layer, number, node)
+            (name, layer, number, parse_call(node))
             for name, layer in by_name.items()
             for number, node in enumerate(layer.get("inbound_nodes") or [], first.get(name, 0))
             if (name, number) not in made
         ]
+
+        def value_of(reference: Reference) -> Any:
+            value = made[reference.layer, reference.call]
+            return value[reference.output] if isinstance(value, list) else value
+
         while waiting:
             later = []
-            for name, layer, number, node in waiting:
-                sources, single = _sources(node)
-                if any((source, index) not in made for source, index, _ in sources):
-                    later.append((name, layer, number, node))
+            for name, layer, number, call in waiting:
+                if any((each.layer, each.call) not in made for each in call.references()):
+                    later.append((name, layer, number, call))
                     continue
-                values = [_picked(made[source, index], which) for source, index, which in sources]
-                made[name, number] = self.apply(layer, weights, values[0] if single else values)
+                found = call.resolved(value_of)
+                values = flat(found.args)
+                made[name, number] = self.apply(layer, weights, values[0] if call.is_single else values, found)
             if len(later) == len(waiting):
                 raise ValueError(
                     f"The layers {sorted({name for name, *_ in later})} read nodes that the model does not have."
                 )
             waiting = later
-        return [_picked(made[name, index], which) for name, index, which in _ends(config["output_layers"])]
+        return [value_of(each) for each in ends(config["output_layers"])]
 
 
 def _by_layer(model: dict[str, Any], weights: Weights) -> dict[str, Weights]:
@@ -203,68 +260,15 @@ def _by_layer(model: dict[str, Any], weights: Weights) -> dict[str, Weights]:
     return found
 
 
-def _first_nodes(config: dict[str, Any]) -> dict[str, int]:
-    """The number of the first node of models that are used as layers. Most versions count one node for the model itself."""
+def _first_calls(config: dict[str, Any]) -> dict[str, int]:
+    """The number of the first call of models that are used as layers. Most versions count one call for the model itself."""
     used: dict[str, set[int]] = {}
-    for layer in config["layers"]:
-        for node in layer.get("inbound_nodes") or []:
-            for name, number, _ in _sources(node)[0]:
-                used.setdefault(name, set()).add(number)
-    for name, number, _ in _ends(config["output_layers"]):
-        used.setdefault(name, set()).add(number)
+    calls = [parse_call(node) for layer in config["layers"] for node in layer.get("inbound_nodes") or []]
+    for each in [*ends(config["output_layers"]), *(found for call in calls for found in call.references())]:
+        used.setdefault(each.layer, set()).add(each.call)
     found = {}
     for layer in config["layers"]:
         name = str(layer.get("name") or layer["config"]["name"])
         if is_model(layer) and used.get(name) and max(used[name]) == len(layer.get("inbound_nodes") or []):
             found[name] = 1
     return found
-
-
-def _picked(value: Any, which: int) -> Any:
-    return value[which] if isinstance(value, list) else value
-
-
-def _ends(ends: Any) -> list[tuple[str, int, int]]:
-    """The inputs or outputs of a functional model: one [name, node, tensor], or a list or dictionary of them."""
-    if isinstance(ends, dict):
-        ends = list(ends.values())
-    if ends and isinstance(ends[0], str):
-        ends = [ends]
-    return [(str(name), int(node), int(tensor)) for name, node, tensor, *_ in ends]
-
-
-def _sources(node: Any) -> tuple[list[tuple[str, int, int]], bool]:
-    """The inputs of a node, and whether it has a single tensor as input."""
-    if isinstance(node, dict):
-        found = list(_histories(node.get("args", [])))
-        extra = [key for key, value in node.get("kwargs", {}).items() if any(True for _ in _histories(value))]
-        if extra:
-            raise ValueError(
-                f"A layer of the model is called with the tensors {extra} by name, which is not supported."
-            )
-        arguments = node.get("args", [])
-        single = len(arguments) == 1 and not isinstance(arguments[0], (list, tuple))
-        return found, single
-    entries = [node] if node and isinstance(node[0], str) else node
-    for entry in entries:
-        used = [key for key, value in (entry[3] if len(entry) > 3 else {}).items() if isinstance(value, list) and value]
-        if used and any(_is_reference(entry[3][key]) for key in used):
-            raise ValueError(f"A layer of the model is called with the tensors {used} by name, which is not supported.")
-    return [(str(name), int(index), int(which)) for name, index, which, *_ in entries], len(entries) == 1
-
-
-def _is_reference(value: list[Any]) -> bool:
-    return len(value) >= 3 and isinstance(value[0], str) and isinstance(value[1], int) and isinstance(value[2], int)
-
-
-def _histories(value: Any) -> Iterator[tuple[str, int, int]]:
-    if isinstance(value, dict):
-        if value.get("class_name") == "__keras_tensor__":
-            name, node, tensor = value["config"]["keras_history"]
-            yield str(name), int(node), int(tensor)
-        else:
-            for each in value.values():
-                yield from _histories(each)
-    elif isinstance(value, (list, tuple)):
-        for each in value:
-            yield from _histories(each)

@@ -2,57 +2,119 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from stoker._src.formats.keras_files import snake_case
 from stoker._src.graph.tensor import Tensor
-from stoker._src.lite.keras.layers import LAYERS, Layer, UnsupportedLayer, builds
+from stoker._src.lite.keras.calls import Call, flat
+from stoker._src.lite.keras.layers import LAYERS, Layer, UnsupportedLayer, builds, static
 from stoker._src.ops.array import constants, gathering, joining, selection, shaping
 from stoker._src.ops.control_flow import branches_and_loops
 from stoker._src.ops.control_flow.tensor_array import TensorArray
 from stoker._src.ops.linalg import matrix_products
-from stoker._src.ops.nn import bias
+from stoker._src.ops.nn import bias, conv_api
+from stoker._src.ops.variables.variables import ResourceVariable
 
-Step = Callable[[Tensor, list[Tensor]], list[Tensor]]
+Step = Callable[[Tensor, list[Tensor]], tuple[Tensor, list[Tensor]]]
 
 
-def _run(layer: Layer, inputs: Any, units: int, count: int, step: Step) -> Any:
-    """Applies `step` to each time step. It maps the input and the states to the next states, the first of which is the output."""
+@dataclass
+class Cell:
+    """One step of a recurrent layer: from the input and the states to the output and the next states. Shapes are those of one example."""
+
+    states: list[list[int]]
+    output: list[int]
+    step: Step
+    place: int = 0
+    """The state that is the output."""
+
+
+def _run(layer: Layer, inputs: Any, cell: Cell) -> Any:
+    """Applies a cell to each time step. Where a mask says that a step is padding, states stay and the output is the one before."""
     config = layer.config
-    if config.get("stateful"):
-        raise UnsupportedLayer("it keeps its state between calls (stateful=True)")
-    if config.get("time_major"):
-        raise UnsupportedLayer("its input has the time first (time_major=True)")
     x, *given = inputs if isinstance(inputs, list) else [inputs]
-    if x.static_shape.rank != 3:
+    started = layer.call.kwargs.get("initial_state")
+    if started is not None:
+        given = flat(started)
+    rank = x.static_shape.rank or 0
+    if rank < 3:
         raise UnsupportedLayer(f"its input has the shape {x.shape} in place of [batch, time, features]")
-    batch, steps = x.static_shape[0], x.static_shape[1]
-    rows: Any = shaping.shape(x)[0] if batch is None else batch
-    length: Any = shaping.shape(x)[1] if steps is None else steps
-    x = shaping.transpose(x, [1, 0, 2])
+    swapped = [1, 0, *range(2, rank)]
+    # Keras 3 finds the mask of a layer by itself only if the layer has no other tensors as arguments.
+    mask = layer.call.kwargs.get("mask") if given and layer.is_keras_3 else layer.mask
+    if not config.get("time_major"):
+        x = shaping.transpose(x, swapped)
+        mask = None if mask is None else shaping.transpose(mask, [1, 0])
+    steps, batch = x.static_shape[0], x.static_shape[1]
+    length: Any = shaping.shape(x)[0] if steps is None else steps
+    rows: Any = shaping.shape(x)[1] if batch is None else batch
     if config.get("go_backwards"):
         x = selection.reverse(x, [0])
-    states = given or [shaping.zeros(joining.stack([rows, units])) for _ in range(count)]
-    for each in states:
-        each.set_shape([batch, units])
+        mask = None if mask is None else selection.reverse(mask, [0])
+    kept = _kept_states(layer, cell, batch) if config.get("stateful") and not given else []
+    states = given or [each.read_value() for each in kept]
+    if not states:
+        states = [shaping.zeros(joining.stack([rows, *sizes])) for sizes in cell.states]
+    for each, sizes in zip(states, cell.states, strict=True):
+        each.set_shape([batch, *sizes])
     sequences = bool(config.get("return_sequences"))
+    count = len(cell.states)
     loop: list[Any] = [0, *states]
+    # The output before the first step is zero, whatever the states are.
+    remembers = mask is not None and bool(given or kept)
+    if remembers:
+        first = shaping.zeros(joining.stack([rows, *cell.output]))
+        first.set_shape([batch, *cell.output])
+        loop.append(first)
     if sequences:
-        loop.append(TensorArray(x.dtype, size=length, element_shape=[batch, units]))
+        loop.append(TensorArray(x.dtype, size=length, element_shape=[batch, *cell.output]))
 
     def body(time: Any, *now: Any) -> list[Any]:
-        following = step(gathering.gather(x, time), list(now[:count]))
-        return [time + 1, *following, *([now[count].write(time, following[0])] if sequences else [])]
+        old, others = list(now[:count]), list(now[count:])
+        output, following = cell.step(gathering.gather(x, time), old)
+        if mask is not None:
+            present = gathering.gather(mask, time)
+            last = others[0] if remembers else old[cell.place]
+            skipped = shaping.zeros_like(last) if config.get("zero_output_for_mask") else last
+            following = [_chosen(present, new, one) for new, one in zip(following, old, strict=True)]
+            output = following[cell.place] if skipped is old[cell.place] else _chosen(present, output, skipped)
+        after = [output] if remembers else []
+        return [time + 1, *following, *after, *([others[-1].write(time, output)] if sequences else [])]
 
     done = branches_and_loops.while_loop(lambda time, *_: time < length, body, loop)
     last = list(done[1 : count + 1])
-    output = last[0]
+    output = done[count + 1] if remembers else last[cell.place]
+    if layer.models is not None:
+        for variable, value in zip(kept, last, strict=False):
+            layer.models.updates.append(variable.assign(value).op)
     if sequences:
-        output = shaping.transpose(done[-1].stack(), [1, 0, 2])
-        output.set_shape([batch, steps, units])
+        output = done[-1].stack()
+        if not config.get("time_major"):
+            output = shaping.transpose(output, [1, 0, *range(2, len(cell.output) + 2)])
+            output.set_shape([batch, steps, *cell.output])
     return [output, *last] if config.get("return_state") else output
+
+
+def _chosen(present: Tensor, new: Tensor, old: Tensor) -> Tensor:
+    """The new value of the examples whose step is present, and the old one of the others."""
+    for _ in range((new.static_shape.rank or 1) - 1):
+        present = shaping.expand_dims(present, -1)
+    return selection.where_v2(present, new, old)
+
+
+def _kept_states(layer: Layer, cell: Cell, batch: int | None) -> list[ResourceVariable]:
+    """The variables of a layer that goes on in each call where the last one ended."""
+    if batch is None:
+        raise UnsupportedLayer("it keeps its state between calls (stateful=True), and its batch size is not known")
+    return [
+        ResourceVariable(np.zeros([batch, *sizes], np.float32), name=f"state_{number}", trainable=False)
+        for number, sizes in enumerate(cell.states)
+    ]
 
 
 def _units(layer: Layer) -> int:
@@ -72,25 +134,24 @@ def _activations(layer: Layer) -> tuple[Callable[[Tensor], Tensor], Callable[[Te
     return settings.activation, lambda x: settings.activation(x, "recurrent_activation")
 
 
-@builds("SimpleRNN")
-def simple_rnn(layer: Layer, inputs: Any) -> Any:
+def _simple(layer: Layer) -> Cell:
     weights = np.concatenate([layer.array("kernel"), layer.array("recurrent_kernel")])
     both = constants.constant(weights, name="kernel")
     offset = layer.weight("bias") if layer.config.get("use_bias", True) else None
+    units = _units(layer)
 
-    def step(x: Tensor, states: list[Tensor]) -> list[Tensor]:
-        return [layer.activation(_product(joining.concat([x, states[0]], 1), both, offset))]
+    def step(x: Tensor, states: list[Tensor]) -> tuple[Tensor, list[Tensor]]:
+        y = layer.activation(_product(joining.concat([x, states[0]], 1), both, offset))
+        return y, [y]
 
-    return _run(layer, inputs, _units(layer), 1, step)
+    return Cell([[units]], [units], step)
 
 
-@builds("LSTM", "CuDNNLSTM")
-def lstm(layer: Layer, inputs: Any) -> Any:
+def _lstm(layer: Layer) -> Cell:
     units = _units(layer)
     activation, recurrent = _activations(layer)
     kernel = np.concatenate([layer.array("kernel"), layer.array("recurrent_kernel")])
-    fused = layer.class_name == "CuDNNLSTM"
-    if fused:
+    if layer.class_name == "CuDNNLSTM":
         offset = layer.array("bias").reshape(2, -1).sum(0)
     else:
         offset = layer.array("bias") if layer.config.get("use_bias", True) else np.zeros(4 * units, np.float32)
@@ -99,22 +160,22 @@ def lstm(layer: Layer, inputs: Any) -> Any:
     weights = constants.constant(_gates(kernel, units, order), name="kernel")
     added = constants.constant(_gates(offset, units, order), name="bias")
 
-    def step(x: Tensor, states: list[Tensor]) -> list[Tensor]:
+    def step(x: Tensor, states: list[Tensor]) -> tuple[Tensor, list[Tensor]]:
         output, cell = states
         gates = _product(joining.concat([x, output], 1), weights, added)
         enter, new, forget, leave = joining.split(gates, 4, axis=1)
         cell = cell * recurrent(forget) + recurrent(enter) * activation(new)
-        return [activation(cell) * recurrent(leave), cell]
+        output = activation(cell) * recurrent(leave)
+        return output, [output, cell]
 
-    return _run(layer, inputs, units, 2, step)
+    return Cell([[units], [units]], [units], step)
 
 
 def _gates(values: np.ndarray, units: int, order: list[int]) -> np.ndarray:
     return np.concatenate([values[..., n * units : (n + 1) * units] for n in order], -1)
 
 
-@builds("GRU", "CuDNNGRU")
-def gru(layer: Layer, inputs: Any) -> Any:
+def _gru(layer: Layer) -> Cell:
     units = _units(layer)
     activation, recurrent = _activations(layer)
     fused = layer.class_name == "CuDNNGRU"
@@ -132,7 +193,7 @@ def gru(layer: Layer, inputs: Any) -> Any:
     new, new_offset = (constants.constant(each) for each in (kernel[:, 2 * units :], offsets[0, 2 * units :]))
     old, old_offset = (constants.constant(each) for each in (inner[:, 2 * units :], offsets[1, 2 * units :]))
 
-    def step(x: Tensor, states: list[Tensor]) -> list[Tensor]:
+    def step(x: Tensor, states: list[Tensor]) -> tuple[Tensor, list[Tensor]]:
         (state,) = states
         both = recurrent(_product(joining.concat([x, state], 1), gates, gate_offset))
         update, reset = joining.split(both, 2, axis=1)
@@ -141,9 +202,102 @@ def gru(layer: Layer, inputs: Any) -> Any:
         else:
             remembered = _product(reset * state, old, None)
         candidate = activation(_product(x, new, new_offset) + remembered)
-        return [update * state + (1.0 - update) * candidate]
+        y = update * state + (1.0 - update) * candidate
+        return y, [y]
 
-    return _run(layer, inputs, units, 1, step)
+    return Cell([[units]], [units], step)
+
+
+def _stacked(layer: Layer) -> Cell:
+    """Several cells, each of which takes the output of the one before. They have their own weights, by their names or by their classes."""
+    cells, counts = [], dict[str, int]()
+    for each in layer.config["cells"]:
+        kind, config = each["class_name"], each["config"]
+        snake = snake_case(kind)
+        number = counts[snake] = counts.get(snake, -1) + 1
+        names = {config.get("name", snake), f"{snake}_{number}" if number else snake}
+        arrays = {path: value for path, value in layer.arrays.items() if names & set(path.split("/"))}
+        arrays = arrays or _numbered(layer.arrays, len(cells))
+        cells.append(_cell(replace(layer, class_name=kind, config=config, arrays=arrays)))
+
+    def step(x: Tensor, states: list[Tensor]) -> tuple[Tensor, list[Tensor]]:
+        following: list[Tensor] = []
+        for cell in cells:
+            first = len(following)
+            x, made = cell.step(x, states[first : first + len(cell.states)])
+            following += made
+        return x, following
+
+    shapes = [sizes for cell in cells for sizes in cell.states]
+    return Cell(shapes, cells[-1].output, step, len(shapes) - len(cells[-1].states) + cells[-1].place)
+
+
+def _numbered(arrays: dict[str, np.ndarray], number: int) -> dict[str, np.ndarray]:
+    """The weights of a cell in the oldest files, which only number them: "kernel", "kernel_1"."""
+    end = f"_{number}" if number else ""
+    plain = {f"{name}{end}": name for name in ("kernel", "recurrent_kernel", "bias")}
+    last = {path: path.rpartition("/")[2] for path in arrays}
+    return {plain[last[path]]: value for path, value in arrays.items() if last[path] in plain}
+
+
+_CELLS: dict[str, Callable[[Layer], Cell]] = {
+    "SimpleRNN": _simple,
+    "SimpleRNNCell": _simple,
+    **dict.fromkeys(("LSTM", "LSTMCell", "CuDNNLSTM"), _lstm),
+    **dict.fromkeys(("GRU", "GRUCell", "CuDNNGRU"), _gru),
+    "StackedRNNCells": _stacked,
+}
+
+
+def _cell(layer: Layer) -> Cell:
+    if layer.class_name not in _CELLS:
+        raise UnsupportedLayer(f"its cell has the class {layer.class_name}")
+    return _CELLS[layer.class_name](layer)
+
+
+@builds("SimpleRNN", "LSTM", "CuDNNLSTM", "GRU", "CuDNNGRU")
+def recurrent_layer(layer: Layer, inputs: Any) -> Any:
+    return _run(layer, inputs, _cell(layer))
+
+
+@builds("RNN")
+def rnn(layer: Layer, inputs: Any) -> Any:
+    cell = layer.config["cell"]
+    if isinstance(cell, list):
+        cell = {"class_name": "StackedRNNCells", "config": {"cells": cell}}
+    return _run(layer, inputs, _cell(layer.part(cell["class_name"], cell["config"])))
+
+
+@builds("ConvLSTM2D")
+def conv_lstm(layer: Layer, inputs: Any) -> Any:
+    config = layer.config
+    if layer.channels_first:
+        raise UnsupportedLayer("it has channels first")
+    x = inputs[0] if isinstance(inputs, list) else inputs
+    kernel, inner = layer.weight("kernel"), layer.weight("recurrent_kernel")
+    offset = layer.weight("bias") if config.get("use_bias", True) else None
+    filters = static(inner, 2)
+    pad = str(config.get("padding", "valid")).upper()
+    strides, rates = ([1, *(int(n) for n in config.get(name, [1, 1])), 1] for name in ("strides", "dilation_rate"))
+    sizes = []
+    for axis in (0, 1):
+        width = (static(kernel, axis) - 1) * rates[axis + 1] + 1
+        size, step = static(x, axis + 2), strides[axis + 1]
+        sizes.append(-(-size // step) if pad == "SAME" else (size - width) // step + 1)
+    shape = [*sizes, filters]
+
+    def advance(x: Tensor, states: list[Tensor]) -> tuple[Tensor, list[Tensor]]:
+        output, cell = states
+        gates = conv_api.conv2d(x, kernel, strides=strides, padding=pad, dilations=rates)
+        gates = gates if offset is None else bias.bias_add(gates, offset)
+        gates = gates + conv_api.conv2d(output, inner, strides=[1, 1, 1, 1], padding="SAME")
+        enter, forget, new, leave = joining.split(gates, 4, axis=3)
+        sigmoid = functools.partial(layer.activation, name="recurrent_activation")
+        cell = sigmoid(forget) * cell + sigmoid(enter) * layer.activation(new)
+        output = sigmoid(leave) * layer.activation(cell)
+        return output, [output, cell]
+
+    return _run(layer, inputs, Cell([shape, shape], shape, advance))
 
 
 @builds("Bidirectional")
@@ -151,14 +305,22 @@ def bidirectional(layer: Layer, inputs: Any) -> Any:
     config = layer.config
     inner = config["layer"]
     kind = inner["class_name"]
-    if kind not in ("LSTM", "GRU", "SimpleRNN", "CuDNNLSTM", "CuDNNGRU"):
+    if kind not in ("LSTM", "GRU", "SimpleRNN", "RNN", "CuDNNLSTM", "CuDNNGRU"):
         raise UnsupportedLayer(f"it runs a layer of the class {kind} both ways")
     settings = dict(inner["config"])
+    # Keras clears the outputs of padding, so that both directions agree about it.
+    settings["zero_output_for_mask"] = bool(settings.get("return_sequences"))
     back = dict((config.get("backward_layer") or inner)["config"])
+    back["zero_output_for_mask"] = settings["zero_output_for_mask"]
     if not config.get("backward_layer"):
         back["go_backwards"] = not settings.get("go_backwards", False)
-    forward = LAYERS[kind](layer.part(kind, settings, "forward_"), inputs)
-    backward = LAYERS[kind](layer.part(kind, back, "backward_"), inputs)
+    x, *given = inputs if isinstance(inputs, list) else [inputs]
+    given = flat(layer.call.kwargs.get("initial_state") or []) or given
+    half = len(given) // 2
+    rest = {key: value for key, value in layer.call.kwargs.items() if key != "initial_state"}
+    layer = replace(layer, call=Call(layer.call.args, rest))
+    forward = LAYERS[kind](layer.part(kind, settings, "forward_"), [x, *given[:half]])
+    backward = LAYERS[kind](layer.part(kind, back, "backward_"), [x, *given[half:]])
     states: list[Tensor] = []
     if settings.get("return_state"):
         forward, *first = forward
