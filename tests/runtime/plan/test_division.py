@@ -16,6 +16,7 @@ from stoker._src.base.shapes import Shape
 from stoker._src.ops.random.bits import cuda
 from stoker._src.ops.variables.state_ops import VariableState
 from stoker._src.runtime import devices
+from stoker._src.runtime.plan import fused_kernels
 from stoker._src.runtime.plan.division import Division, Obstacle
 from stoker._src.runtime.plan.known_shapes import Known
 from stoker._src.runtime.session import public
@@ -26,6 +27,7 @@ def no_device_kernels(monkeypatch):
     """The device is the CPU, also where there is a GPU."""
     monkeypatch.setattr(cuda, "can_fill", lambda dtype: False)
     monkeypatch.setattr(devices, "usable_gpus", lambda: 0)
+    monkeypatch.setattr(fused_kernels, "is_available", lambda: False)
 
 
 class _OnCpu(Division):

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import stoker.compat.v1 as tf
 from stoker._src.base.shapes import Shape
 from stoker._src.ops.random.bits import cuda
+from stoker._src.runtime import devices
 from stoker._src.runtime.plan import fused_kernels
 from stoker._src.runtime.plan.emit import emit
 from stoker._src.runtime.plan.fused_kernels import FusedKernels
@@ -31,6 +32,7 @@ R = np.random.RandomState
 @pytest.fixture(autouse=True)
 def emulated(monkeypatch):
     written = FusedKernels.written
+    monkeypatch.setattr(devices, "usable_gpus", lambda: 0)
     monkeypatch.setattr(fused_kernels, "compiled", emulated_gpu.compiled)
     monkeypatch.setattr(fused_kernels, "is_available", lambda: True)
     monkeypatch.setattr(FusedKernels, "written", lambda self, strides: written(self, strides, emulated=True))
