@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import threading
 import weakref
@@ -10,7 +11,13 @@ from typing import Any
 import numpy as np
 import torch
 
-from stoker._src.base.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError, OutOfRangeError
+from stoker._src.base.errors import (
+    FailedPreconditionError,
+    InvalidArgumentError,
+    NotFoundError,
+    OpError,
+    OutOfRangeError,
+)
 from stoker._src.graph.definition import (
     BLOCKING,
     FUNC,
@@ -92,7 +99,9 @@ class Iterator:
             elements.close()
 
     def __del__(self) -> None:
-        self.close()  # a thread that computes ahead would go on for ever
+        # A thread that computes ahead would go on for ever. Functions that clean up may be gone before the iterator.
+        with contextlib.suppress(OpError):
+            self.close()
 
 
 _numbers = itertools.count()
