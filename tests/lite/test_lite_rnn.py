@@ -285,4 +285,4 @@ def test_fused_cells_in_integers(build):
         interpreter.set_tensor(interpreter.get_input_details()[0]["index"], sample)
         interpreter.invoke()
         found = interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
-        assert np.abs(found - wanted).mean() < 0.03 * max(np.abs(each).max() for each in expected)
+        assert np.abs(found - wanted).mean() < 0.06 * max(np.abs(each).max() for each in expected)
