@@ -4,10 +4,12 @@
     run.py --peer PYTHON[:MODULE] --ours PYTHON[:MODULE] [--module workloads|programs] [--rounds 3] [--json FILE] [WORKLOAD ...]
 
 PYTHON is an interpreter that can import MODULE (peer default: tensorflow.compat.v1, ours: stoker.compat.v1).
-Both sides of one workload run alternately in one session of this script; the ratio is ours / peer (more is better).
+Both sides of one workload live at the same time and take turns in short slices; the ratio is ours / peer (more is better).
+The table shows the best slice of each side, and the peak of each process's memory.
 
-`--busy N` runs N other processes that only compute, beside both sides. `--processor` gives each side one thread and counts the
-processor time of the process instead of the time that passes: the figures then hardly depend on what else the machine does.
+`--busy N` runs N other processes beside both sides that compute for a second, rest for a third of one, and so on; the table then
+shows the mean of all slices. `--processor` gives each side one thread and counts the processor time of the process instead of the
+time that passes: the figures then hardly depend on what else the machine does.
 """
 
 import argparse
@@ -17,37 +19,85 @@ import math
 import os
 import subprocess
 import sys
+import threading
 
-CHILD = """
-import importlib, json, os, sys, time
-module, workload, folder, source, processor = sys.argv[1:6]
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-os.environ.setdefault("TF_USE_LEGACY_KERAS", "1")  # RNN cells of TensorFlow 2.21 need tf_keras
-if processor:
-    os.environ.update(OMP_NUM_THREADS="1", TF_NUM_INTRAOP_THREADS="1", TF_NUM_INTEROP_THREADS="1")
-sys.path.insert(0, folder)
-start = time.perf_counter()
-tf = importlib.import_module(module)
-imported = time.perf_counter() - start
-if hasattr(tf, "disable_v2_behavior"): tf.disable_v2_behavior()
-workloads = importlib.import_module(source)
-
-def processor_rate(work, items, seconds=2.0, warm=3):
-    for _ in range(warm): work()
-    best, end = 0.0, time.perf_counter() + seconds
-    while time.perf_counter() < end:
-        begun, until, count = time.process_time(), time.perf_counter() + 0.1, 0
-        while not count or time.perf_counter() < until:
-            work()
-            count += 1
-        best = max(best, count * items / (time.process_time() - begun))
-    return best
-
-if processor:
-    importlib.import_module("workloads")._rate = workloads._rate = processor_rate
-if workload == "import_seconds": print("RESULT", json.dumps([1 / imported, "imports/s"]))
-else: print("RESULT", json.dumps(workloads.ALL[workload](tf)))
+FOLDER = os.path.dirname(os.path.abspath(__file__))
+SPINNER = """
+import time
+while True:
+    until = time.perf_counter() + 1.0
+    while time.perf_counter() < until: pass
+    time.sleep(0.35)
 """
+
+
+class Side:
+    """A process that runs one workload slice by slice."""
+
+    def __init__(self, python, module, workload, args):
+        command = [python, "-P", os.path.join(FOLDER, "side.py"), module, workload, args.module]
+        folders = [FOLDER, os.path.dirname(FOLDER), os.environ.get("PYTHONPATH", "")]
+        self.process = subprocess.Popen(
+            [*command, "processor"] if args.processor else command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(folder for folder in folders if folder)},
+        )
+        assert self.process.stdin and self.process.stdout and self.process.stderr
+        self._asks, self._answers, self._complaints = self.process.stdin, self.process.stdout, self.process.stderr
+        self.processor = args.processor
+        self.unit, self.peak, self.before, self.result, self.error = "", 0.0, 0.0, 0.0, ""
+        self.slices = []
+        self._errors = []
+        self._reader = threading.Thread(target=lambda: self._errors.extend(self._complaints), daemon=True)
+        self._reader.start()
+        self._guard = threading.Timer(args.limit, self.process.kill)
+        self._guard.daemon = True
+        self._guard.start()
+        self.alive = self._answer() == "READY"
+
+    def _answer(self):
+        """Reads up to the next answer, and returns its kind."""
+        for line in self._answers:
+            kind, _, rest = line.partition(" ")
+            if kind == "SLICE":
+                items, elapsed, used = json.loads(rest)
+                self.slices.append((items, used if self.processor else elapsed))
+            elif kind == "RESULT":
+                self.result, self.unit, self.peak, self.before = json.loads(rest)
+            if kind in ("READY", "SLICE", "RESULT"):
+                return kind
+        self._reader.join(1)
+        self.error = "".join(self._errors[-1:]).strip()[:160] or "no output"
+        return "END"
+
+    def run(self, seconds):
+        if self.alive:
+            self._ask(seconds)
+            self.alive = self._answer() == "SLICE"
+
+    def _ask(self, seconds):
+        self._asks.write("%g\n" % seconds)
+        self._asks.flush()
+
+    def end(self):
+        if self.alive:
+            self._ask(0)
+            self._answer()
+        self._guard.cancel()
+        self.process.kill()
+        self.process.wait()
+        for stream in (self._asks, self._answers, self._complaints):
+            stream.close()
+
+    def rate(self, *, mean):
+        if not self.slices:
+            return self.result
+        if mean:
+            return sum(items for items, _ in self.slices) / sum(seconds for _, seconds in self.slices)
+        return max(items / seconds for items, seconds in self.slices)
 
 
 def side(text, module):
@@ -55,71 +105,78 @@ def side(text, module):
     return python, name or module
 
 
-def measure(python, module, workload, folder, source, processor, limit):
-    command = [python, "-c", CHILD, module, workload, folder, source, "yes" if processor else ""]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=limit)
-    except subprocess.TimeoutExpired:
-        return None, "no answer in %d s" % limit
-    for line in done.stdout.splitlines():
-        if line.startswith("RESULT "):
-            return json.loads(line[7:]), ""
-    return None, (done.stderr.strip().splitlines() or ["no output"])[-1][:160]
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--peer", required=True)
     parser.add_argument("--ours", required=True)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--limit", type=int, default=120)
+    parser.add_argument("--rounds", type=int, default=3, help="seconds that each side of a workload runs for")
+    parser.add_argument("--slice", type=float, default=0.25, help="seconds of one turn")
+    parser.add_argument("--limit", type=int, default=180, help="seconds after which a side is given up")
     parser.add_argument("--json")
     parser.add_argument("--module", default="workloads", help="workloads (parts) or programs (whole training steps)")
     parser.add_argument("--busy", type=int, default=0, help="processes that compute beside both sides")
     parser.add_argument("--processor", action="store_true", help="one thread, processor time")
     parser.add_argument("workloads", nargs="*")
     args = parser.parse_args()
-    busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(args.busy)]
+    busy = [subprocess.Popen([sys.executable, "-c", SPINNER]) for _ in range(args.busy)]
     try:
-        compare(args)
+        rows = compare(args)
     finally:
         for process in busy:
             process.kill()
             process.wait()
-
-
-def compare(args):
-    folder = os.path.dirname(os.path.abspath(__file__))
-    sys.path.insert(0, folder)
-    parts = ["import_seconds"] if args.module == "workloads" else []
-    names = args.workloads or [*parts, *importlib.import_module(args.module).ALL]
-    peer, ours = side(args.peer, "tensorflow.compat.v1"), side(args.ours, "stoker.compat.v1")
-    rows, logs = {}, []
-    print("%-28s %14s %14s %8s" % ("workload", "peer", "ours", "ratio"))
-    for name in names:
-        best = {"peer": 0.0, "ours": 0.0}
-        unit, why = "", ""
-        for _ in range(args.rounds):
-            for key, who in (("peer", peer), ("ours", ours)):
-                got, error = measure(*who, name, folder, args.module, args.processor, args.limit)
-                if got:
-                    best[key], unit = max(best[key], got[0]), got[1]
-                else:
-                    why = "%s: %s" % (key, error)
-        ratio = best["ours"] / best["peer"] if best["peer"] and best["ours"] else 0.0
-        rows[name] = {"peer": best["peer"], "ours": best["ours"], "unit": unit, "ratio": ratio, "error": why}
-        if ratio:
-            logs.append(math.log(ratio))
-        print("%-28s %14.1f %14.1f %8.2f  %s %s" % (name, best["peer"], best["ours"], ratio, unit, why), flush=True)
-    mean = math.exp(sum(logs) / len(logs)) if logs else 0.0
-    slower = sorted(n for n, r in rows.items() if r["ratio"] < 1.0)
-    print(
-        "geometric mean %.2f over %d of %d; behind the peer or failing: %s"
-        % (mean, len(logs), len(names), ", ".join(slower) or "none")
-    )
     if args.json:
         with open(args.json, "w") as out:
             json.dump(rows, out, indent=1)
+
+
+def compare(args):
+    """Runs the workloads, prints a line for each, and returns the figures by name."""
+    sys.path.insert(0, FOLDER)
+    parts = ["import_seconds"] if args.module == "workloads" else []
+    names = args.workloads or [*parts, *importlib.import_module(args.module).ALL]
+    rows = {}
+    print("%-28s %12s %12s %7s %9s %9s" % ("workload", "peer", "ours", "ratio", "peer MB", "ours MB"))
+    for name in names:
+        row = rows[name] = measure(name, args)
+        print(
+            "%-28s %12.1f %12.1f %7.2f %9.0f %9.0f  %s %s"
+            % (name, row["peer"], row["ours"], row["ratio"], *row["peak"], row["unit"], row["error"]),
+            flush=True,
+        )
+    ratios = [row["ratio"] for row in rows.values() if row["ratio"]]
+    mean = math.exp(sum(map(math.log, ratios)) / len(ratios)) if ratios else 0.0
+    slower = sorted(name for name, row in rows.items() if row["ratio"] < 1.0)
+    print(
+        "geometric mean %.2f over %d of %d; behind the peer or failing: %s"
+        % (mean, len(ratios), len(names), ", ".join(slower) or "none")
+    )
+    return rows
+
+
+def measure(name, args):
+    """The figures of one workload: rates, their ratio, the peaks of memory and what the workload added (peer, ours)."""
+    sides = []
+    try:
+        for text, module in ((args.peer, "tensorflow.compat.v1"), (args.ours, "stoker.compat.v1")):
+            sides.append(Side(*side(text, module), name, args))
+        for _ in range(max(1, round(args.rounds / args.slice))):
+            for each in sides:
+                each.run(args.slice)
+    finally:
+        for each in sides:
+            each.end()
+    peer, ours = (each.rate(mean=args.busy > 0) for each in sides)
+    errors = [f"{who}: {each.error}" for who, each in zip(("peer", "ours"), sides) if each.error]
+    return {
+        "peer": peer,
+        "ours": ours,
+        "unit": sides[-1].unit,
+        "ratio": ours / peer if peer and ours else 0.0,
+        "peak": [each.peak for each in sides],
+        "added": [each.peak - each.before for each in sides],
+        "error": "; ".join(errors),
+    }
 
 
 if __name__ == "__main__":

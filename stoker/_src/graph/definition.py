@@ -274,6 +274,15 @@ class OpDefinition(Signature):
         self.planning.lower = function
         return self
 
+    def vanishing(self, *inputs: int) -> OpDefinition:
+        """States that the output is all zeros if one of these inputs is; without inputs, that it always is.
+
+        Plans leave such ops out where the zeros are known when planning, as in second derivatives. An infinity or NaN that would have
+        been multiplied by zero has no effect then.
+        """
+        self.planning.vanishes = inputs
+        return self
+
     def elements(self, function: Callable[..., list[Any]]) -> OpDefinition:
         """Registers the element shapes of an op on lists: `function(op, shape_of, elements_of)`.
 
@@ -313,6 +322,31 @@ class OpDefinition(Signature):
         """
         self.planning.equals = rule
         return rule
+
+    def absorbs(
+        self, rule: Callable[[Any, int, Any, list[Any]], Any], make: Callable[[Any, list[Any]], Kernel]
+    ) -> OpDefinition:
+        """Registers which consumers of its outputs this op can stand in for.
+
+        `rule(op, index, consumer, numbers)` returns a description of what the consumer computes from output `index` (equal descriptions mean
+        equal results), or None. `numbers` are the consumer's other inputs. `make(op, wanted)` returns a kernel with the op's inputs and
+        attributes, which returns a list with what is wanted: the index of an output, or a description.
+        """
+        self.planning.absorbs = rule, make
+        return self
+
+    def together(self, key: Callable[[Any], Any]) -> Callable[[Kernel], Kernel]:
+        """Registers a kernel for many independent nodes of this pure op at once, such as the lookups of many columns.
+
+        Nodes with equal `key(op)` can be one call; a key of None keeps a node alone. The kernel `function(rows, attributes)` receives the
+        inputs and the attributes of each node, and returns a list of the outputs of all, or None if the nodes must run one by one.
+        """
+
+        def register(function: Kernel) -> Kernel:
+            self.planning.together = key, function
+            return function
+
+        return register
 
     def batch(self, key: Callable[[Any], Any]) -> Callable[[Kernel], Kernel]:
         """Registers a kernel for many nodes of this op at once, such as optimizer updates.

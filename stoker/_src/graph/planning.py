@@ -43,15 +43,27 @@ class Planning:
     lowers_large_inputs: bool = False  # whether it fuses with small tensors if only its result is small
     exchanges: dict[Any, Callable[..., Any]] = field(default_factory=dict)  # by the op that it may precede
     is_sum: bool = False  # whether the output is the sum of all inputs
+    vanishes: tuple[int, ...] | None = (
+        None  # inputs of which one that is all zeros makes the output zeros; (): it always is
+    )
     sums_over_steps: Callable[[Any], Kernel | None] | None = None  # the sum of the results of many iterations of a loop
     equals: Callable[..., Any] | None = None  # other tensors that an output of a specific node equals
     distinct: frozenset[int] = frozenset()  # outputs whose elements are distinct
     of_numbers: Callable[[Any], bool] | None = None  # whether a node only packs scalars
     device_numbers: frozenset[str] = frozenset()  # `host` inputs that the kernel also accepts as GPU tensors
     elements: Callable[..., list[Any]] | None = None  # the element shapes of lists
+    list_role: str = (
+        ""  # what the op does with its first input, a list: "get", "set", "push", "pop", "length"; "reserve" makes one
+    )
+    adds: int = 0  # 1: the output is x + y; -1: it is x - y
+    skips: Kernel | None = (
+        None  # has the effect of many executions of an op that draws random numbers, without their results
+    )
     batch: tuple[Callable[[Any], Any], Kernel] | None = (
         None  # the key of nodes that can be one call, and the kernel for many
     )
+    together: tuple[Callable[[Any], Any], Kernel] | None = None  # the same for pure ops, which return results
+    absorbs: tuple[Callable[..., Any], Callable[..., Kernel]] | None = None  # consumers whose work the op can do
     rows: Callable[[Any, list[Any]], Any] | None = None  # the batched op, if it is not elementwise
     deals: Kernel | None = None  # several runs of a blocking op that produces values, in one call
     collects: tuple[Callable[[Any], int], Kernel] | None = None  # the same for a blocking op that consumes values

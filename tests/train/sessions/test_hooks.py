@@ -258,3 +258,37 @@ def test_profiles(model, tmp_path):
     assert {"AssignAdd"} <= {event["name"] for event in trace["traceEvents"]}
     tags = [event.tagged_run_metadata.tag for event in events(tmp_path) if event.HasField("tagged_run_metadata")]
     assert tags == ["step_2", "step_4"]
+
+
+@pytest.mark.parametrize("counts_at_once", [True, False])
+def test_schedules_of_summaries(tmp_path, counts_at_once):
+    """Summaries are written every fifth step, wherever in a run the step is updated, and also if the first run trains nothing."""
+    step = tf.train.get_or_create_global_step()
+    value = tf.get_variable("value", initializer=1.0)
+    loss = tf.square(value)
+    trained = tf.train.GradientDescentOptimizer(0.1).minimize(loss, step)
+    train = tf.assign_add(step, 1) if counts_at_once else trained
+    tf.summary.scalar("loss", loss)
+    with tf.train.MonitoredTrainingSession(
+        checkpoint_dir=str(tmp_path), save_summaries_steps=5, log_step_count_steps=None, save_checkpoint_secs=None
+    ) as session:
+        session.run(train if counts_at_once else loss)
+        for _ in range(17):
+            session.run(train)
+    found = [event.step for event in events(tmp_path) if event.summary.value]
+    assert found == ([1, 6, 11, 16] if counts_at_once else [0, 5, 10, 15])
+
+
+def test_a_step_that_is_traced_again_after_a_lost_session(model, tmp_path):
+    """A trace of the same step overwrites the file of the first one. It has no second record, because its tag would be used twice."""
+    hook = tf.train.ProfilerHook(save_steps=1, output_dir=str(tmp_path))
+    back = tf.assign(model.step, 1)
+    with tf.train.SingularMonitoredSession(hooks=[hook]) as session:
+        for _ in range(4):
+            session.run(model.train)
+        session.raw_session().run(back)
+        for _ in range(3):
+            session.run(model.train)
+    tf.summary.FileWriterCache.clear()
+    tags = [event.tagged_run_metadata.tag for event in events(tmp_path) if event.HasField("tagged_run_metadata")]
+    assert len(tags) == len(set(tags))

@@ -190,7 +190,7 @@ RESHAPE = define(
 )
 
 
-RESHAPE.lower(reshaped)
+RESHAPE.lower(reshaped).vanishing(0)
 
 
 def _reshapes_padding(op: Operation, padded: list[bool], shape_of: Any) -> list[bool] | None:
@@ -216,6 +216,11 @@ def reshape_kernel(tensor: Any, shape: Any) -> Any:
             kept, wanted = (product([size for size in each if size > 0]) for each in (tensor.shape, shape))
             return tensor.reshape([kept // wanted if size == -1 else size for size in shape])
         raise misfit(tensor, shape) from None
+
+
+@RESHAPE.together(lambda op: op.outputs[0].dtype if op.outputs[0].dtype.is_integer else None)
+def reshape_many(rows: list[Any], attributes: Any) -> list[Any] | None:
+    return [tensor.view(shape) for tensor, shape in rows] if all(type(shape) is list for _, shape in rows) else None
 
 
 @RESHAPE.shape(as_shapes=["shape"], values=[])
@@ -350,7 +355,7 @@ def ones(shape: Any, dtype: Any = dtypes.float32, name: str | None = None, layou
 
 
 ZEROS_LIKE = define("ZerosLike(x: T) -> (y: T)", OF_SHAPES, T=ANY).not_differentiable()
-ZEROS_LIKE.shape(unchanged)
+ZEROS_LIKE.vanishing().shape(unchanged)
 ONES_LIKE = define("OnesLike(x: T) -> (y: T)", OF_SHAPES, T=(*dtypes.NUMERIC, dtypes.bool_)).not_differentiable()
 ONES_LIKE.shape(unchanged)
 
@@ -420,6 +425,9 @@ def ones_like_v2(input: Any, dtype: Any = None, name: str | None = None, layout:
 TRANSPOSE = define(
     "Transpose(x: T, perm: vector host Tperm) -> (y: T)", VIEW, T=ANY, Tperm=one_of(*INDEX, default=dtypes.int32)
 )
+
+
+TRANSPOSE.vanishing(0)
 
 
 @TRANSPOSE.kernel

@@ -36,22 +36,42 @@ class TensorList:
         limit: the maximum number of items; -1 for any number.
     """
 
-    __slots__ = ("_accepted", "_change", "_items", "_newer", "dtype", "limit", "shape")
+    __slots__ = ("_accepted", "_change", "_items", "_newer", "_stack", "dtype", "limit", "shape")
 
     def __init__(self, items: list[Any], dtype: DType, shape: Shape, limit: int = -1) -> None:
         self._items: list[Any] | None = items
         self._newer: TensorList | None = None
         self._change: tuple[Any, ...] = ()
+        self._stack: torch.Tensor | None = None  # the items as one tensor, if the list was made from one
         self._accepted: Any = None  # the shape of the last item that was checked
         self.dtype = dtype
         self.shape = shape
         self.limit = limit
 
+    @classmethod
+    def of_rows(cls, stack: torch.Tensor, dtype: DType, shape: Shape, limit: int = -1) -> TensorList:
+        """A list of the rows of a tensor. They become items only when one of them is asked for."""
+        made = cls([], dtype, shape, limit)
+        made._items, made._stack = None, stack
+        return made
+
     def items(self) -> list[Any]:
         """The items. The caller must not change them."""
         if self._items is None:
-            self._items = self._rebuilt()
+            self._items = self._rebuilt() if self._stack is None else list(self._stack.unbind(0))
         return self._items
+
+    def length(self) -> int:
+        return len(self.items()) if self._stack is None else self._stack.shape[0]
+
+    def rows(self) -> torch.Tensor | None:
+        """All items as one tensor; None if items are missing, of different shapes, or not tensors. The caller must not change it."""
+        if self._stack is not None:
+            return self._stack
+        items = self.items()
+        if not items or not all(isinstance(item, torch.Tensor) and item.shape == items[0].shape for item in items):
+            return None
+        return torch.stack(items)
 
     def _rebuilt(self) -> list[Any]:
         """The items of an older list: those of a newer list with the changes undone."""
@@ -182,10 +202,16 @@ class TensorList:
                 return torch.zeros_like(item)
             return item.zeros_like() if hasattr(item, "zeros_like") else None  # lists and optionals have this method
 
+        if self._stack is not None:
+            return TensorList.of_rows(torch.zeros_like(self._stack), self.dtype, self.shape, self.limit)
         return self.replaced([zero(item) for item in self.items()])
 
     def sum_with(self, others: list[TensorList]) -> TensorList:
         """The sum by item. Items that were never written count as zero."""
+        stacks = [self._stack, *[other._stack for other in others]]
+        if len(stacks) == 2 and all(stack is not None and stack.shape == stacks[0].shape for stack in stacks):  # type: ignore[union-attr]
+            total_stack = torch.add(*on_one_device(stacks))  # type: ignore[arg-type]
+            return TensorList.of_rows(total_stack, self.dtype, self.shape, self.limit)
         columns = [self.items(), *[other.items() for other in others]]
         size = max(len(column) for column in columns)
         total: list[Any] = [None] * size

@@ -113,6 +113,7 @@ def tensor_list_reserve_kernel(element_shape: Any, num_elements: int, *, element
     return TensorList([None] * num_elements, element_dtype, _shape_of(element_shape))
 
 
+TENSOR_LIST_RESERVE.planning.list_role = "reserve"
 TENSOR_LIST_RESERVE.shape(lambda element_shape, num_elements: SCALAR, as_shapes=["element_shape"])
 
 TENSOR_LIST_FROM_TENSOR = define(
@@ -127,7 +128,10 @@ TENSOR_LIST_FROM_TENSOR = define(
 def tensor_list_from_tensor_kernel(tensor: Any, element_shape: Any, *, element_dtype: DType) -> TensorList:
     if tensor.ndim < 1:
         raise InvalidArgumentError(None, None, "Tensor must be at least a vector, but saw shape: []")
-    return _list_of(_rows(tensor), Shape(tensor.shape[1:]), element_dtype, element_shape)
+    made = _list_of([], Shape(tensor.shape[1:]), element_dtype, element_shape)
+    if not isinstance(tensor, torch.Tensor):
+        return made.replaced(_rows(tensor))
+    return TensorList.of_rows(tensor, element_dtype, made.shape)
 
 
 @TENSOR_LIST_FROM_TENSOR.shape(as_shapes=["element_shape"])
@@ -165,6 +169,7 @@ def tensor_list_push_back_kernel(input_handle: TensorList, tensor: Any, *, eleme
     return input_handle.pushed(tensor)
 
 
+TENSOR_LIST_PUSH_BACK.planning.list_role = "push"
 TENSOR_LIST_PUSH_BACK.shape(lambda input_handle, tensor: SCALAR)
 
 
@@ -223,6 +228,9 @@ def tensor_list_pop_back_kernel(
     return rest, item
 
 
+TENSOR_LIST_POP_BACK.planning.list_role = "pop"
+
+
 @TENSOR_LIST_POP_BACK.shape(as_shapes=["element_shape"])
 def tensor_list_pop_back_shape(input_handle: Shape, element_shape: Shape) -> tuple[Shape, Shape]:
     return SCALAR, element_shape
@@ -265,6 +273,7 @@ def tensor_list_set_item_kernel(
     return input_handle.with_item(index, item, resize=resize_if_index_out_of_bounds)
 
 
+TENSOR_LIST_SET_ITEM.planning.list_role = "set"
 TENSOR_LIST_SET_ITEM.shape(lambda input_handle, index, item: SCALAR)
 
 
@@ -295,6 +304,9 @@ def tensor_list_get_item_kernel(
     return input_handle.item(index, _shape_of(element_shape))
 
 
+TENSOR_LIST_GET_ITEM.planning.list_role = "get"
+
+
 @TENSOR_LIST_GET_ITEM.shape(as_shapes=["element_shape"])
 def tensor_list_get_item_shape(input_handle: Shape, index: Shape, element_shape: Shape) -> Shape:
     return element_shape
@@ -310,7 +322,8 @@ def tensor_list_get_item_grad(op: Operation, ditem: Tensor) -> Any:
 # ---- the list as a whole ----------------------------------------------------------------------------------------
 
 TENSOR_LIST_LENGTH = define("TensorListLength(input_handle: variant) -> (length: int32)").not_differentiable()
-TENSOR_LIST_LENGTH.kernel(lambda input_handle: torch.tensor(len(input_handle.items()), dtype=torch.int32))
+TENSOR_LIST_LENGTH.kernel(lambda input_handle: torch.tensor(input_handle.length(), dtype=torch.int32))
+TENSOR_LIST_LENGTH.planning.list_role = "length"
 TENSOR_LIST_LENGTH.shape(scalar)
 
 TENSOR_LIST_RESIZE = define(
@@ -360,14 +373,16 @@ def tensor_list_stack_kernel(
     input_handle: TensorList, element_shape: Any, *, element_dtype: DType, num_elements: int
 ) -> Any:
     input_handle.check_dtype(element_dtype)
-    items = input_handle.items()
-    if num_elements not in (-1, len(items)):
+    if num_elements not in (-1, input_handle.length()):
         raise InvalidArgumentError(
             None,
             None,
-            f"Operation expected a list with {num_elements} elements but got a list with {len(items)} elements.",
+            f"Operation expected a list with {num_elements} elements but got a list with {input_handle.length()} elements.",
         )
     shape = input_handle.shape.merge(_shape_of(element_shape))
+    if input_handle._stack is not None and shape.compatible(Shape(input_handle._stack.shape[1:])):
+        return input_handle._stack.clone(memory_format=torch.contiguous_format)
+    items = input_handle.items()
     if not items:
         if not shape.known:
             raise InvalidArgumentError(

@@ -69,7 +69,7 @@ def matmul_lower(build: Any, op: Operation, a: Any, b: Any) -> Any:
     return build.matmul(a, b, transpose_a=op.attr("transpose_a"), transpose_b=op.attr("transpose_b"))
 
 
-MATMUL.planning.lowers_large_inputs = True
+MATMUL.vanishing(0, 1).planning.lowers_large_inputs = True
 
 
 @MATMUL.sums_over_steps
@@ -83,7 +83,7 @@ _SUMMED = (dtypes.float32, dtypes.float64)
 
 
 def stacked_product(a: list[torch.Tensor], b: list[torch.Tensor]) -> torch.Tensor:
-    return mm_ta(torch.cat(a), torch.cat(b))
+    return mm_ta(a[0], b[0]) if len(a) == 1 else mm_ta(torch.cat(a), torch.cat(b))
 
 
 @MATMUL.specialize

@@ -77,10 +77,11 @@ def mul_(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     return x.mul_(y) if _fits(x, y) else torch.mul(x, y)
 
 
-ADD.lower(binary_loop("add"))
+ADD.lower(binary_loop("add")).planning.adds = ADD_V2.planning.adds = 1
+SUB.planning.adds = -1
 ADD_V2.in_place(0, add_).lower(binary_loop("add"))
 SUB.in_place(0, sub_).lower(binary_loop("sub"))
-MUL.in_place(0, mul_).lower(binary_loop("mul"))
+MUL.in_place(0, mul_).lower(binary_loop("mul")).vanishing(0, 1)
 
 
 @ADD.grad

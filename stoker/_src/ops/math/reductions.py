@@ -126,6 +126,9 @@ def sum_grad(op: Operation, g: Tensor) -> Any:
     return _spread(g, x, axes, op.attr("keep_dims")), None
 
 
+SUM.vanishing(0)
+
+
 @SUM.lower
 def sum_lower(build: Any, op: Operation, x: Any, axis: int | list[int]) -> Any:
     return build.sum(x, axis if isinstance(axis, list) else [axis], keep_dims=op.attr("keep_dims"))
@@ -134,6 +137,7 @@ def sum_lower(build: Any, op: Operation, x: Any, axis: int | list[int]) -> Any:
 # ---- Mean -------------------------------------------------------------------------------------------------------
 
 MEAN = _reduction("Mean", NUMERIC)
+MEAN.vanishing(0)
 
 
 @MEAN.lower

@@ -395,14 +395,15 @@ def tanh_grad_(y: torch.Tensor, dy: torch.Tensor) -> torch.Tensor:
     )
 
 
-SIGMOID_GRAD = _slope("SigmoidGrad", sigmoid_grad_kernel).in_place(1, sigmoid_grad_)
-TANH_GRAD = _slope("TanhGrad", tanh_grad_kernel).in_place(1, tanh_grad_)
+SIGMOID_GRAD = _slope("SigmoidGrad", sigmoid_grad_kernel).in_place(1, sigmoid_grad_).vanishing(1)
+TANH_GRAD = _slope("TanhGrad", tanh_grad_kernel).in_place(1, tanh_grad_).vanishing(1)
 SIGMOID.in_place(0, sigmoid_)
 TANH.in_place(0, torch.tanh_)
 
 for _definition, _loop in (
     (NEG, "neg"), (ABS, "abs"), (SQUARE, "square"), (SQRT, "sqrt"), (RSQRT, "rsqrt"), (RECIPROCAL, "reciprocal"),
     (EXP, "exp"), (LOG, "log"), (LOG1P, "log1p"), (SIGMOID, "sigmoid"), (TANH, "tanh"),
+    (EXPM1, "expm1"),
 ):  # fmt: skip
     _definition.lower(unary_loop(_loop))
 for _definition, _loop in (

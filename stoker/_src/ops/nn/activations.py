@@ -43,7 +43,7 @@ def _pair(name: str, saved: str, allowed: tuple[DType, ...], **attrs: Any) -> tu
     forward = define(f"{name}(features: T) -> (activations: T)", T=allowed, **attrs)
     backward = define(f"{name}Grad(gradients: T, {saved}: T) -> (backprops: T)", T=allowed, **attrs).alike()
     forward.shape(unchanged)
-    return forward, backward
+    return forward, backward.vanishing(0)
 
 
 # ---- Relu, Relu6, LeakyRelu -------------------------------------------------------------------------------------
@@ -177,6 +177,10 @@ def elu_grad_kernel(gradients: torch.Tensor, outputs: torch.Tensor) -> torch.Ten
     return torch.where(outputs < 0, (outputs + 1) * gradients, gradients)
 
 
+ELU.lower(unary_loop("elu"))
+ELU_GRAD.lower(alike_loop("elu_grad"))
+
+
 @ELU.grad
 def elu_gradient(op: Operation, g: Tensor) -> Tensor:
     return ELU_GRAD(g, op.outputs[0])
@@ -230,6 +234,19 @@ def softplus_kernel(features: torch.Tensor) -> torch.Tensor:
 @SOFTPLUS_GRAD.kernel
 def softplus_grad_kernel(gradients: torch.Tensor, features: torch.Tensor) -> torch.Tensor:
     return gradients * torch.sigmoid(features)
+
+
+@SOFTPLUS.lower
+def softplus_lower(build: Any, op: Operation, features: Any) -> Any:
+    falling = build.unary("exp", build.unary("neg", build.unary("abs", features)))
+    return build.binary("add", build.unary("relu", features), build.unary("log1p", falling))
+
+
+@SOFTPLUS_GRAD.lower
+def softplus_grad_lower(build: Any, op: Operation, gradients: Any, features: Any) -> Any:
+    if gradients.shape != features.shape:
+        return None
+    return build.binary("mul", gradients, build.unary("sigmoid", features))
 
 
 @SOFTPLUS.grad

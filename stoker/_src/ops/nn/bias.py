@@ -31,6 +31,9 @@ BIAS_ADD_V1 = define("BiasAddV1(value: rank>1 T, bias: vector T) -> (output: T)"
 BIAS_ADD_GRAD = define("BiasAddGrad(out_backprop: rank>1 T) -> (output: T)", T=_DTYPES, data_format=_FORMAT)
 
 
+BIAS_ADD_GRAD.vanishing(0)
+
+
 def _bias_axis(rank: int, data_format: str) -> int:
     return 1 if data_format == "NCHW" else rank - 1
 
@@ -70,7 +73,7 @@ def bias_add_grad_sums_over_steps(op: Operation) -> Any:
 
 
 def stacked_sum(out_backprop: list[torch.Tensor]) -> torch.Tensor:
-    return torch.cat(out_backprop).sum(0)
+    return (out_backprop[0] if len(out_backprop) == 1 else torch.cat(out_backprop)).sum(0)
 
 
 @BIAS_ADD_V1.kernel

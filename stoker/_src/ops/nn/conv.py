@@ -102,6 +102,10 @@ CONV2D_BACKPROP_FILTER = define(
     **_ATTRS_CONV2D,
 )
 
+CONV2D.vanishing(0, 1)
+CONV2D_BACKPROP_INPUT.vanishing(1, 2)
+CONV2D_BACKPROP_FILTER.vanishing(0, 2)
+
 
 @CONV2D.kernel
 def conv2d_kernel(

@@ -90,6 +90,9 @@ def _filled(name: str, fill: Callable[..., torch.Tensor]) -> OpDefinition:
         stream = generator(ctx, seed, seed2).reserve_outputs(count)
         return fill(stream, count, torch_dtype(dtype)).view(shape)
 
+    def skip(times: int, shape: list[int], *, seed: int, seed2: int, dtype: DType, ctx: Any) -> None:
+        generator(ctx, seed, seed2).reserve_outputs(times * checked_count(shape))
+
     def on_gpu(
         shape: list[int], *, seed: int, seed2: int, dtype: DType, ctx: Any, device: torch.device
     ) -> torch.Tensor:
@@ -99,6 +102,7 @@ def _filled(name: str, fill: Callable[..., torch.Tensor]) -> OpDefinition:
     if fill in (fills.uniform, fills.normal):
         definition.planning.on_gpu = lambda op: on_gpu if cuda.can_fill(torch_dtype(op.attrs["dtype"])) else None
     kernel.__name__ = f"{name.lower()}_kernel"
+    definition.planning.skips = skip
     definition.kernel(kernel)
     definition.shape(lambda shape: shape, as_shapes=["shape"])
     return definition

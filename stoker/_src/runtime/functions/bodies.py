@@ -29,6 +29,7 @@ from stoker._src.ops.support.waiting import RunState, current_run, running
 from stoker._src.runtime.devices import Placement
 from stoker._src.runtime.failures import explain_failure
 from stoker._src.runtime.functions.loop_sums import SummingBody, loop_sums
+from stoker._src.runtime.functions.native_loops import native_loop
 from stoker._src.runtime.locks import Holding, VariablesLock
 from stoker._src.runtime.plan.emit import Step, emit
 from stoker._src.runtime.plan.instructions import Instruction, Value, values_of
@@ -118,17 +119,19 @@ class FunctionCompiler:
             outputs[each.position] = loop.body.inputs[each.position]
             outputs += [tensor for _, inputs in each.terms for tensor in inputs]
         if given is None:
-            body = self._body(loop.body, outputs, known, None)
+            body = self._body(loop.body, outputs, known, None, is_loop=True)
         else:
 
             def returned(given: list[Known]) -> tuple[list[Known], Step]:
-                step = self._body(loop.body, outputs, known, given)
+                step = self._body(loop.body, outputs, known, given, is_loop=True)
                 return _returned(step), step
 
             given, body = settled(given, returned)
         condition = self._body(loop.condition, list(loop.condition.outputs), known, given)
         keywords = {**{name: op.attrs[name] for name in op.definition.kernel_attrs}, "cond": condition.function}
         function = SummingBody(body.function, count, sums) if sums else body.function
+        if self.placement.gpu is None:
+            function = native_loop(body, condition, count, sums, function)
         return Compiled({**keywords, "body": function}, [condition, body], given or [])
 
     def used_inputs(self, op: Operation, wanted: list[bool]) -> set[int]:
@@ -156,9 +159,18 @@ class FunctionCompiler:
         steps.append(self._body(function, outputs, known, given))
         return steps[-1].function
 
-    def _body(self, function: Function, outputs: list[Any], bound: dict[int, Any], given: list[Known] | None) -> Step:
+    def _body(
+        self,
+        function: Function,
+        outputs: list[Any],
+        bound: dict[int, Any],
+        given: list[Known] | None,
+        *,
+        is_loop: bool = False,
+    ) -> Step:
         key = (
             id(function),
+            is_loop,
             tuple(map(id, outputs)),
             tuple((i, _identity(constant)) for i, constant in bound.items()),
             None
@@ -169,7 +181,8 @@ class FunctionCompiler:
         if found is not None:
             return found[0]
         dropped = [tensor for tensor, kept in zip(function.outputs, outputs) if kept is not tensor]
-        step = self.compile(function, outputs, bound, _effects_behind(dropped, set(function.inputs)), known=given)
+        effects = _effects_behind(dropped, set(function.inputs))
+        step = self.compile(function, outputs, bound, effects, known=given, is_loop=is_loop)
         if self._bodies is not None:
             self._bodies[key] = step, (function, outputs, bound)  # kept alive, so that their ids are not reused
         return step
@@ -183,9 +196,11 @@ class FunctionCompiler:
         *,
         is_kept: bool = False,
         known: list[Known] | None = None,
+        is_loop: bool = False,
     ) -> Step:
         targets = [*function.control_outputs, *(effects or ())]
         options: dict[str, Any] = {"bound": bound, "is_function": True, "is_kept": is_kept, "known": known}
+        options["is_loop"] = is_loop
         planner = Planner(outputs, targets, function.inputs, self.node_context, self, **options)
         return emit(planner.build())
 

@@ -68,6 +68,20 @@ INLINE float log1p_of(float x) {
     return sum == 1.0f ? x : result;
 }
 
+INLINE float expm1_of(float x) {
+    /* Near zero the Taylor series of degree 8, because exp(x) - 1 loses precision there. */
+    float p = 1.0f / 40320.0f;
+    p = p * x + 1.0f / 5040.0f;
+    p = p * x + 1.0f / 720.0f;
+    p = p * x + 1.0f / 120.0f;
+    p = p * x + 1.0f / 24.0f;
+    p = p * x + 1.0f / 6.0f;
+    p = p * x + 0.5f;
+    float near = p * x * x + x;
+    float far = exp_of(x) - 1.0f;
+    return fabsf(x) < 0.5f ? near : far;
+}
+
 INLINE float sigmoid_of(float x) { return 1.0f / (1.0f + exp_of(-x)); }
 
 /* -- element by element ----------------------------------------------------------------------------------------- */
@@ -91,6 +105,8 @@ UNARY(loop_log, log_of(x))
 UNARY(loop_log1p, log1p_of(x))
 UNARY(loop_tanh, tanh_of(x))
 UNARY(loop_sigmoid, sigmoid_of(x))
+UNARY(loop_expm1, expm1_of(x))
+UNARY(loop_elu, x < 0.0f ? expm1_of(x) : x)
 UNARY(loop_relu, x > 0.0f ? x : (x == x ? 0.0f : x))
 
 /* One row of a broadcast: the steps of `a` and `b` are 0 or 1. */
@@ -125,6 +141,7 @@ BINARY(loop_min, (x < y || x != x) ? x : y)
 BINARY(loop_square_difference, (x - y) * (x - y))
 BINARY(loop_tanh_grad, y * (1.0f - x * x))
 BINARY(loop_sigmoid_grad, y * x * (1.0f - x))
+BINARY(loop_elu_grad, y < 0.0f ? (y + 1.0f) * x : x)
 BINARY(loop_relu_grad, y > 0.0f ? x : 0.0f)
 /* Where the incoming gradient y is 0 the result is 0, even if the derivative is infinite. */
 BINARY(loop_sqrt_grad, y == 0.0f ? y : y * (0.5f / x))

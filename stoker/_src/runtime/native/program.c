@@ -5,6 +5,7 @@
  */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
+#include <structmember.h>
 #include <stddef.h>
 #include <stdlib.h>
 #ifdef _OPENMP
@@ -17,16 +18,16 @@ enum { WORDS = 20 }; /* length of an instruction: its kind and the operands of t
 enum { UNARY_LOOP, BINARY_LOOP, MATMUL, SUM, SOFTMAX, COPY, SELECT };
 
 static const unary_loop UNARY_LOOPS[] = {loop_neg, loop_square, loop_sqrt, loop_rsqrt, loop_reciprocal,
-                                         loop_abs, loop_exp, loop_log, loop_log1p, loop_tanh, loop_sigmoid, loop_relu};
-static const char *UNARY_NAMES[] = {"neg", "square", "sqrt", "rsqrt", "reciprocal", "abs", "exp", "log", "log1p", "tanh", "sigmoid", "relu"};
+                                         loop_abs, loop_exp, loop_log, loop_log1p, loop_tanh, loop_sigmoid, loop_relu, loop_expm1, loop_elu};
+static const char *UNARY_NAMES[] = {"neg", "square", "sqrt", "rsqrt", "reciprocal", "abs", "exp", "log", "log1p", "tanh", "sigmoid", "relu", "expm1", "elu"};
 static const binary_loop BINARY_LOOPS[] = {loop_add, loop_sub, loop_mul, loop_div, loop_max, loop_min,
                                            loop_square_difference, loop_tanh_grad, loop_sigmoid_grad, loop_relu_grad,
                                            loop_sqrt_grad, loop_rsqrt_grad, loop_reciprocal_grad, loop_leaky_relu,
-                                           loop_less, loop_less_equal, loop_greater, loop_greater_equal, loop_equal, loop_not_equal};
+                                           loop_less, loop_less_equal, loop_greater, loop_greater_equal, loop_equal, loop_not_equal, loop_elu_grad};
 static const char *BINARY_NAMES[] = {"add", "sub", "mul", "div", "max", "min",
                                      "square_difference", "tanh_grad", "sigmoid_grad", "relu_grad",
                                      "sqrt_grad", "rsqrt_grad", "reciprocal_grad", "leaky_relu",
-                                     "less", "less_equal", "greater", "greater_equal", "equal", "not_equal"};
+                                     "less", "less_equal", "greater", "greater_equal", "equal", "not_equal", "elu_grad"};
 enum { UNARIES = sizeof UNARY_LOOPS / sizeof *UNARY_LOOPS, BINARIES = sizeof BINARY_LOOPS / sizeof *BINARY_LOOPS };
 
 typedef struct {
@@ -361,6 +362,89 @@ failed:
     goto done;
 }
 
+static int is_program(PyObject *object);
+
+/* What one iteration of a loop needs of a program: its buffers, and how their addresses move. */
+typedef struct {
+    const Program *program;
+    const int64_t *moves; /* for each input and output: its address in the first iteration, and the bytes from one iteration to the next */
+    float **buffers, *scratch, *numbers;
+} Part;
+
+static int prepare(Part *part, const Program *program, PyObject *moves) {
+    Py_ssize_t total = program->inputs + program->outputs + program->scratch_count + program->constant_count;
+    const int64_t *booleans = (const int64_t *)PyBytes_AS_STRING(program->booleans);
+    int64_t converted = 0, kept = program->rows ? 0 : program->scratch_size;
+    for (Py_ssize_t i = 0; i < program->inputs; i++) converted += booleans[i];
+    part->program = program;
+    part->moves = (const int64_t *)PyBytes_AS_STRING(moves);
+    part->buffers = PyMem_RawMalloc(((size_t)total + 1) * sizeof *part->buffers);
+    part->scratch = PyMem_RawMalloc(((size_t)(kept + converted) + 1) * sizeof(float));
+    if (part->buffers == NULL || part->scratch == NULL) return -1;
+    part->numbers = part->scratch + kept;
+    float **rest = part->buffers + program->inputs + program->outputs;
+    const int64_t *scratch_places = (const int64_t *)PyBytes_AS_STRING(program->scratch);
+    for (Py_ssize_t i = 0; i < program->scratch_count && !program->rows; i++) rest[i] = part->scratch + scratch_places[2 * i];
+    rest += program->scratch_count;
+    const int64_t *places = (const int64_t *)PyBytes_AS_STRING(program->places);
+    for (Py_ssize_t i = 0; i < program->constant_count; i++) rest[i] = (float *)PyBytes_AS_STRING(program->constants) + places[i];
+    return 0;
+}
+
+static int iterate(const Part *part, int64_t iteration) {
+    const Program *program = part->program;
+    const int64_t *booleans = (const int64_t *)PyBytes_AS_STRING(program->booleans);
+    float *numbers = part->numbers;
+    for (Py_ssize_t i = 0; i < program->inputs + program->outputs; i++) {
+        char *address = (char *)(intptr_t)part->moves[2 * i] + iteration * part->moves[2 * i + 1];
+        part->buffers[i] = (float *)address;
+        if (i < program->inputs && booleans[i]) {
+            for (int64_t j = 0; j < booleans[i]; j++) numbers[j] = (uint8_t)address[j];
+            part->buffers[i] = numbers;
+            numbers += booleans[i];
+        }
+    }
+    if (program->rows) return execute_shared(program, part->buffers);
+    execute_segments(program, part->buffers);
+    return 1;
+}
+
+/* run_loop(programs, moves, first, last): iterations `first` to `last` of a loop whose body is a list of programs. */
+static PyObject *run_loop(PyObject *m, PyObject *args) {
+    (void)m;
+    PyObject *programs, *moves;
+    long long first, last;
+    if (!PyArg_ParseTuple(args, "O!O!LL", &PyTuple_Type, &programs, &PyTuple_Type, &moves, &first, &last)) return NULL;
+    Py_ssize_t count = PyTuple_GET_SIZE(programs);
+    if (PyTuple_GET_SIZE(moves) != count) {
+        PyErr_SetString(PyExc_ValueError, "each program has its own moves");
+        return NULL;
+    }
+    for (Py_ssize_t i = 0; i < count; i++) {
+        PyObject *each = PyTuple_GET_ITEM(programs, i), *table = PyTuple_GET_ITEM(moves, i);
+        if (!is_program(each) || !PyBytes_Check(table) ||
+            PyBytes_GET_SIZE(table) != (((Program *)each)->inputs + ((Program *)each)->outputs) * 2 * (Py_ssize_t)sizeof(int64_t)) {
+            PyErr_SetString(PyExc_ValueError, "the moves of a program are an address and a step for each input and output");
+            return NULL;
+        }
+    }
+    Part *parts = PyMem_RawCalloc((size_t)count + 1, sizeof *parts);
+    int enough = parts != NULL;
+    for (Py_ssize_t i = 0; enough && i < count; i++)
+        enough = prepare(&parts[i], (Program *)PyTuple_GET_ITEM(programs, i), PyTuple_GET_ITEM(moves, i)) == 0;
+    Py_BEGIN_ALLOW_THREADS
+    for (int64_t iteration = first; enough && iteration < last; iteration++)
+        for (Py_ssize_t i = 0; enough && i < count; i++) enough = iterate(&parts[i], iteration);
+    Py_END_ALLOW_THREADS
+    for (Py_ssize_t i = 0; parts != NULL && i < count; i++) {
+        PyMem_RawFree(parts[i].buffers);
+        PyMem_RawFree(parts[i].scratch);
+    }
+    PyMem_RawFree(parts);
+    if (!enough) return PyErr_NoMemory();
+    Py_RETURN_NONE;
+}
+
 static PyObject *program_new(PyTypeObject *type, PyObject *args, PyObject *keywords) {
     static char *names[] = {"code",  "input_shapes", "output_groups", "scratch", "scratch_size", "rows",
                             "block", "constants",    "places",        "empty",   "fallback",     "booleans", "segments", NULL};
@@ -433,6 +517,12 @@ static void dealloc(Program *self) {
     Py_TYPE(self)->tp_free((PyObject *)self);
 }
 
+static PyMemberDef members[] = {
+    {"input_shapes", T_OBJECT, offsetof(Program, input_shapes), READONLY, "The shape of each input."},
+    {"output_groups", T_OBJECT, offsetof(Program, output_groups), READONLY, "The outputs: (how many, shape of all of them, elements of each)."},
+    {NULL, 0, 0, 0, NULL},
+};
+
 static PyTypeObject ProgramType = {
     PyVarObject_HEAD_INIT(NULL, 0)
     .tp_name = "stoker._src.runtime.native.program.Program",
@@ -442,10 +532,13 @@ static PyTypeObject ProgramType = {
     .tp_vectorcall_offset = offsetof(Program, vectorcall),
     .tp_call = PyVectorcall_Call,
     .tp_new = program_new,
+    .tp_members = members,
     .tp_traverse = (traverseproc)traverse,
     .tp_clear = (inquiry)clear,
     .tp_dealloc = (destructor)dealloc,
 };
+
+static int is_program(PyObject *object) { return Py_IS_TYPE(object, &ProgramType); }
 
 static PyObject *set_sgemm(PyObject *m, PyObject *pointer) {
     (void)m;
@@ -456,6 +549,7 @@ static PyObject *set_sgemm(PyObject *m, PyObject *pointer) {
 }
 
 static PyMethodDef functions[] = {
+    {"run_loop", run_loop, METH_VARARGS, "Runs iterations of a loop whose body is a list of programs, with the addresses of all buffers."},
     {"set_sgemm", set_sgemm, METH_O, "Takes the address of BLAS's sgemm_, with which products of any size can be fused."},
     {NULL, NULL, 0, NULL},
 };

@@ -28,6 +28,8 @@ from stoker._src.runtime.plan.planner import Planner
 from stoker._src.runtime.trace import Ticks, fill_partition_graph, fill_run_metadata
 from stoker._src.runtime.worker import RunningSteps, Worker
 
+_ALIGNED = 160  # columns up to which the comments of `explain` are aligned
+
 
 class Plan:
     """A compiled run for one set of `fetches` and `feeds`, ready to be called with values."""
@@ -193,7 +195,7 @@ class Plan:
         """
         step = self._steps()[0]
         lines = step.source.splitlines()
-        width = max(len(line) for line in lines)
+        width = min(max(len(line) for line in lines), _ALIGNED)  # the comments of longer lines follow them
         for index, (number, instruction) in enumerate(step.lines.items()):
             if instruction.op is not None:
                 spent = f"  {self.times[index] * 1e6:9.1f} us" if index in self.times else ""

@@ -60,7 +60,7 @@ _FEWEST_ROWS = 16  # fewest rows of large tensors, so that threads can share the
 _BLOCK = 2048  # elements of the largest buffer in one block of rows
 # Rough cost of one element in nanoseconds, and the total cost from which threads share the work.
 _SLOW, _QUICK, _WORTH_SHARING = 1.2, 0.35, 15_000
-_SLOW_LOOPS = ("exp", "log", "log1p", "tanh", "sigmoid")
+_SLOW_LOOPS = ("exp", "log", "log1p", "tanh", "sigmoid", "expm1", "elu")
 
 
 class Buffer:
@@ -81,8 +81,9 @@ class Buffer:
 class Builder:
     """Collects the loops of one native call. The `lower` functions of ops call its methods, which return the buffer they fill."""
 
-    def __init__(self, shape_of: ShapeOf) -> None:
+    def __init__(self, shape_of: ShapeOf, fewest: int = 0) -> None:
         self.shape_of = shape_of
+        self.fewest = fewest  # fewest ops worth fusing; 0 for the usual number
         self.code: list[list[Any]] = []  # each instruction consists of numbers and Buffers
         self.made: set[Value] = set()
         self.row_counts: list[int] | None = (
@@ -236,10 +237,11 @@ class Builder:
         """Lowers one instruction. Returns False, and adds no loop, if it cannot be lowered."""
         op = instruction.op
         assert op is not None and op.definition.planning.lower is not None
-        given = zip(values_of(instruction.arguments), op._inputs)
+        given = zip(values_of(instruction.arguments), instruction.inputs)
         flat = [self._taken(value, tensor) for value, tensor in given]
         length = len(self.code)
-        results = op.definition.planning.lower(self, op, *op.definition.group(flat, op.attrs))
+        arguments = [flat] if instruction.tensors is not None else op.definition.group(flat, op.attrs)
+        results = op.definition.planning.lower(self, op, *arguments)
         if results is None or not self._divides(length):
             del self.code[length:]
             return False
@@ -286,7 +288,7 @@ class Builder:
 
     def finish(self, wanted: set[Value]) -> list[Instruction] | None:
         """Instructions that compute the `wanted` values: the fused loops, then views. None if fusing does not pay."""
-        fewest = _FEWEST if self.row_counts is None else _FEWEST_LARGE
+        fewest = self.fewest or (_FEWEST if self.row_counts is None else _FEWEST_LARGE)
         if sum(1 for each in self.instructions if not each.traits & Trait.VIEW) < fewest:
             return None
         apart, wanted = self._run_apart(wanted)
@@ -526,14 +528,16 @@ def _found(argument: Any, known: dict[Value, Any]) -> Any:
     return argument.constant if argument.is_constant else known[argument]
 
 
-def form(instructions: list[Instruction], results: list[Value | None], shape_of: ShapeOf) -> list[Instruction]:
-    """Replaces runs of instructions by fused loops. `results` are the values that the plan returns.
+def form(
+    instructions: list[Instruction], results: list[Value | None], shape_of: ShapeOf, *, fewest: int = 0
+) -> list[Instruction]:
+    """Replaces runs of at least `fewest` instructions by fused loops. `results` are the values that the plan returns.
 
     A run stays open until an instruction needs one of its results or changes one of its inputs. Other instructions move ahead of it.
     """
     if native is None:
         return instructions
-    runs = _Runs(shape_of)
+    runs = _Runs(shape_of, fewest)
     for instruction in instructions:
         runs.add(instruction)
     runs.end(runs.small, runs.large)
@@ -574,13 +578,13 @@ def _obstacle(instruction: Instruction, shape_of: ShapeOf) -> str:
 class _Runs:
     """Sorts instructions into runs. At most one run of small tensors and one of large tensors are open, and they are independent."""
 
-    def __init__(self, shape_of: ShapeOf) -> None:
-        self.shape_of = shape_of
+    def __init__(self, shape_of: ShapeOf, fewest: int = 0) -> None:
+        self.shape_of, self.fewest = shape_of, fewest
         self.ended: list[Builder | Instruction] = []
         self.small, self.large = self._empty(large=False), self._empty(large=True)
 
     def _empty(self, *, large: bool) -> Builder:
-        builder = Builder(self.shape_of)
+        builder = Builder(self.shape_of, self.fewest)
         builder.row_counts = [] if large else None
         return builder
 
@@ -646,11 +650,11 @@ def _is_large(instruction: Instruction, shape_of: ShapeOf) -> bool | None:
     ):
         return None
     given = list(values_of(instruction.arguments))
-    if len(given) != len(op._inputs) or any(value.handle for value in given):
+    if len(given) != len(instruction.inputs) or any(value.handle for value in given):
         return None
     known = [_known(shape_of, tensor) for tensor in op.outputs]
     outputs = len(known)
-    for value, tensor in zip(given, op._inputs):
+    for value, tensor in zip(given, instruction.inputs):
         if not (_is_host(value) and tensor.dtype.is_integer):
             known.append(_known(shape_of, tensor))
     if None in known:

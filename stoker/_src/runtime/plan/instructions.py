@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from stoker._src.graph.definition import Trait
-from stoker._src.graph.tensor import Operation
+from stoker._src.graph.tensor import Operation, Tensor
 
 FEED, CONSTANT, EVERYTHING = "feed", "constant", "everything"
 LONG = 200
@@ -41,7 +41,7 @@ class Instruction:
     """
 
     op: Operation | None
-    kind: str  # "kernel", "read", "batch", "copy", "fused_loops", "begin", "finish", "guarded", "fetched"
+    kind: str  # "kernel", "read", "batch", "many", "copy", "fused_loops", "begin", "finish", "guarded", "fetched"
     kernel: Any
     arguments: list[Any]
     keywords: dict[str, Any] = field(default_factory=dict)
@@ -53,6 +53,13 @@ class Instruction:
     written: frozenset[Any] = frozenset()  # variables that the called functions write
     steps: list[Any] = field(default_factory=list)  # the compiled steps of the called functions
     members: list[Operation] = field(default_factory=list)  # for a batch or fused loops: the ops it runs together
+    tensors: list[Tensor] | None = None  # of the arguments, if they are not all of the op's inputs
+
+    @property
+    def inputs(self) -> list[Tensor]:
+        """The tensors of the arguments of a kernel."""
+        assert self.op is not None
+        return self.op._inputs if self.tensors is None else self.tensors
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,15 @@ from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.support.values import host_value, to_numpy, torch_dtype
 from stoker._src.ops.variables.state_ops import VariableState
 from stoker._src.runtime.failures import checked_kernel
-from stoker._src.runtime.plan import background, fused_kernels, fused_loops, late_shapes, mixed_precision
+from stoker._src.runtime.plan import (
+    absorption,
+    background,
+    fused_kernels,
+    fused_loops,
+    grouping,
+    late_shapes,
+    mixed_precision,
+)
 from stoker._src.runtime.plan.instructions import (
     CONSTANT,
     EFFECTS,
@@ -42,6 +50,7 @@ from stoker._src.runtime.plan.padding import CannotPad, padded_outputs
 from stoker._src.runtime.plan.pruning import in_order, passed_through, prune
 from stoker._src.runtime.plan.reordering import reorder
 from stoker._src.runtime.plan.sharing import share
+from stoker._src.runtime.plan.zeros import Zeros
 
 _OBJECTS = (dtypes.string, dtypes.resource, dtypes.variant)  # dtypes whose values are not torch tensors
 _FOLD_LIMIT = 1 << 20  # most elements of a folded constant
@@ -87,6 +96,7 @@ class Planner:
         is_region: bool = False,
         arrange: Callable[[Planner], list[Instruction]] | None = None,
         pads: bool = False,
+        is_loop: bool = False,
     ) -> None:
         self.fetches, self.targets, self.feeds = fetches, targets, feeds
         self._fed = set(feeds)
@@ -101,6 +111,7 @@ class Planner:
         self.with_fused_loops = with_fused_loops
         self.with_late_shapes = with_late_shapes and with_fused_loops
         self.is_region = is_region  # a part of another plan, which handles control inputs
+        self._is_loop = is_loop  # the body of a loop, which may run natively if all of it is fused
         self._pads = pads  # whether sizes that depend on data are padded (padding.py)
         self._padded: set[Tensor] = set()
         self._arrange = arrange  # returns the instructions in another order (division.py)
@@ -130,6 +141,7 @@ class Planner:
             False  # whether it may run for long (a loop, many instructions), so that the run must be cancellable
         )
         self._labels: dict[str, int] = {}
+        self._zeros = Zeros(self)
 
     def build(self) -> Planner:
         fed = self._fed
@@ -172,7 +184,10 @@ class Planner:
             )
         self.instructions = reorder(self.instructions, self.results)
         if self.with_fused_loops and self.compile_function.placement.gpu is None:
-            self.instructions = fused_loops.form(self.instructions, self.results, self.shape_of)
+            self.instructions = absorption.absorb(self.instructions, self.results)
+            self.instructions = grouping.group(self.instructions)
+            fewest = 1 if self._is_loop else 0
+            self.instructions = fused_loops.form(self.instructions, self.results, self.shape_of, fewest=fewest)
         elif self.is_function and self.compile_function.fuses_kernels:
             self.instructions = fused_kernels.form(
                 self.instructions, self.results, self.shape_of, self.compile_function.placement
@@ -220,7 +235,7 @@ class Planner:
         if definition.kernel_fn is None:
             raise InvalidArgumentError(None, op, f"Op type {definition.name} cannot be executed: it has no kernel.")
         if traits & Trait.SOURCE:
-            self._constants(op, [definition.kernel_fn(**self._keywords(op))])
+            self.settle(op, [definition.kernel_fn(**self._keywords(op))])
             return
         if _is_snapshot(op):
             # The value of a 1.x variable. Each consumer reads the variable at its own position, because with TensorFlow's shared
@@ -240,11 +255,14 @@ class Planner:
             return
         if definition.planning.equals is not None and self.with_fused_loops:
             self._replace_outputs(op)
+        if self._zeros.plan(op):
+            return
         arguments = self._arguments(op)
         if traits & Trait.PASSES:
             passed = arguments[0]
             self.values.setdefault(op.outputs[0], passed)
             self._note(op.outputs[0], self.known(op._inputs[0]))
+            self._zeros.passed(op)
             return
         if not op.outputs and not op._inputs and not traits:
             return  # a NoOp only affects the order
@@ -262,6 +280,8 @@ class Planner:
             instruction = Instruction(op, "kernel", kernel, arguments, self._keywords(op))
         else:
             instruction = Instruction(op, "kernel", special, arguments)
+        if definition.planning.is_sum and instruction.kind == "kernel":
+            self._zeros.leave_out(instruction)
         if self._is_of_numbers(op):
             self._numbers[op.outputs[0]] = instruction
         else:
@@ -273,7 +293,7 @@ class Planner:
         assert op.definition.planning.equals is not None
         for tensor, same in zip(op.outputs, op.definition.planning.equals(op, self._made_by) or ()):
             if same is not None and tensor not in self.values:
-                self.values[tensor] = self._taken(same, reference=False)
+                self.values[tensor] = self.taken(same, reference=False)
                 self._has_replacements = True
 
     def _made_by(self, tensor: Tensor) -> Tensor | None:
@@ -315,7 +335,7 @@ class Planner:
 
     def _fetched(self, position: int, tensor: Tensor) -> Value:
         """Returns a fetched value. One that may be dead passes a check."""
-        taken = self._taken(tensor, reference=False)
+        taken = self.taken(tensor, reference=False)
         guards = () if tensor in self._fed else guards_of(tensor, self._guards)
         if not guards:
             return taken
@@ -390,7 +410,7 @@ class Planner:
         # Tensors of one element, expanded without memory: the kernel uses only their shape and dtype.
         given = [_of_shape(tensor, shape.dims or ()) for tensor, shape in zip(op._inputs, shapes)]
         results = op.definition.kernel_fn(*op.definition.group(given, op.attrs), **self._keywords(op))  # type: ignore[misc]
-        self._constants(op, op.definition.flatten_results(results))
+        self.settle(op, op.definition.flatten_results(results))
         return True
 
     def _pad(self, op: Operation) -> None:
@@ -492,7 +512,7 @@ class Planner:
                 value = self.values.get(tensor)
                 if value is not None and value.handle and value.is_constant and id(value.constant) in updated:
                     references[i] |= not is_loop or (self._stays(op, i) and not self._wanted(op)[i])
-        return [self._taken(tensor, reference=reference) for tensor, reference in zip(group, references)]
+        return [self.taken(tensor, reference=reference) for tensor, reference in zip(group, references)]
 
     def _stays(self, op: Operation, position: int) -> bool:
         body = op.attrs["body"].target
@@ -501,10 +521,10 @@ class Planner:
     def _argument(self, arg: Any, tensor: Tensor) -> Any:
         if arg.host and tensor in self._numbers:
             return [Host(value) for value in values_of(self._numbers[tensor].arguments)]
-        value = self._taken(tensor, reference=arg.is_ref)
+        value = self.taken(tensor, reference=arg.is_ref)
         return Host(value) if arg.host else value
 
-    def _taken(self, tensor: Tensor, *, reference: bool) -> Value:
+    def taken(self, tensor: Tensor, *, reference: bool) -> Value:
         """Returns a value in the form a consumer takes: the variable if it takes a reference, otherwise the variable's value."""
         deferred = self._numbers.pop(tensor, None)
         if deferred is not None:
@@ -559,7 +579,8 @@ class Planner:
 
     # -- constants -----------------------------------------------------------------------------------------------
 
-    def _constants(self, op: Operation, constants: list[Any]) -> None:
+    def settle(self, op: Operation, constants: list[Any]) -> None:
+        """Gives the outputs of an op values that are known when planning."""
         for tensor, constant in zip(op.outputs, constants):
             value = self._value(op.type, -1, tensor)
             value.is_constant, value.constant = True, constant
@@ -590,7 +611,7 @@ class Planner:
             return False
         if any(_elements(result) > _FOLD_LIMIT for result in flat) and op._inputs:
             return False
-        self._constants(op, flat)
+        self.settle(op, flat)
         return True
 
     # -- groups of updates ---------------------------------------------------------------------------------------

@@ -15,8 +15,9 @@ from stoker._src.base.errors import OutOfRangeError
 from stoker._src.base.export import export
 
 _SHORTEST_LOOK, _LONGEST_LOOK = 0.001, 0.25
-_INTERRUPTED_GRACE = 0.5  # seconds: a program ends soon after Ctrl-C, even if an input thread is stuck
 """Seconds between two checks of threads that may end without notice."""
+_INTERRUPTED_GRACE = 0.5
+"""Seconds that threads have after Ctrl-C, so that a program with a stuck input thread ends soon."""
 
 
 @export("train.Coordinator")

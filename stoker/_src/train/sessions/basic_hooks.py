@@ -18,7 +18,13 @@ from stoker._src.graph import context
 from stoker._src.runtime.trace import Timeline
 from stoker._src.summary.file_writer import FileWriterCache
 from stoker._src.train.sessions.run_hooks import SessionRunArgs, SessionRunHook, hook_names
-from stoker._src.train.sessions.timers import NeverTriggerTimer, SecondOrStepTimer, Timer, needed_global_step
+from stoker._src.train.sessions.timers import (
+    NeverTriggerTimer,
+    SecondOrStepTimer,
+    StepEstimate,
+    Timer,
+    needed_global_step,
+)
 from stoker._src.train.training_util import global_step_read
 
 
@@ -279,27 +285,31 @@ class ProfilerHook(SessionRunHook):
         self._writer = FileWriterCache.get(self._output_dir)
 
     def begin(self) -> None:
-        self._next_step: int | None = None
+        self._estimate, self._first = StepEstimate(), None
+        self._traced: set[int] = set()
         self._global_step_tensor = needed_global_step(global_step_read(), "ProfilerHook")
 
     def before_run(self, run_context: Any) -> SessionRunArgs:
-        self._should_trace = self._next_step is not None and self._timer.should_trigger_for_step(self._next_step)
+        next_step = self._estimate.next_step
+        if next_step is None:
+            self._first = int(run_context.session.run(self._global_step_tensor))
+        self._should_trace = next_step is not None and self._timer.should_trigger_for_step(next_step)
         options = RunOptions(trace_level=RunOptions.FULL_TRACE) if self._should_trace else None
         return SessionRunArgs(self._global_step_tensor, options=options)
 
     def after_run(self, run_context: Any, run_values: Any) -> None:
         seen = int(run_values.results)
-        if self._next_step is None:
-            step = int(run_context.session.run(self._global_step_tensor))
-            self._lag = step - seen  # whether the fetched step is from before or after the run
-            self._timer.update_last_triggered_step(step - 1)
-        elif self._should_trace:
-            step = int(run_context.session.run(self._global_step_tensor))
+        if self._first is None and not self._should_trace:
+            self._estimate.after(seen)
+            return
+        step = int(run_context.session.run(self._global_step_tensor))
+        self._estimate.correct(self._first, seen, step)
+        if self._should_trace:
             self._timer.update_last_triggered_step(step)
             self._save(step, run_values.run_metadata)
         else:
-            step = seen + self._lag
-        self._next_step = step + 1
+            self._timer.update_last_triggered_step(step - 1)
+        self._first = None
 
     def _save(self, step: int, run_metadata: Any) -> None:
         path = os.path.join(self._output_dir, f"timeline-{step}.json")
@@ -307,4 +317,6 @@ class ProfilerHook(SessionRunHook):
         timeline = Timeline(run_metadata.step_stats)
         with GFile(path, "w") as file:
             file.write(timeline.generate_chrome_trace_format(self._show_dataflow, self._show_memory))
-        self._writer.add_run_metadata(run_metadata, f"step_{step}")
+        if step not in self._traced:  # a step may come again after a lost session, and its tag may not
+            self._traced.add(step)
+            self._writer.add_run_metadata(run_metadata, f"step_{step}")

@@ -16,7 +16,7 @@ from stoker._src.ops.io.files import write_graph
 from stoker._src.summary.file_writer import FileWriterCache
 from stoker._src.train.checkpoints.leftovers import remove_leftovers
 from stoker._src.train.sessions.run_hooks import SessionRunArgs, SessionRunHook, hook_names
-from stoker._src.train.sessions.timers import SecondOrStepTimer, needed_global_step
+from stoker._src.train.sessions.timers import SecondOrStepTimer, StepEstimate, needed_global_step
 from stoker._src.train.training_util import get_global_step, global_step_read
 
 
@@ -248,11 +248,14 @@ class SummarySaverHook(SessionRunHook):
     def begin(self) -> None:
         if self._summary_writer is None and self._output_dir:
             self._summary_writer = FileWriterCache.get(self._output_dir)
-        self._next_step: int | None = None
+        self._estimate, self._first = StepEstimate(), None
         self._global_step_tensor = needed_global_step(global_step_read(), "SummarySaverHook")
 
     def before_run(self, run_context: Any) -> SessionRunArgs:
-        self._should_write = self._next_step is None or self._timer.should_trigger_for_step(self._next_step)
+        next_step = self._estimate.next_step
+        if next_step is None and self._summary_writer is not None:
+            self._first = int(run_context.session.run(self._global_step_tensor))
+        self._should_write = next_step is None or self._timer.should_trigger_for_step(next_step)
         asked = {"global_step": self._global_step_tensor}
         if self._should_write and (summaries := self._get_summary_op()) is not None:
             asked["summary"] = summaries
@@ -263,16 +266,16 @@ class SummarySaverHook(SessionRunHook):
             return
         seen = int(run_values.results["global_step"])
         if not self._should_write:
-            step = seen + self._lag
-        else:
-            step = int(run_context.session.run(self._global_step_tensor))
-            if self._next_step is None:
-                self._lag = step - seen  # whether the fetched step is from before or after the run
-                self._summary_writer.add_session_log(SessionLog(status=SessionLog.START), step)
-            self._timer.update_last_triggered_step(step)
-            for summary in run_values.results.get("summary", ()):
-                self._summary_writer.add_summary(summary, step)
-        self._next_step = step + 1
+            self._estimate.after(seen)
+            return
+        step = int(run_context.session.run(self._global_step_tensor))
+        if self._first is not None:
+            self._summary_writer.add_session_log(SessionLog(status=SessionLog.START), step)
+        self._estimate.correct(self._first, seen, step)
+        self._first = None
+        self._timer.update_last_triggered_step(step)
+        for summary in run_values.results.get("summary", ()):
+            self._summary_writer.add_summary(summary, step)
 
     def end(self, session: Any = None) -> None:
         if self._summary_writer is not None:

@@ -77,6 +77,34 @@ class SecondOrStepTimer:
 Timer = SecondOrStepTimer | NeverTriggerTimer
 
 
+class StepEstimate:
+    """The global step after each run, estimated from the step that the run fetched so that it need not be read again.
+
+    The fetched step is usually from before the update in the run. If the update could run at once, for example that of a counter, it is from after it.
+    """
+
+    def __init__(self) -> None:
+        self._step: int | None = None
+        self._lag = 1
+
+    @property
+    def next_step(self) -> int | None:
+        """The step after the next run; None before the first one."""
+        return None if self._step is None else self._step + 1
+
+    def after(self, seen: int) -> int:
+        """Returns the estimated step after a run that fetched `seen`."""
+        self._step = seen + self._lag
+        return self._step
+
+    def correct(self, before: int | None, seen: int, step: int) -> None:
+        """Learns from a run that fetched `seen`, with the step before it (None: as estimated) and the one after it, which was read again."""
+        before = self._step if before is None else before
+        if before is not None and step > before:  # a run without an update shows nothing
+            self._lag = min(step - seen, 1)
+        self._step = step
+
+
 def needed_global_step(step: Any, who: str) -> Any:
     """Returns the global step tensor for a hook.
 

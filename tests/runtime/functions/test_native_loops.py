@@ -1,0 +1,174 @@
+"""Loops that run natively give the results of loops that run iteration by iteration."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import stoker.compat.v1 as tf
+from stoker._src.base.shapes import Shape
+from stoker._src.ops.control_flow.tensor_list_values import TensorList
+from stoker._src.runtime.functions import native_loops
+
+pytestmark = pytest.mark.skipif(native_loops.native is None, reason="needs the C extension")
+
+
+@pytest.fixture
+def executions(monkeypatch):
+    """Records for each execution of a loop whether it ran natively."""
+    seen: list[bool] = []
+    run = native_loops.NativeLoop.run
+
+    def recorded(self, values, state):
+        results = run(self, values, state)
+        seen.append(results is not None)
+        return results
+
+    monkeypatch.setattr(native_loops.NativeLoop, "run", recorded)
+    return seen
+
+
+def _both(build, feed, monkeypatch):
+    """The values of `build()`'s fetches over three runs: with native loops, and iteration by iteration."""
+    found = []
+    for is_native in (True, False):
+        with monkeypatch.context() as patch:
+            if not is_native:
+                patch.setattr(native_loops.NativeLoop, "run", lambda self, values, state: None)
+            with tf.Graph().as_default(), tf.Session() as session:
+                tf.set_random_seed(3)
+                fetches, placeholders = build()
+                session.run(tf.global_variables_initializer())
+                fed = dict(zip(placeholders, feed))
+                found.append([session.run(fetches, fed) for _ in range(3)])
+    return found
+
+
+def _assert_same(found):
+    for with_native, without in zip(*found):
+        for a, b in zip(with_native, without):
+            np.testing.assert_allclose(a, b, rtol=2e-5, atol=2e-6)
+
+
+CELLS = {
+    "lstm": lambda: tf.nn.rnn_cell.LSTMCell(5),
+    "basic_lstm": lambda: tf.nn.rnn_cell.BasicLSTMCell(5),
+    "gru": lambda: tf.nn.rnn_cell.GRUCell(5),
+    "basic": lambda: tf.nn.rnn_cell.BasicRNNCell(5),
+    "stacked": lambda: tf.nn.rnn_cell.MultiRNNCell([tf.nn.rnn_cell.GRUCell(4), tf.nn.rnn_cell.LSTMCell(5)]),
+    "dropout": lambda: tf.nn.rnn_cell.DropoutWrapper(tf.nn.rnn_cell.GRUCell(5), 0.8, 0.7, 0.9),
+    "residual": lambda: tf.nn.rnn_cell.ResidualWrapper(tf.nn.rnn_cell.GRUCell(3)),
+}
+
+
+def _network(cell, *, with_lengths, reads_outputs=True):
+    def build():
+        x, lengths = tf.placeholder(tf.float32, [None, None, 3]), tf.placeholder(tf.int32, [None])
+        outputs, state = tf.nn.dynamic_rnn(CELLS[cell](), x, lengths if with_lengths else None, dtype=tf.float32)
+        loss = tf.add_n([tf.reduce_sum(tf.square(each)) for each in tf.nest.flatten(state)])
+        if reads_outputs:
+            loss += tf.reduce_mean(outputs * outputs[:, ::-1])
+        gradients = tf.gradients(loss, [x, *tf.trainable_variables()])
+        return [loss, outputs, *gradients], [x, lengths]
+
+    return build
+
+
+@pytest.mark.parametrize("cell", sorted(CELLS))
+def test_cells_with_lengths(cell, executions, monkeypatch):
+    """Outputs, losses and gradients of every cell are those of single iterations, and both loops run natively."""
+    random = np.random.RandomState(0)
+    feed = [random.randn(4, 6, 3).astype("f"), [6, 2, 5, 1]]
+    found = _both(_network(cell, with_lengths=True), feed, monkeypatch)
+    _assert_same(found)
+    assert executions and all(executions)
+
+
+@settings(max_examples=5, deadline=None)
+@given(
+    st.integers(1, 5),
+    st.integers(1, 7),
+    st.sampled_from(["gru", "stacked"]),
+    st.booleans(),
+    st.booleans(),
+    st.integers(0, 9),
+)
+def test_any_shapes(batch, steps, cell, with_lengths, reads_outputs, seed):
+    """Batches, numbers of steps and lengths of any size, also of no steps at all, give the results of single iterations."""
+    random = np.random.RandomState(seed)
+    feed = [random.randn(batch, steps, 3).astype("f"), random.randint(0, steps + 1, batch)]
+    build = _network(cell, with_lengths=with_lengths, reads_outputs=reads_outputs)
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        _assert_same(_both(build, feed, monkeypatch))
+
+
+def test_loop_by_hand(executions, monkeypatch):
+    """A while_loop with arrays, a counter that counts down and an item that is read out of order runs natively, with its gradient."""
+
+    def build():
+        x = tf.placeholder(tf.float32, [5, 2, 3])
+        w = tf.get_variable("w", [3, 3], initializer=tf.random_normal_initializer())
+        source = tf.TensorArray(tf.float32, 5).unstack(x)
+        target = tf.TensorArray(tf.float32, 5)
+
+        def body(i, h, target):
+            h = tf.tanh(tf.matmul(h, w) + source.read((i * 2) % 5))
+            return i - 1, h, target.write(i, h * 2.0)
+
+        _, h, target = tf.while_loop(lambda i, h, target: i >= 0, body, [4, tf.zeros([2, 3]), target])
+        loss = tf.reduce_sum(h) + tf.reduce_sum(target.stack() ** 2)
+        return [loss, target.stack(), *tf.gradients(loss, [x, w])], [x]
+
+    _assert_same(_both(build, [np.random.RandomState(1).randn(5, 2, 3).astype("f")], monkeypatch))
+    assert any(executions)
+
+
+def test_draws_continue(monkeypatch):
+    """Random numbers of a loop are the same, and so are those of the next run, whether or not something reads them."""
+
+    def build():
+        def body(i, kept, total):
+            drawn = tf.random_uniform([2, 2], seed=1)
+            return i + 1, kept * 0.5 + drawn, total + 1.0
+
+        n = tf.placeholder(tf.int32, [])
+        _, kept, total = tf.while_loop(lambda i, kept, total: i < n, body, [0, tf.zeros([2, 2]), tf.zeros([2, 2])])
+        return [kept, total, tf.identity(total)], [n]
+
+    _assert_same(_both(build, [4], monkeypatch))
+
+
+def test_condition_on_data_runs_by_iteration(executions):
+    """A loop that ends when a computed value is large enough still ends there."""
+    with tf.Graph().as_default(), tf.Session() as session:
+        x = tf.placeholder(tf.float32, [2])
+        total = tf.while_loop(lambda v: tf.reduce_sum(v) < 100.0, lambda v: [v * 2.0 + 1.0], [x])
+        np.testing.assert_allclose(session.run(total, {x: [1.0, 2.0]}), [63.0, 95.0])
+
+
+def test_index_out_of_range_is_reported():
+    """A loop that reads past the end of an array fails as TensorFlow's does."""
+    with tf.Graph().as_default(), tf.Session() as session:
+        x = tf.placeholder(tf.float32, [3, 2])
+        source = tf.TensorArray(tf.float32, 3).unstack(x)
+        _, total = tf.while_loop(
+            lambda i, total: i < 5, lambda i, total: (i + 1, total + source.read(i)), [0, tf.zeros([2])]
+        )
+        with pytest.raises(tf.errors.InvalidArgumentError):
+            session.run(total, {x: np.ones([3, 2], "f")})
+
+
+def test_rows_of_a_list():
+    """A list that was made from a tensor behaves as a list of its rows."""
+    stack = torch.arange(6.0).reshape(3, 2)
+    rows = TensorList.of_rows(stack, tf.float32, Shape([2]))
+    assert rows.length() == 3
+    longer = rows.pushed(torch.tensor([9.0, 9.0]))
+    assert longer.length() == 4 and rows.length() == 3
+    shorter, last = longer.popped()
+    assert last.tolist() == [9.0, 9.0]
+    for found, expected in ((shorter, stack), (rows.sum_with([rows]), stack * 2), (rows.zeros_like(), stack * 0)):
+        assert torch.equal(torch.stack(found.items()), expected)
