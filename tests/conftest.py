@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+import hypothesis
 import pytest
 
 # Sums differ in the last digit with the number of threads, so it does not follow the load of the machine, also in child processes.
@@ -14,6 +15,10 @@ from stoker._src.base import settings, shapes
 from stoker._src.graph import context
 from stoker._src.runtime import devices
 from tests.differs_on_gpu import reason_to_skip
+
+# How long an example takes depends on what else the machine does.
+hypothesis.settings.register_profile("stoker", deadline=None)
+hypothesis.settings.load_profile("stoker")
 
 settings.raise_faults = True  # a test that meets a defect shows where it is
 
