@@ -28,6 +28,7 @@ UNARY = {
     "tanh": "tanhf(x)",
     "sigmoid": "1.0f / (1.0f + expf(-x))",
     "relu": "x > 0.0f ? x : (x == x ? 0.0f : x)",
+    "elu": "x < 0.0f ? expm1f(x) : x",
     "floor": "floorf(x)",
     "sign": "x > 0.0f ? 1.0f : (x < 0.0f ? -1.0f : x)",
     "softplus": "x > 20.0f ? x : log1pf(expf(x))",
@@ -45,6 +46,7 @@ BINARY = {
     "tanh_grad": "y * (1.0f - x * x)",
     "sigmoid_grad": "y * (1.0f - x) * x",
     "relu_grad": "y > 0.0f ? x : 0.0f",
+    "elu_grad": "y < 0.0f ? (y + 1.0f) * x : x",
     "sqrt_grad": "y == 0.0f ? y : y * (0.5f / x)",
     "rsqrt_grad": "y == 0.0f ? y : y * -0.5f * x * (x * x)",
     "reciprocal_grad": "y == 0.0f ? y : -y * (x * x)",
@@ -57,7 +59,7 @@ BINARY = {
     "not_equal": "x != y ? 1.0f : 0.0f",
 }
 COMPARISONS = frozenset(("less", "less_equal", "greater", "greater_equal", "equal", "not_equal"))
-_SLOW = frozenset(("exp", "log", "log1p", "expm1", "tanh", "sigmoid", "softplus", "div", "reciprocal", "sqrt", "pow"))
+_SLOW = frozenset(("exp", "log", "log1p", "expm1", "elu", "tanh", "sigmoid", "softplus", "div", "reciprocal", "sqrt", "pow"))
 
 _MOST_ELEMENTS = 1 << 30  # kernels compute indices as 32-bit integers
 _LONG = 1 << 13  # most elements that one block sums; longer sums have two stages
