@@ -59,7 +59,9 @@ BINARY = {
     "not_equal": "x != y ? 1.0f : 0.0f",
 }
 COMPARISONS = frozenset(("less", "less_equal", "greater", "greater_equal", "equal", "not_equal"))
-_SLOW = frozenset(("exp", "log", "log1p", "expm1", "elu", "tanh", "sigmoid", "softplus", "div", "reciprocal", "sqrt", "pow"))
+_SLOW = frozenset(
+    ("exp", "log", "log1p", "expm1", "elu", "tanh", "sigmoid", "softplus", "div", "reciprocal", "sqrt", "pow")
+)
 
 _MOST_ELEMENTS = 1 << 30  # kernels compute indices as 32-bit integers
 _LONG = 1 << 13  # most elements that one block sums; longer sums have two stages
