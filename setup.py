@@ -40,6 +40,7 @@ setup(
         *(
             extension(f"ops.native.{name}", [f"ops/native/{name}.c"], "ops/native/*.h", [*COMPILE_ARGS, "-fopenmp"])
             for name in (
+                "columns",
                 "cross_entropy",
                 "images",
                 "patches",

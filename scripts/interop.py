@@ -1,6 +1,6 @@
 """Graphs and SavedModels from stoker to TensorFlow and back, with real TensorFlows.
 
-    python scripts/interop.py [--tf1 PYTHON] [--tf2 PYTHON] [--keep FOLDER] [--only graphs|models|programs]
+    python scripts/interop.py [--tf1 PYTHON] [--tf2 PYTHON] [--keep FOLDER] [--only graphs|models|programs] [--program NAME]...
 
 Each program of tests/golden/graphs/interop/interop_programs.py is built on one side, written as a binary GraphDef, imported on the other
 side with `import_graph_def(name="")`, run there with the same feeds, and the values compared. TensorFlow writes twice: with the
@@ -59,11 +59,17 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 """
 
 
+TIME_LIMIT = 600  # seconds, for one program
+
+
 def printed(command: list[str], **environment: str) -> str:
     """What a program prints on standard output."""
-    done = subprocess.run(
-        command, env={**os.environ, **environment}, cwd=ROOT, capture_output=True, text=True, timeout=300
-    )
+    try:
+        done = subprocess.run(
+            command, env={**os.environ, **environment}, cwd=ROOT, capture_output=True, text=True, timeout=TIME_LIMIT
+        )
+    except subprocess.TimeoutExpired:
+        return f"did not end in {TIME_LIMIT} seconds"
     return done.stdout if done.returncode == 0 else f"status {done.returncode}: {done.stderr[-1000:]}"
 
 
@@ -76,11 +82,13 @@ def run_program(command: list[str], path: Path, **environment: str) -> tuple[str
         return text, described(Path(logdir))
 
 
-def programs(peers: dict[str, str]) -> dict[str, dict[str, str]]:
-    """Runs every script under stoker and each TensorFlow: what differs in output and event files, by program and peer."""
+def programs(peers: dict[str, str], names: set[str]) -> dict[str, dict[str, str]]:
+    """Runs every script, or those of the given names, under stoker and each TensorFlow: what differs in output and event files, by program and peer."""
     table: dict[str, dict[str, str]] = {}
     scripts = ROOT / "tests" / "scripts"
     for path in [*sorted((scripts / "programs").glob("*.py")), *sorted((scripts / "training").glob("*.py"))]:
+        if names and path.stem not in names:
+            continue
         ours, our_events = run_program([sys.executable, "-m", "stoker", "run"], path, PYTHONPATH=str(ROOT))
         for name, python in peers.items():
             theirs, their_events = run_program(
@@ -93,6 +101,7 @@ def programs(peers: dict[str, str]) -> dict[str, dict[str, str]]:
             )
             found = difference(theirs, mine) or difference(their_events, our_events)
             table.setdefault(f"script {path.stem}", {})[f"stoker = {name}"] = found
+            print(f"{path.stem}, {name}: {'differs' if found else 'same'}", file=sys.stderr, flush=True)
     return table
 
 
@@ -113,6 +122,9 @@ def main() -> int:
     parser.add_argument("--tf2", metavar="PYTHON", default=".venvs/tf2/bin/python", help="has TensorFlow 2")
     parser.add_argument("--keep", metavar="FOLDER", help="keep the written graphs there")
     parser.add_argument("--only", choices=("graphs", "models", "programs"), help="compare only these")
+    parser.add_argument(
+        "--program", metavar="NAME", action="append", default=[], help="compare only this program; may be repeated"
+    )
     args = parser.parse_args()
     peers = {}
     for name in ("tf1", "tf2"):
@@ -140,7 +152,7 @@ def main() -> int:
         if args.only in (None, "models"):
             table.update(models(peers, base))
     if args.only in (None, "programs"):
-        table.update(programs(peers))
+        table.update(programs(peers, set(args.program)))
     titles = list(dict.fromkeys([*titles, *(title for row in table.values() for title in row)]))
     return report(table, titles)
 

@@ -8,6 +8,7 @@ from stoker import autograph as autograph
 from stoker import bitwise as bitwise
 from stoker import compat as compat
 from stoker import config as config
+from stoker import data as data
 from stoker import debugging as debugging
 from stoker import distribute as distribute
 from stoker import dtypes as dtypes

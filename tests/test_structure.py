@@ -25,6 +25,7 @@ ROOMS = [
     "ops",
     "runtime",
     "distributed",
+    "data",
     "image",
     "summary",
     "train",

@@ -256,3 +256,51 @@ def test_embeddings_stay_on_their_task(target):
         np.testing.assert_array_equal(session.run(tf.gather(table, [2, 3, 5])), [[1] * 4, [0.5] * 4, [0.5] * 4])
         sent = [line for line in session.explain(train, [ids]).splitlines() if "_Send(" in line]
         assert not any("table" in line for line in sent), sent
+
+
+def test_a_branch_that_reads_a_variable_runs_where_it_is(target):
+    """A moving average starts with the initialized value of its variable on another task, even if both are initialized by one run."""
+    with tf.device(OTHER):
+        weights = tf.get_variable("weights", [2], initializer=tf.ones_initializer())
+    with tf.device(PS):
+        first = tf.Variable(weights.initialized_value() * 2.0, name="first")
+    with tf.Session(target) as session:
+        session.run(tf.global_variables_initializer())
+        np.testing.assert_array_equal(session.run(first), [2.0, 2.0])
+
+
+def test_a_branch_cannot_update_variables_of_two_tasks(target):
+    """The error names the variable that is on another task than the branch."""
+    flag, other = tf.placeholder(tf.bool, []), tf.placeholder(tf.bool, [])
+    with tf.device(PS):
+        here = tf.Variable(1.0, name="here")
+    with tf.device(OTHER):
+        there = tf.Variable(1.0, name="there")
+
+    def update(*variables):
+        with tf.control_dependencies([each.assign_add(1.0) for each in variables]):
+            return here.read_value() + there.read_value()
+
+    one = tf.cond(flag, lambda: update(there), lambda: tf.constant(0.0))
+    both = tf.cond(other, lambda: update(here, there), lambda: tf.constant(0.0))
+    with tf.Session(target) as session:
+        session.run(tf.global_variables_initializer())
+        assert session.run(one, {flag: True}) == 3.0
+        with pytest.raises(tf.errors.InvalidArgumentError, match=r"updates (here|there), which is on"):
+            session.run(both, {other: True})
+
+
+def test_what_follows_an_update_reads_the_updated_variable(target):
+    """A reference variable that is sent to a worker first is read again by ops that wait for its update."""
+    with tf.device(PS):
+        value = tf.Variable(1.0, name="value")
+    with tf.device(WORKER):
+        doubled = value * 2.0
+    with tf.device(PS):
+        update = value.assign_add(doubled)
+        with tf.control_dependencies([update]):
+            after = value + 10.0
+    with tf.Session(target) as session:
+        session.run(value.initializer)
+        assert session.run(after) == 13.0
+        assert session.run([after, value])[0] == 19.0

@@ -224,6 +224,7 @@ WANTED = (
     (b"e", 2, 1, b"\0\0\0\0", False),
     (b"f", 3, 2, bytes(16), False),
 )
+FORMS = ((7, (3, 1000)), (6, ()), (5, ()), None, None, None)
 LISTS = ((b"a", 1), (b"b", 2), (b"c", 3))
 
 
@@ -233,6 +234,10 @@ def assert_twins_agree(rows):
     for k in range(len(WANTED)):
         assert example.native.parse_examples(rows, WANTED[k : k + 1]) == example_python.parse_examples(
             rows, WANTED[k : k + 1]
+        )
+    for forms in (FORMS, ((2, (10,)), *[(0, ())] * 2, *[None] * 3)):
+        assert example.native.parse_examples(rows, WANTED, 2, forms) == example_python.parse_examples(
+            rows, WANTED, 2, forms
         )
     for wanted in (WANTED, ()):
         assert example.native.parse_examples(rows, wanted) == example_python.parse_examples(rows, wanted)

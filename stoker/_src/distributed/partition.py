@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from stoker._src.base.errors import InvalidArgumentError
-from stoker._src.distributed.placer import Placer
+from stoker._src.distributed.placer import Placer, updating_op
 from stoker._src.distributed.rendezvous import key_text, task_of
 from stoker._src.distributed.wire_graph import PUSHED
 from stoker._src.formats.protos import GraphDef, NodeDef
@@ -53,6 +53,22 @@ def partition(
         local_device: a device of the master's own task.
     """
     return _Partition(graph, feeds, fetches, targets, placer, devices, pushing, local_device).build()
+
+
+def _check_only_read(op: Operation, position: int, source: str, device: str) -> None:
+    """Checks that a branch or a loop does not update a variable of another task.
+
+    Raises:
+        InvalidArgumentError: it does.
+    """
+    user = updating_op(op, position)
+    if user is not None:
+        raise InvalidArgumentError(
+            None,
+            op,
+            f"{op.name} runs as a whole on {device}, but its op {user.name} updates {op._inputs[position].op.name}, which is on "
+            f"{source}. Place the variables that a branch or a loop updates on one task.",
+        )
 
 
 _IMMEDIATE = frozenset(
@@ -170,7 +186,9 @@ class _Partition:
             else in_older_form(node_def_of(op), op, in_function=False)
         )
         inputs: dict[str, list[str]] = {}
-        for tensor in op._inputs:
+        for position, tensor in enumerate(op._inputs):
+            if takes_references(op) and tensor.dtype._is_ref_dtype and not self._is_at(tensor.op, task):
+                _check_only_read(op, position, self.placer.device(tensor.op), device)
             inputs[tensor._as_node_def_input()] = [self._input(tensor, device)]
         for control in op._control_inputs:
             inputs["^" + control.name] = self._controls(control, device)

@@ -14,6 +14,8 @@ from stoker._src.base.devices import DeviceSpec
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.graph.definition import Trait
 from stoker._src.graph.graph import Graph
+from stoker._src.graph.interchange.function_def import function_refs
+from stoker._src.graph.interchange.lower_control_flow import takes_references
 from stoker._src.graph.tensor import Operation, Tensor
 
 _UNSENDABLE = (dtypes.resource, dtypes.variant)
@@ -86,6 +88,13 @@ class Placer:
             for tensor in _bound_inputs(op):
                 self._join(op, tensor.op)
         for op in graph._ops:
+            if takes_references(op):
+                # A branch may test whether a variable is initialized before it reads it, so it is evaluated where the variable is.
+                # Of several variables, the one counts that it updates.
+                positions = [i for i, tensor in enumerate(op._inputs) if tensor.dtype._is_ref_dtype]
+                updated = [i for i in positions if updating_op(op, i) is not None]
+                self._join(op, op._inputs[(updated or positions)[0]].op)
+        for op in graph._ops:
             for text in op.attrs.get("_class") or ():
                 name = text.decode() if isinstance(text, bytes) else str(text)
                 other = graph._by_name.get(name.removeprefix("loc:@")) if name.startswith("loc:@") else None
@@ -147,6 +156,24 @@ class Placer:
             f"available devices are [ {', '.join(sorted(self._names))} ]. Make sure the device specification refers to a valid "
             "device.",
         )
+
+
+def updating_op(op: Operation, position: int) -> Operation | None:
+    """Returns an op in a branch or a loop that updates the reference variable at a position of its inputs; None if there is none."""
+    bodies = [ref.target for ref in function_refs(op) if ref.target is not None]
+    pending = [body.inputs[position - 1 if op.type in ("If", "StatelessIf") else position] for body in bodies]
+    while pending:
+        given = pending.pop()
+        for user in given._consumers:
+            if user.definition.traits & Trait.WRITES:
+                return user
+            if takes_references(user):
+                inner = [updating_op(user, i) for i, tensor in enumerate(user._inputs) if tensor is given]
+                found = next((each for each in inner if each is not None), None)
+                if found is not None:
+                    return found
+            pending += [tensor for tensor in user.outputs if tensor.dtype._is_ref_dtype]
+    return None
 
 
 def _fits(spec: DeviceSpec | None, device: DeviceSpec) -> bool:

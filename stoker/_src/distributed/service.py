@@ -516,12 +516,11 @@ class Service(grpc.GenericRpcHandler):
             )
             if part.ends_itself:
                 self.task.cleanup_graph(step_id)
+            link.respond(step_id, messages.link_result_head(trace), fetches, values, sent)
         except Exception as error:
             if not isinstance(error, OpError):
                 tf_logging.error("A part failed: %s", error, exc_info=error)
             link.respond(step_id, messages.link_error_head(*described(error)), [], [])
-        else:
-            link.respond(step_id, messages.link_result_head(trace), fetches, values, sent)
 
 
 MASTER_METHODS = (

@@ -113,10 +113,15 @@ def _blocks(op: Operation) -> bool:
 
 
 def _is_replicated(op: Operation) -> bool:
-    """Whether every stage that needs an op has it itself: constants, and handles of variables, queues and tables."""
-    return (
-        not op._inputs and not op._control_inputs and (bool(op.definition.traits & Trait.SOURCE) or op.type == "Const")
-    )
+    """Whether every stage that needs an op has it itself: constants, handles of variables, queues and tables, and reads of reference variables.
+
+    Such a read shows the value at the time at which it is used, so a stage that runs after an update must not get what was read before.
+    """
+    if op._control_inputs:
+        return False
+    if op.type == "Identity":
+        return op._inputs[0].dtype._is_ref_dtype and _is_replicated(op._inputs[0].op)
+    return not op._inputs and (bool(op.definition.traits & Trait.SOURCE) or op.type == "Const")
 
 
 def _root(tensor: Tensor) -> Tensor:
@@ -135,7 +140,11 @@ class _Division:
             if _blocks(op):
                 self.blocking[op] = len(self.arrivals) + len(self.blocking)
         self.everything = frozenset(range(len(self.arrivals) + len(self.blocking)))
+        self.leaving = {edge.tensor.op for edge in part.sends}
         self.keys = self._keys()
+
+    def _is_replicated(self, op: Operation) -> bool:
+        return op not in self.leaving and _is_replicated(op)
 
     def _sources(self, op: Operation) -> list[Operation]:
         return [*(tensor.op for tensor in op._inputs), *op._control_inputs]
@@ -172,13 +181,17 @@ class _Division:
     def result(self) -> Stages:
         groups: dict[Any, list[Operation]] = {}
         for op in self.ops:
-            if not _is_replicated(op):
+            if not self._is_replicated(op):
                 groups.setdefault(op if op in self.blocking else self.keys[op], []).append(op)
         number = {op: i for i, ops in enumerate(groups.values()) for op in ops}
         wanted = {edge.tensor for edge in self.part.sends}
         for op in self.ops:
             for tensor in op._inputs:
-                if tensor.op in number and number.get(op) != number[tensor.op] and not _is_replicated(_root(tensor).op):
+                if (
+                    tensor.op in number
+                    and number.get(op) != number[tensor.op]
+                    and not self._is_replicated(_root(tensor).op)
+                ):
                     wanted.add(tensor)
         stages = []
         for i, (key, ops) in enumerate(groups.items()):
@@ -223,7 +236,7 @@ class _Division:
             if tensor.op in inside:
                 raise InvalidArgumentError(None, None, f"The part has a cycle through '{tensor.op.name}'.")
             source = _root(tensor)
-            if _is_replicated(source.op):
+            if self._is_replicated(source.op):
                 if source not in mapped:
                     copied(source.op)
                 mapped[tensor] = mapped[source]

@@ -29,6 +29,7 @@ from stoker._src.formats.example_python import BAD_LIST, MALFORMED, MISSING, UNS
 
 native = extension("stoker._src.formats._native") or example_python
 
+INDICES, ROWS, VALUES = example_python.INDICES, example_python.ROWS, example_python.VALUES
 _KINDS = {string: example_python.BYTES, float32: example_python.FLOATS, int64: example_python.INTS}
 _KIND_NAMES = {1: "string", 2: "float", 3: "int64"}
 _VALUE_NAMES = {1: "bytes", 2: "float", 3: "int64"}
@@ -241,6 +242,41 @@ class ExampleParser:
             _example_column(each, column, len(rows), names, single=False)
             for each, column in zip(self._features, columns)
         ]
+
+    def parse_forms(
+        self,
+        serialized: Sequence[bytes] | np.ndarray,
+        names: Sequence[bytes] | None,
+        threads: int,
+        forms: tuple[Any, ...],
+    ) -> tuple[list[Any], np.ndarray, np.ndarray]:
+        """Parses a batch into the wanted forms of its sparse features, without making what is not wanted.
+
+        Args:
+            serialized: bytes of each Example.
+            names: names of the rows, used in messages only.
+            threads: most threads that share the work.
+            forms: for each feature None or, for a Sparse one, (flags, buckets): INDICES | ROWS | VALUES, and numbers of buckets into
+                which the strings are hashed as `fingerprint64(string) % buckets`.
+
+        Returns:
+            (columns, ints, floats). The column of a feature with a form is (number of values n, longest row, list of strings or None);
+            others are as in `parse`. `ints` holds for each of those columns in order the wanted ones of: indices [n, 2], rows [n],
+            integer values [n], and hashes [n] for each number of buckets. `floats` holds the float values.
+        """
+        rows = _rows(serialized)
+        _check_names(names, rows)
+        failure, columns, *numbers = native.parse_examples(rows, self._wanted, threads, forms)
+        if failure is not None:
+            message = _example_message(failure, rows, self._features, names, single=False)
+            raise InvalidArgumentError(None, None, message)
+        assert columns is not None
+        found = [
+            column if form is not None else _example_column(each, column, len(rows), names, single=False)
+            for each, column, form in zip(self._features, columns, forms)
+        ]
+        ints, floats = numbers[0]
+        return found, np.frombuffer(ints, np.int64), np.frombuffer(floats, np.float32)
 
     def parse_single(self, serialized: bytes) -> list[Column]:
         """See `parse_single_example`."""

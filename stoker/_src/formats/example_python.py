@@ -12,9 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from stoker._src.formats.hashing import fingerprint64
 from stoker._src.formats.varints import decode_varint
 
 BYTES, FLOATS, INTS = 1, 2, 3
+INDICES, ROWS, VALUES = 1, 2, 4  # forms of a column of variable size
 MALFORMED, UNSUPPORTED, WRONG_KIND, BAD_LIST, WRONG_COUNT, MISSING = range(1, 7)
 
 _KIND_OF_TAG = {0x0A: BYTES, 0x12: FLOATS, 0x1A: INTS}
@@ -196,8 +198,11 @@ def _find_features(row: bytes, names: dict[bytes, tuple[int, bool]]) -> tuple[di
 
 
 def parse_examples(
-    rows: tuple[bytes, ...], features: tuple[tuple[bytes, int, int, Any, bool], ...], threads: int = 1
-) -> tuple[Failure | None, list[Any] | None]:
+    rows: tuple[bytes, ...],
+    features: tuple[tuple[bytes, int, int, Any, bool], ...],
+    threads: int = 1,
+    forms: tuple[tuple[int, tuple[int, ...]] | None, ...] | None = None,
+) -> Any:
     """See `native_parse_examples` in native/examples.c. Python runs in one thread, whatever `threads` says."""
     names = {key: (k, empty_hides) for k, (key, _, _, _, empty_hides) in enumerate(features)}
     values: list[list[Any]] = [[] for _ in features]
@@ -236,7 +241,30 @@ def parse_examples(
     for k, (_, kind, size, _, _) in enumerate(features):
         column = _to_columns(values[k], kind)
         columns.append(column if size >= 0 else (column, _counts(counts[k])))
-    return None, columns
+    return (None, columns) if forms is None else (None, *_in_forms(columns, features, forms))
+
+
+def _in_forms(columns: list[Any], features: Any, forms: Any) -> tuple[list[Any], tuple[bytearray, bytearray]]:
+    ints, floats, found = bytearray(), bytearray(), []
+    for column, (_, kind, *_), form in zip(columns, features, forms):
+        if form is None:
+            found.append(column)
+            continue
+        (values, counts), (wanted, buckets) = column, form
+        indices, longest = sparse_indices(np.frombuffer(counts, np.int64))
+        rows = np.frombuffer(indices, np.int64)[::2]
+        if wanted & INDICES:
+            ints += indices
+        if wanted & ROWS:
+            ints += rows.tobytes()
+        if wanted & VALUES and kind == INTS:
+            ints += values
+        elif wanted & VALUES and kind == FLOATS:
+            floats += values
+        for count in buckets:
+            ints += array("q", [fingerprint64(value) % count for value in values]).tobytes()
+        found.append((len(rows), longest, values if wanted & VALUES and kind == BYTES else None))
+    return found, (ints, floats)
 
 
 def sparse_indices(counts: np.ndarray) -> tuple[bytearray, int]:

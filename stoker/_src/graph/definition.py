@@ -323,12 +323,37 @@ class OpDefinition(Signature):
         self.planning.equals = rule
         return rule
 
+    def absorbs(
+        self, rule: Callable[[Any, int, Any, list[Any]], Any], make: Callable[[Any, list[Any]], Kernel]
+    ) -> OpDefinition:
+        """Registers which consumers of its outputs this op can stand in for.
+
+        `rule(op, index, consumer, numbers)` returns a description of what the consumer computes from output `index` (equal descriptions mean
+        equal results), or None. `numbers` are the consumer's other inputs. `make(op, wanted)` returns a kernel with the op's inputs and
+        attributes, which returns a list with what is wanted: the index of an output, or a description.
+        """
+        self.planning.absorbs = rule, make
+        return self
+
+    def together(self, key: Callable[[Any], Any]) -> Callable[[Kernel], Kernel]:
+        """Registers a kernel for many independent nodes of this pure op at once, such as the lookups of many columns.
+
+        Nodes with equal `key(op)` can be one call; a key of None keeps a node alone. The kernel `function(rows, attributes)` receives the
+        inputs and the attributes of each node, and returns a list of the outputs of all, or None if the nodes must run one by one.
+        """
+
+        def register(function: Kernel) -> Kernel:
+            self.planning.together = key, function
+            return function
+
+        return register
+
     def batch(self, key: Callable[[Any], Any]) -> Callable[[Kernel], Kernel]:
         """Registers a kernel for many nodes of this op at once, such as optimizer updates.
 
         Independent nodes of one run with equal `key(op)` become one call. The kernel receives a list for each input.
-        `host` inputs and attributes, which the key must make equal, arrive as in the plain
-        kernel does.
+        `host` inputs and attributes, which the key must make equal, arrive as in the plain kernel. An error that the kernel raises may have
+        an attribute `member`: the position of the node that failed.
         """
 
         def register(function: Kernel) -> Kernel:

@@ -9,6 +9,7 @@ from stoker.compat.v1 import bitwise as bitwise
 from stoker.compat.v1 import compat as compat
 from stoker.compat.v1 import config as config
 from stoker.compat.v1 import contrib as contrib
+from stoker.compat.v1 import data as data
 from stoker.compat.v1 import debugging as debugging
 from stoker.compat.v1 import distribute as distribute
 from stoker.compat.v1 import distributions as distributions

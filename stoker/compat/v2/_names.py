@@ -8,6 +8,7 @@ from stoker.compat.v2 import autograph as autograph
 from stoker.compat.v2 import bitwise as bitwise
 from stoker.compat.v2 import compat as compat
 from stoker.compat.v2 import config as config
+from stoker.compat.v2 import data as data
 from stoker.compat.v2 import debugging as debugging
 from stoker.compat.v2 import distribute as distribute
 from stoker.compat.v2 import dtypes as dtypes

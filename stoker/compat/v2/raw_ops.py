@@ -24,6 +24,7 @@ from stoker._src.runtime.raw_ops import All as All
 from stoker._src.runtime.raw_ops import AllCandidateSampler as AllCandidateSampler
 from stoker._src.runtime.raw_ops import Angle as Angle
 from stoker._src.runtime.raw_ops import AnonymousHashTable as AnonymousHashTable
+from stoker._src.runtime.raw_ops import AnonymousIteratorV3 as AnonymousIteratorV3
 from stoker._src.runtime.raw_ops import AnonymousMutableHashTable as AnonymousMutableHashTable
 from stoker._src.runtime.raw_ops import AnonymousMutableHashTableOfTensors as AnonymousMutableHashTableOfTensors
 from stoker._src.runtime.raw_ops import Any as Any
@@ -76,6 +77,8 @@ from stoker._src.runtime.raw_ops import BarrierReadySize as BarrierReadySize
 from stoker._src.runtime.raw_ops import BarrierTakeMany as BarrierTakeMany
 from stoker._src.runtime.raw_ops import BatchCholesky as BatchCholesky
 from stoker._src.runtime.raw_ops import BatchCholeskyGrad as BatchCholeskyGrad
+from stoker._src.runtime.raw_ops import BatchDataset as BatchDataset
+from stoker._src.runtime.raw_ops import BatchDatasetV2 as BatchDatasetV2
 from stoker._src.runtime.raw_ops import BatchFFT as BatchFFT
 from stoker._src.runtime.raw_ops import BatchFFT2D as BatchFFT2D
 from stoker._src.runtime.raw_ops import BatchFFT3D as BatchFFT3D
@@ -130,6 +133,7 @@ from stoker._src.runtime.raw_ops import BroadcastArgs as BroadcastArgs
 from stoker._src.runtime.raw_ops import BroadcastGradientArgs as BroadcastGradientArgs
 from stoker._src.runtime.raw_ops import BroadcastTo as BroadcastTo
 from stoker._src.runtime.raw_ops import Bucketize as Bucketize
+from stoker._src.runtime.raw_ops import CacheDataset as CacheDataset
 from stoker._src.runtime.raw_ops import Case as Case
 from stoker._src.runtime.raw_ops import Cast as Cast
 from stoker._src.runtime.raw_ops import Ceil as Ceil
@@ -149,6 +153,7 @@ from stoker._src.runtime.raw_ops import Complex as Complex
 from stoker._src.runtime.raw_ops import ComplexAbs as ComplexAbs
 from stoker._src.runtime.raw_ops import ComputeAccidentalHits as ComputeAccidentalHits
 from stoker._src.runtime.raw_ops import Concat as Concat
+from stoker._src.runtime.raw_ops import ConcatenateDataset as ConcatenateDataset
 from stoker._src.runtime.raw_ops import ConcatOffset as ConcatOffset
 from stoker._src.runtime.raw_ops import ConcatV2 as ConcatV2
 from stoker._src.runtime.raw_ops import ConditionalAccumulator as ConditionalAccumulator
@@ -182,6 +187,8 @@ from stoker._src.runtime.raw_ops import Cumsum as Cumsum
 from stoker._src.runtime.raw_ops import CumulativeLogsumexp as CumulativeLogsumexp
 from stoker._src.runtime.raw_ops import DataFormatDimMap as DataFormatDimMap
 from stoker._src.runtime.raw_ops import DataFormatVecPermute as DataFormatVecPermute
+from stoker._src.runtime.raw_ops import DatasetCardinality as DatasetCardinality
+from stoker._src.runtime.raw_ops import DatasetToSingleElement as DatasetToSingleElement
 from stoker._src.runtime.raw_ops import Dawsn as Dawsn
 from stoker._src.runtime.raw_ops import DecodeAndCropJpeg as DecodeAndCropJpeg
 from stoker._src.runtime.raw_ops import DecodeBase64 as DecodeBase64
@@ -218,6 +225,7 @@ from stoker._src.runtime.raw_ops import Digamma as Digamma
 from stoker._src.runtime.raw_ops import Dilation2D as Dilation2D
 from stoker._src.runtime.raw_ops import Dilation2DBackpropFilter as Dilation2DBackpropFilter
 from stoker._src.runtime.raw_ops import Dilation2DBackpropInput as Dilation2DBackpropInput
+from stoker._src.runtime.raw_ops import DirectedInterleaveDataset as DirectedInterleaveDataset
 from stoker._src.runtime.raw_ops import DisableCopyOnRead as DisableCopyOnRead
 from stoker._src.runtime.raw_ops import Div as Div
 from stoker._src.runtime.raw_ops import DivNoNan as DivNoNan
@@ -270,10 +278,13 @@ from stoker._src.runtime.raw_ops import FFTND as FFTND
 from stoker._src.runtime.raw_ops import FIFOQueue as FIFOQueue
 from stoker._src.runtime.raw_ops import FIFOQueueV2 as FIFOQueueV2
 from stoker._src.runtime.raw_ops import Fill as Fill
+from stoker._src.runtime.raw_ops import FilterDataset as FilterDataset
 from stoker._src.runtime.raw_ops import Fingerprint as Fingerprint
+from stoker._src.runtime.raw_ops import FixedLengthRecordDatasetV2 as FixedLengthRecordDatasetV2
 from stoker._src.runtime.raw_ops import FixedLengthRecordReader as FixedLengthRecordReader
 from stoker._src.runtime.raw_ops import FixedLengthRecordReaderV2 as FixedLengthRecordReaderV2
 from stoker._src.runtime.raw_ops import FixedUnigramCandidateSampler as FixedUnigramCandidateSampler
+from stoker._src.runtime.raw_ops import FlatMapDataset as FlatMapDataset
 from stoker._src.runtime.raw_ops import Floor as Floor
 from stoker._src.runtime.raw_ops import FloorDiv as FloorDiv
 from stoker._src.runtime.raw_ops import FloorMod as FloorMod
@@ -295,10 +306,12 @@ from stoker._src.runtime.raw_ops import Gather as Gather
 from stoker._src.runtime.raw_ops import GatherNd as GatherNd
 from stoker._src.runtime.raw_ops import GatherV2 as GatherV2
 from stoker._src.runtime.raw_ops import GenerateVocabRemapping as GenerateVocabRemapping
+from stoker._src.runtime.raw_ops import GeneratorDataset as GeneratorDataset
 from stoker._src.runtime.raw_ops import GetSessionHandle as GetSessionHandle
 from stoker._src.runtime.raw_ops import GetSessionTensor as GetSessionTensor
 from stoker._src.runtime.raw_ops import Greater as Greater
 from stoker._src.runtime.raw_ops import GreaterEqual as GreaterEqual
+from stoker._src.runtime.raw_ops import GroupByWindowDataset as GroupByWindowDataset
 from stoker._src.runtime.raw_ops import GRUBlockCell as GRUBlockCell
 from stoker._src.runtime.raw_ops import GRUBlockCellGrad as GRUBlockCellGrad
 from stoker._src.runtime.raw_ops import GuaranteeConst as GuaranteeConst
@@ -319,6 +332,7 @@ from stoker._src.runtime.raw_ops import IFFTND as IFFTND
 from stoker._src.runtime.raw_ops import Igamma as Igamma
 from stoker._src.runtime.raw_ops import Igammac as Igammac
 from stoker._src.runtime.raw_ops import IgammaGradA as IgammaGradA
+from stoker._src.runtime.raw_ops import IgnoreErrorsDataset as IgnoreErrorsDataset
 from stoker._src.runtime.raw_ops import Imag as Imag
 from stoker._src.runtime.raw_ops import ImageSummary as ImageSummary
 from stoker._src.runtime.raw_ops import ImportEvent as ImportEvent
@@ -329,6 +343,7 @@ from stoker._src.runtime.raw_ops import InitializeTableV2 as InitializeTableV2
 from stoker._src.runtime.raw_ops import InplaceAdd as InplaceAdd
 from stoker._src.runtime.raw_ops import InplaceSub as InplaceSub
 from stoker._src.runtime.raw_ops import InplaceUpdate as InplaceUpdate
+from stoker._src.runtime.raw_ops import InterleaveDataset as InterleaveDataset
 from stoker._src.runtime.raw_ops import InTopK as InTopK
 from stoker._src.runtime.raw_ops import InTopKV2 as InTopKV2
 from stoker._src.runtime.raw_ops import Inv as Inv
@@ -344,6 +359,13 @@ from stoker._src.runtime.raw_ops import IsInf as IsInf
 from stoker._src.runtime.raw_ops import IsNan as IsNan
 from stoker._src.runtime.raw_ops import IsotonicRegression as IsotonicRegression
 from stoker._src.runtime.raw_ops import IsVariableInitialized as IsVariableInitialized
+from stoker._src.runtime.raw_ops import Iterator as Iterator
+from stoker._src.runtime.raw_ops import IteratorFromStringHandleV2 as IteratorFromStringHandleV2
+from stoker._src.runtime.raw_ops import IteratorGetNext as IteratorGetNext
+from stoker._src.runtime.raw_ops import IteratorGetNextAsOptional as IteratorGetNextAsOptional
+from stoker._src.runtime.raw_ops import IteratorGetNextSync as IteratorGetNextSync
+from stoker._src.runtime.raw_ops import IteratorToStringHandle as IteratorToStringHandle
+from stoker._src.runtime.raw_ops import IteratorV2 as IteratorV2
 from stoker._src.runtime.raw_ops import L2Loss as L2Loss
 from stoker._src.runtime.raw_ops import LeakyRelu as LeakyRelu
 from stoker._src.runtime.raw_ops import LeakyReluGrad as LeakyReluGrad
@@ -380,7 +402,10 @@ from stoker._src.runtime.raw_ops import LRNGrad as LRNGrad
 from stoker._src.runtime.raw_ops import LSTMBlockCell as LSTMBlockCell
 from stoker._src.runtime.raw_ops import LSTMBlockCellGrad as LSTMBlockCellGrad
 from stoker._src.runtime.raw_ops import Lu as Lu
+from stoker._src.runtime.raw_ops import MakeIterator as MakeIterator
+from stoker._src.runtime.raw_ops import MapAndBatchDataset as MapAndBatchDataset
 from stoker._src.runtime.raw_ops import MapClear as MapClear
+from stoker._src.runtime.raw_ops import MapDataset as MapDataset
 from stoker._src.runtime.raw_ops import MapIncompleteSize as MapIncompleteSize
 from stoker._src.runtime.raw_ops import MapPeek as MapPeek
 from stoker._src.runtime.raw_ops import MapSize as MapSize
@@ -430,6 +455,7 @@ from stoker._src.runtime.raw_ops import Minimum as Minimum
 from stoker._src.runtime.raw_ops import MirrorPad as MirrorPad
 from stoker._src.runtime.raw_ops import MirrorPadGrad as MirrorPadGrad
 from stoker._src.runtime.raw_ops import Mod as Mod
+from stoker._src.runtime.raw_ops import ModelDataset as ModelDataset
 from stoker._src.runtime.raw_ops import Mul as Mul
 from stoker._src.runtime.raw_ops import MulNoNan as MulNoNan
 from stoker._src.runtime.raw_ops import Multinomial as Multinomial
@@ -455,11 +481,14 @@ from stoker._src.runtime.raw_ops import NoOp as NoOp
 from stoker._src.runtime.raw_ops import NotEqual as NotEqual
 from stoker._src.runtime.raw_ops import NthElement as NthElement
 from stoker._src.runtime.raw_ops import OneHot as OneHot
+from stoker._src.runtime.raw_ops import OneShotIterator as OneShotIterator
 from stoker._src.runtime.raw_ops import OnesLike as OnesLike
+from stoker._src.runtime.raw_ops import OptimizeDataset as OptimizeDataset
 from stoker._src.runtime.raw_ops import OptionalFromValue as OptionalFromValue
 from stoker._src.runtime.raw_ops import OptionalGetValue as OptionalGetValue
 from stoker._src.runtime.raw_ops import OptionalHasValue as OptionalHasValue
 from stoker._src.runtime.raw_ops import OptionalNone as OptionalNone
+from stoker._src.runtime.raw_ops import OptionsDataset as OptionsDataset
 from stoker._src.runtime.raw_ops import OrderedMapClear as OrderedMapClear
 from stoker._src.runtime.raw_ops import OrderedMapIncompleteSize as OrderedMapIncompleteSize
 from stoker._src.runtime.raw_ops import OrderedMapPeek as OrderedMapPeek
@@ -469,11 +498,16 @@ from stoker._src.runtime.raw_ops import OrderedMapUnstage as OrderedMapUnstage
 from stoker._src.runtime.raw_ops import OrderedMapUnstageNoKey as OrderedMapUnstageNoKey
 from stoker._src.runtime.raw_ops import Pack as Pack
 from stoker._src.runtime.raw_ops import Pad as Pad
+from stoker._src.runtime.raw_ops import PaddedBatchDatasetV2 as PaddedBatchDatasetV2
 from stoker._src.runtime.raw_ops import PaddingFIFOQueue as PaddingFIFOQueue
 from stoker._src.runtime.raw_ops import PaddingFIFOQueueV2 as PaddingFIFOQueueV2
 from stoker._src.runtime.raw_ops import PadV2 as PadV2
 from stoker._src.runtime.raw_ops import ParallelConcat as ParallelConcat
 from stoker._src.runtime.raw_ops import ParallelDynamicStitch as ParallelDynamicStitch
+from stoker._src.runtime.raw_ops import ParallelInterleaveDataset as ParallelInterleaveDataset
+from stoker._src.runtime.raw_ops import ParallelInterleaveDatasetV2 as ParallelInterleaveDatasetV2
+from stoker._src.runtime.raw_ops import ParallelMapDataset as ParallelMapDataset
+from stoker._src.runtime.raw_ops import ParallelMapDatasetV2 as ParallelMapDatasetV2
 from stoker._src.runtime.raw_ops import ParameterizedTruncatedNormal as ParameterizedTruncatedNormal
 from stoker._src.runtime.raw_ops import ParseExample as ParseExample
 from stoker._src.runtime.raw_ops import ParseExampleV2 as ParseExampleV2
@@ -489,6 +523,7 @@ from stoker._src.runtime.raw_ops import PlaceholderWithDefault as PlaceholderWit
 from stoker._src.runtime.raw_ops import Polygamma as Polygamma
 from stoker._src.runtime.raw_ops import PopulationCount as PopulationCount
 from stoker._src.runtime.raw_ops import Pow as Pow
+from stoker._src.runtime.raw_ops import PrefetchDataset as PrefetchDataset
 from stoker._src.runtime.raw_ops import PreventGradient as PreventGradient
 from stoker._src.runtime.raw_ops import Print as Print
 from stoker._src.runtime.raw_ops import PrintV2 as PrintV2
@@ -546,6 +581,7 @@ from stoker._src.runtime.raw_ops import RaggedTensorToTensor as RaggedTensorToTe
 from stoker._src.runtime.raw_ops import RaggedTensorToVariant as RaggedTensorToVariant
 from stoker._src.runtime.raw_ops import RaggedTensorToVariantGradient as RaggedTensorToVariantGradient
 from stoker._src.runtime.raw_ops import RandomCrop as RandomCrop
+from stoker._src.runtime.raw_ops import RandomDataset as RandomDataset
 from stoker._src.runtime.raw_ops import RandomGamma as RandomGamma
 from stoker._src.runtime.raw_ops import RandomGammaGrad as RandomGammaGrad
 from stoker._src.runtime.raw_ops import RandomIndexShuffle as RandomIndexShuffle
@@ -558,6 +594,7 @@ from stoker._src.runtime.raw_ops import RandomStandardNormal as RandomStandardNo
 from stoker._src.runtime.raw_ops import RandomUniform as RandomUniform
 from stoker._src.runtime.raw_ops import RandomUniformInt as RandomUniformInt
 from stoker._src.runtime.raw_ops import Range as Range
+from stoker._src.runtime.raw_ops import RangeDataset as RangeDataset
 from stoker._src.runtime.raw_ops import Rank as Rank
 from stoker._src.runtime.raw_ops import ReaderNumRecordsProduced as ReaderNumRecordsProduced
 from stoker._src.runtime.raw_ops import ReaderNumRecordsProducedV2 as ReaderNumRecordsProducedV2
@@ -579,6 +616,7 @@ from stoker._src.runtime.raw_ops import Real as Real
 from stoker._src.runtime.raw_ops import RealDiv as RealDiv
 from stoker._src.runtime.raw_ops import Reciprocal as Reciprocal
 from stoker._src.runtime.raw_ops import ReciprocalGrad as ReciprocalGrad
+from stoker._src.runtime.raw_ops import ReduceDataset as ReduceDataset
 from stoker._src.runtime.raw_ops import ReduceJoin as ReduceJoin
 from stoker._src.runtime.raw_ops import RefIdentity as RefIdentity
 from stoker._src.runtime.raw_ops import RegexFullMatch as RegexFullMatch
@@ -587,6 +625,7 @@ from stoker._src.runtime.raw_ops import Relu as Relu
 from stoker._src.runtime.raw_ops import Relu6 as Relu6
 from stoker._src.runtime.raw_ops import Relu6Grad as Relu6Grad
 from stoker._src.runtime.raw_ops import ReluGrad as ReluGrad
+from stoker._src.runtime.raw_ops import RepeatDataset as RepeatDataset
 from stoker._src.runtime.raw_ops import RequantizationRange as RequantizationRange
 from stoker._src.runtime.raw_ops import Requantize as Requantize
 from stoker._src.runtime.raw_ops import Reshape as Reshape
@@ -675,6 +714,7 @@ from stoker._src.runtime.raw_ops import SaveV2 as SaveV2
 from stoker._src.runtime.raw_ops import ScalarSummary as ScalarSummary
 from stoker._src.runtime.raw_ops import ScaleAndTranslate as ScaleAndTranslate
 from stoker._src.runtime.raw_ops import ScaleAndTranslateGrad as ScaleAndTranslateGrad
+from stoker._src.runtime.raw_ops import ScanDataset as ScanDataset
 from stoker._src.runtime.raw_ops import ScatterAdd as ScatterAdd
 from stoker._src.runtime.raw_ops import ScatterDiv as ScatterDiv
 from stoker._src.runtime.raw_ops import ScatterMax as ScatterMax
@@ -714,14 +754,18 @@ from stoker._src.runtime.raw_ops import SerializeTensor as SerializeTensor
 from stoker._src.runtime.raw_ops import SetSize as SetSize
 from stoker._src.runtime.raw_ops import Shape as Shape
 from stoker._src.runtime.raw_ops import ShapeN as ShapeN
+from stoker._src.runtime.raw_ops import ShardDataset as ShardDataset
 from stoker._src.runtime.raw_ops import ShardedFilename as ShardedFilename
 from stoker._src.runtime.raw_ops import ShardedFilespec as ShardedFilespec
+from stoker._src.runtime.raw_ops import ShuffleAndRepeatDataset as ShuffleAndRepeatDataset
+from stoker._src.runtime.raw_ops import ShuffleDataset as ShuffleDataset
 from stoker._src.runtime.raw_ops import Sigmoid as Sigmoid
 from stoker._src.runtime.raw_ops import SigmoidGrad as SigmoidGrad
 from stoker._src.runtime.raw_ops import Sign as Sign
 from stoker._src.runtime.raw_ops import Sin as Sin
 from stoker._src.runtime.raw_ops import Sinh as Sinh
 from stoker._src.runtime.raw_ops import Size as Size
+from stoker._src.runtime.raw_ops import SkipDataset as SkipDataset
 from stoker._src.runtime.raw_ops import Slice as Slice
 from stoker._src.runtime.raw_ops import Snapshot as Snapshot
 from stoker._src.runtime.raw_ops import SobolSample as SobolSample
@@ -789,6 +833,7 @@ from stoker._src.runtime.raw_ops import SparseSparseMinimum as SparseSparseMinim
 from stoker._src.runtime.raw_ops import SparseSplit as SparseSplit
 from stoker._src.runtime.raw_ops import SparseTensorDenseAdd as SparseTensorDenseAdd
 from stoker._src.runtime.raw_ops import SparseTensorDenseMatMul as SparseTensorDenseMatMul
+from stoker._src.runtime.raw_ops import SparseTensorSliceDataset as SparseTensorSliceDataset
 from stoker._src.runtime.raw_ops import SparseToDense as SparseToDense
 from stoker._src.runtime.raw_ops import SparseToSparseSetOperation as SparseToSparseSetOperation
 from stoker._src.runtime.raw_ops import Spence as Spence
@@ -868,7 +913,9 @@ from stoker._src.runtime.raw_ops import SummaryWriter as SummaryWriter
 from stoker._src.runtime.raw_ops import Svd as Svd
 from stoker._src.runtime.raw_ops import Switch as Switch
 from stoker._src.runtime.raw_ops import SymbolicGradient as SymbolicGradient
+from stoker._src.runtime.raw_ops import TakeDataset as TakeDataset
 from stoker._src.runtime.raw_ops import TakeManySparseFromTensorsMap as TakeManySparseFromTensorsMap
+from stoker._src.runtime.raw_ops import TakeWhileDataset as TakeWhileDataset
 from stoker._src.runtime.raw_ops import Tan as Tan
 from stoker._src.runtime.raw_ops import Tanh as Tanh
 from stoker._src.runtime.raw_ops import TanhGrad as TanhGrad
@@ -906,6 +953,7 @@ from stoker._src.runtime.raw_ops import TensorArrayV3 as TensorArrayV3
 from stoker._src.runtime.raw_ops import TensorArrayWrite as TensorArrayWrite
 from stoker._src.runtime.raw_ops import TensorArrayWriteV2 as TensorArrayWriteV2
 from stoker._src.runtime.raw_ops import TensorArrayWriteV3 as TensorArrayWriteV3
+from stoker._src.runtime.raw_ops import TensorDataset as TensorDataset
 from stoker._src.runtime.raw_ops import TensorListConcat as TensorListConcat
 from stoker._src.runtime.raw_ops import TensorListConcatLists as TensorListConcatLists
 from stoker._src.runtime.raw_ops import TensorListConcatV2 as TensorListConcatV2
@@ -936,11 +984,14 @@ from stoker._src.runtime.raw_ops import TensorScatterMax as TensorScatterMax
 from stoker._src.runtime.raw_ops import TensorScatterMin as TensorScatterMin
 from stoker._src.runtime.raw_ops import TensorScatterSub as TensorScatterSub
 from stoker._src.runtime.raw_ops import TensorScatterUpdate as TensorScatterUpdate
+from stoker._src.runtime.raw_ops import TensorSliceDataset as TensorSliceDataset
 from stoker._src.runtime.raw_ops import TensorStridedSliceUpdate as TensorStridedSliceUpdate
 from stoker._src.runtime.raw_ops import TensorSummary as TensorSummary
 from stoker._src.runtime.raw_ops import TensorSummaryV2 as TensorSummaryV2
+from stoker._src.runtime.raw_ops import TextLineDataset as TextLineDataset
 from stoker._src.runtime.raw_ops import TextLineReader as TextLineReader
 from stoker._src.runtime.raw_ops import TextLineReaderV2 as TextLineReaderV2
+from stoker._src.runtime.raw_ops import TFRecordDataset as TFRecordDataset
 from stoker._src.runtime.raw_ops import TFRecordReader as TFRecordReader
 from stoker._src.runtime.raw_ops import TFRecordReaderV2 as TFRecordReaderV2
 from stoker._src.runtime.raw_ops import ThreadUnsafeUnigramCandidateSampler as ThreadUnsafeUnigramCandidateSampler
@@ -955,6 +1006,7 @@ from stoker._src.runtime.raw_ops import TridiagonalSolve as TridiagonalSolve
 from stoker._src.runtime.raw_ops import TruncateDiv as TruncateDiv
 from stoker._src.runtime.raw_ops import TruncatedNormal as TruncatedNormal
 from stoker._src.runtime.raw_ops import TruncateMod as TruncateMod
+from stoker._src.runtime.raw_ops import UnbatchDataset as UnbatchDataset
 from stoker._src.runtime.raw_ops import UnicodeDecode as UnicodeDecode
 from stoker._src.runtime.raw_ops import UnicodeDecodeWithOffsets as UnicodeDecodeWithOffsets
 from stoker._src.runtime.raw_ops import UnicodeEncode as UnicodeEncode
@@ -962,6 +1014,7 @@ from stoker._src.runtime.raw_ops import UnicodeScript as UnicodeScript
 from stoker._src.runtime.raw_ops import UnicodeTranscode as UnicodeTranscode
 from stoker._src.runtime.raw_ops import UniformCandidateSampler as UniformCandidateSampler
 from stoker._src.runtime.raw_ops import Unique as Unique
+from stoker._src.runtime.raw_ops import UniqueDataset as UniqueDataset
 from stoker._src.runtime.raw_ops import UniqueV2 as UniqueV2
 from stoker._src.runtime.raw_ops import UniqueWithCounts as UniqueWithCounts
 from stoker._src.runtime.raw_ops import UniqueWithCountsV2 as UniqueWithCountsV2
@@ -983,6 +1036,7 @@ from stoker._src.runtime.raw_ops import Where as Where
 from stoker._src.runtime.raw_ops import While as While
 from stoker._src.runtime.raw_ops import WholeFileReader as WholeFileReader
 from stoker._src.runtime.raw_ops import WholeFileReaderV2 as WholeFileReaderV2
+from stoker._src.runtime.raw_ops import WindowDataset as WindowDataset
 from stoker._src.runtime.raw_ops import WriteAudioSummary as WriteAudioSummary
 from stoker._src.runtime.raw_ops import WriteFile as WriteFile
 from stoker._src.runtime.raw_ops import WriteGraphSummary as WriteGraphSummary
@@ -996,3 +1050,4 @@ from stoker._src.runtime.raw_ops import Xlog1py as Xlog1py
 from stoker._src.runtime.raw_ops import Xlogy as Xlogy
 from stoker._src.runtime.raw_ops import ZerosLike as ZerosLike
 from stoker._src.runtime.raw_ops import Zeta as Zeta
+from stoker._src.runtime.raw_ops import ZipDataset as ZipDataset

@@ -122,11 +122,11 @@ def padded_and_ordered(logdir):
             try:
                 session.run(order)
             except tf.errors.OutOfRangeError as error:
-                print("OutOfRangeError", re.sub(r"_\d+_", "", str(error).split("\n")[0])[:75])
+                print("OutOfRangeError", re.search("(PriorityQueue) '.*' (is closed.*) \\(", str(error)).groups())
             try:
                 session.run(fill)
             except tf.errors.CancelledError as error:
-                print("CancelledError", re.sub(r"_\d+_", "", str(error).split("\n")[0]))
+                print("CancelledError", re.search("(PriorityQueue) '.*' (is closed)", str(error)).groups())
             coord.request_stop()
             coord.join(threads)
 
@@ -148,7 +148,7 @@ def failing_thread():
                 while not coord.should_stop():
                     total += session.run(item)
             except (tf.errors.OutOfRangeError, tf.errors.CancelledError):
-                print("the queue was closed")
+                pass  # or the loop ends by itself
             coord.request_stop()
             try:
                 coord.join(threads)

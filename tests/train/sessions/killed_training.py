@@ -1,15 +1,27 @@
 """A training program that may be killed at any moment and started again: python killed_training.py DIRECTORY STEPS.
 
-It prints `step N` for each step and at the end its parameters as JSON. Batches depend on the global step alone, so a program that goes on
+It prints `step N` for each step, and at the end the threads and open files that are left and its parameters, both as JSON. Batches depend on the global step alone, so a program that goes on
 from a checkpoint sees the same data as one that never stopped.
 """
 
 import json
+import os
 import sys
+import threading
 
 import numpy as np
 
 import stoker.compat.v1 as tf
+
+
+def left(directory):
+    """The threads besides the main one and the pool that syncs files, and the open files below a directory."""
+    names = [thread.name for thread in threading.enumerate()]
+    handles = [os.path.realpath(f"/proc/self/fd/{number}") for number in os.listdir("/proc/self/fd")]
+    return {
+        "threads": [name for name in names if name != threading.main_thread().name and not name.startswith("sync_")],
+        "handles": [path for path in handles if path.startswith(os.path.realpath(directory))],
+    }
 
 
 def main(directory, steps):
@@ -34,6 +46,8 @@ def main(directory, steps):
             _, number = session.run([train, step], {x: batch, y: batch[:, :1] ** 2})
             number = int(number)
             print(f"step {number}", flush=True)
+    tf.summary.FileWriterCache.clear()
+    print(json.dumps(left(directory)))
     print(json.dumps({name: value.tolist() for name, value in final.final_ops_values.items()}), flush=True)
 
 

@@ -9,6 +9,7 @@
  * earlier entries. TensorFlow ignores it for dense features, and lets it hide entries for sparse and ragged ones.
  * Features that are not requested are skipped without being parsed.
  */
+#include "farmhash.h"
 #include "features.h"
 
 enum { WORTH_A_THREAD = 1 << 17 }; /* bytes of rows per thread */
@@ -183,6 +184,140 @@ static PyObject *column_to_python(const Column *column, Py_ssize_t count, Py_ssi
   return pair;
 }
 
+/* ---- forms of variable-size columns ---- */
+
+enum { INDICES = 1, ROWS = 2, VALUES = 4 };
+
+/* What the caller wants of a column, and where that starts in the buffers of int64 and float numbers. */
+typedef struct {
+  int wanted;
+  PyObject *buckets; /* tuple: one hashed column of the strings for each number of buckets */
+  size_t total, ints_at, floats_at;
+} Form;
+
+static uint64_t bucket_count(const Form *form, Py_ssize_t i) {
+  return PyLong_AsUnsignedLongLong(PyTuple_GET_ITEM(form->buckets, i));
+}
+
+static bool form_make(Form *form, PyObject *given, const Column *column) {
+  if (given == Py_None) {
+    form->buckets = NULL;
+    return true;
+  }
+  if (!PyArg_ParseTuple(given, "iO!", &form->wanted, &PyTuple_Type, &form->buckets)) return false;
+  bool fits = column->size < 0 && (column->kind == BYTES || !PyTuple_GET_SIZE(form->buckets));
+  for (Py_ssize_t i = 0; fits && i < PyTuple_GET_SIZE(form->buckets); i++) fits = bucket_count(form, i) > 0 && !PyErr_Occurred();
+  if (!fits && !PyErr_Occurred()) PyErr_SetString(PyExc_ValueError, "a form needs a column of variable size, and buckets strings");
+  return fits;
+}
+
+/* Adds up how many numbers the forms take. */
+static void forms_place(Form *forms, const Column *columns, Py_ssize_t count, Py_ssize_t parts, size_t *ints, size_t *floats) {
+  *ints = *floats = 0;
+  for (Py_ssize_t k = 0; k < count; k++) {
+    Form *form = &forms[k];
+    if (!form->buckets) continue;
+    form->total = 0;
+    for (Py_ssize_t p = 0; p < parts; p++) form->total += columns[p * count + k].values.count;
+    form->ints_at = *ints;
+    form->floats_at = *floats;
+    Kind kind = columns[k].kind;
+    size_t vectors = (form->wanted & INDICES ? 2 : 0) + (form->wanted & ROWS ? 1 : 0) +
+                     (form->wanted & VALUES && kind == INTS ? 1 : 0) + (size_t)PyTuple_GET_SIZE(form->buckets);
+    *ints += vectors * form->total;
+    if (form->wanted & VALUES && kind == FLOATS) *floats += form->total;
+  }
+}
+
+static void write_rows(int64_t *to, const int64_t *counts, Py_ssize_t row_count) {
+  for (Py_ssize_t r = 0; r < row_count; r++)
+    for (int64_t i = 0; i < counts[r]; i++) *to++ = r;
+}
+
+static void write_indices(int64_t *to, const int64_t *counts, Py_ssize_t row_count) {
+  for (Py_ssize_t r = 0; r < row_count; r++)
+    for (int64_t i = 0; i < counts[r]; i++) {
+      *to++ = r;
+      *to++ = i;
+    }
+}
+
+/* Writes the forms of one column. Does not need the GIL: `buckets` has as many numbers as the form. */
+static void form_write(const Form *form, const uint64_t *buckets, Py_ssize_t bucket_total, const Column *columns, Py_ssize_t count,
+                       Py_ssize_t parts, Py_ssize_t row_count, int64_t *ints, float *floats) {
+  int64_t *to = ints + form->ints_at;
+  if (form->wanted & INDICES) {
+    write_indices(to, columns->counts, row_count);
+    to += 2 * form->total;
+  }
+  if (form->wanted & ROWS) {
+    write_rows(to, columns->counts, row_count);
+    to += form->total;
+  }
+  if (form->wanted & VALUES && columns->kind != BYTES) {
+    char *at = columns->kind == INTS ? (char *)to : (char *)(floats + form->floats_at);
+    for (Py_ssize_t p = 0; p < parts; p++) {
+      const Vector *values = &columns[p * count].values;
+      if (values->count) memcpy(at, values->data, values->count * item_size(columns->kind));
+      at += values->count * item_size(columns->kind);
+    }
+    if (columns->kind == INTS) to += form->total;
+  }
+  for (Py_ssize_t b = 0; b < bucket_total; b++)
+    for (Py_ssize_t p = 0; p < parts; p++) {
+      const Vector *values = &columns[p * count].values;
+      const Span *spans = (const Span *)values->data;
+      for (size_t i = 0; i < values->count; i++)
+        *to++ = (int64_t)(fingerprint64(spans[i].at, span_size(spans[i])) % buckets[b]);
+    }
+}
+
+/* (number of values, longest row, list of bytes or None) */
+static PyObject *form_to_python(const Form *form, const Column *columns, Py_ssize_t count, Py_ssize_t parts, Py_ssize_t row_count) {
+  int64_t longest = 0;
+  for (Py_ssize_t r = 0; r < row_count; r++) longest = columns->counts[r] > longest ? columns->counts[r] : longest;
+  bool strings = columns->kind == BYTES && form->wanted & VALUES;
+  PyObject *values = strings ? joined_values(columns, count, parts) : Py_NewRef(Py_None);
+  return values ? Py_BuildValue("(nLN)", (Py_ssize_t)form->total, (long long)longest, values) : NULL;
+}
+
+/* Writes the forms of all columns. Returns (ints, floats) or NULL with an exception set. */
+static PyObject *forms_write(Form *forms, const Column *columns, Py_ssize_t count, Py_ssize_t parts, Py_ssize_t row_count) {
+  size_t ints, floats, bucket_total = 0;
+  forms_place(forms, columns, count, parts, &ints, &floats);
+  for (Py_ssize_t k = 0; k < count; k++) bucket_total += forms[k].buckets ? (size_t)PyTuple_GET_SIZE(forms[k].buckets) : 0;
+  uint64_t *buckets = malloc((bucket_total + 1) * sizeof *buckets);
+  Py_ssize_t *starts = malloc(((size_t)count + 1) * sizeof *starts), at = 0;
+  PyObject *int_bytes = NULL, *float_bytes = NULL, *result = NULL;
+  if (!buckets || !starts || ints > PY_SSIZE_T_MAX / sizeof(int64_t)) {
+    PyErr_NoMemory();
+    goto done;
+  }
+  for (Py_ssize_t k = 0; k < count; k++) {
+    starts[k] = at;
+    for (Py_ssize_t i = 0; forms[k].buckets && i < PyTuple_GET_SIZE(forms[k].buckets); i++) buckets[at++] = bucket_count(&forms[k], i);
+  }
+  starts[count] = at;
+  int_bytes = PyByteArray_FromStringAndSize(NULL, (Py_ssize_t)(ints * sizeof(int64_t)));
+  float_bytes = PyByteArray_FromStringAndSize(NULL, (Py_ssize_t)(floats * sizeof(float)));
+  if (!int_bytes || !float_bytes) goto done;
+  int64_t *int_to = (int64_t *)PyByteArray_AS_STRING(int_bytes);
+  float *float_to = (float *)PyByteArray_AS_STRING(float_bytes);
+  Py_BEGIN_ALLOW_THREADS
+#pragma omp parallel for schedule(dynamic, 4) num_threads((int)parts) if (parts > 1)
+  for (Py_ssize_t k = 0; k < count; k++)
+    if (forms[k].buckets)
+      form_write(&forms[k], buckets + starts[k], starts[k + 1] - starts[k], &columns[k], count, parts, row_count, int_to, float_to);
+  Py_END_ALLOW_THREADS
+  result = PyTuple_Pack(2, int_bytes, float_bytes);
+done:
+  Py_XDECREF(int_bytes);
+  Py_XDECREF(float_bytes);
+  free(buckets);
+  free(starts);
+  return result;
+}
+
 /* Validates one (key, kind, size, fallback, empty_hides) of the caller, so that later code can rely on it. */
 static bool column_make(Column *column, PyObject *feature, Py_ssize_t row_count, PyObject **key) {
   int kind;
@@ -228,18 +363,27 @@ static Py_ssize_t parts_of(const Span *rows, Py_ssize_t row_count, int threads) 
   return parts < 1 ? 1 : parts < row_count ? parts : row_count ? row_count : 1;
 }
 
-/* parse_examples(rows, features, threads=1) -> (failure, columns)
+/* parse_examples(rows, features, threads=1, forms=None) -> (failure, columns[, numbers])
  *
  * rows: tuple of bytes. features: tuple of (key, kind, size, fallback, empty_hides) with distinct keys.
  * failure: None, or (problem, row, feature, step, detail) of the first row that fails; columns is then None.
  * columns: one per feature. Fixed size: bytearray of numbers or list of bytes, row by row.
  *          Variable size: (values in the same form, bytearray of int64 counts per row).
+ *
+ * forms: tuple with (wanted, buckets) or None for each feature; only features of variable size have a form. Such a column is (number of
+ * values, longest row, list of bytes or None), and its numbers are in `numbers`, a bytearray of int64 and one of floats: one after the other
+ * for each column what is wanted of the indices [n, 2], the rows [n], the values [n] (if they are numbers), and the hashes of the
+ * strings modulo each of the buckets [n].
  */
 PyObject *native_parse_examples(PyObject *module, PyObject *args) {
-  PyObject *rows, *features, *result = NULL, *lists = NULL, *problem = NULL;
+  PyObject *rows, *features, *given = Py_None, *result = NULL, *lists = NULL, *problem = NULL, *numbers = NULL;
   int threads = 1;
-  if (!PyArg_ParseTuple(args, "O!O!|i", &PyTuple_Type, &rows, &PyTuple_Type, &features, &threads)) return NULL;
+  if (!PyArg_ParseTuple(args, "O!O!|iO", &PyTuple_Type, &rows, &PyTuple_Type, &features, &threads, &given)) return NULL;
   Py_ssize_t row_count = PyTuple_GET_SIZE(rows), count = PyTuple_GET_SIZE(features);
+  if (given != Py_None && (!PyTuple_Check(given) || PyTuple_GET_SIZE(given) != count)) {
+    PyErr_SetString(PyExc_ValueError, "there must be a form or None for each feature");
+    return NULL;
+  }
   Names names = {0};
   Span *spans = rows_make(rows);
   if (!spans) return NULL;
@@ -249,12 +393,15 @@ PyObject *native_parse_examples(PyObject *module, PyObject *args) {
   Span *found = calloc((size_t)(count * parts) + 1, sizeof *found);
   Py_ssize_t *orders = calloc((size_t)((count + 1) * parts), sizeof *orders);
   Failure *failures = calloc((size_t)parts, sizeof *failures), *failure = failures;
-  if (!columns || !keys || !found || !orders || !failures) {
+  Form *forms = calloc((size_t)count + 1, sizeof *forms);
+  if (!columns || !keys || !found || !orders || !failures || !forms) {
     PyErr_NoMemory();
     goto done;
   }
   for (Py_ssize_t k = 0; k < count; k++)
-    if (!column_make(&columns[k], PyTuple_GET_ITEM(features, k), row_count, &keys[k])) goto done;
+    if (!column_make(&columns[k], PyTuple_GET_ITEM(features, k), row_count, &keys[k]) ||
+        !form_make(&forms[k], given == Py_None ? Py_None : PyTuple_GET_ITEM(given, k), &columns[k]))
+      goto done;
   for (Py_ssize_t p = 1; p < parts; p++)
     memcpy(&columns[p * count], columns, (size_t)count * sizeof *columns);
   if (!names_make(&names, keys, count)) {
@@ -282,15 +429,18 @@ PyObject *native_parse_examples(PyObject *module, PyObject *args) {
     result = PyTuple_Pack(2, problem, Py_None);
     goto done;
   }
+  if (given != Py_None && !(numbers = forms_write(forms, columns, count, parts, row_count))) goto done;
   lists = PyList_New(count);
   if (!lists) goto done;
   for (Py_ssize_t k = 0; k < count; k++) {
-    PyObject *column = column_to_python(&columns[k], count, parts, row_count);
+    PyObject *column = forms[k].buckets ? form_to_python(&forms[k], &columns[k], count, parts, row_count)
+                                        : column_to_python(&columns[k], count, parts, row_count);
     if (!column) goto done;
     PyList_SET_ITEM(lists, k, column);
   }
-  result = PyTuple_Pack(2, problem, lists);
+  result = numbers ? PyTuple_Pack(3, problem, lists, numbers) : PyTuple_Pack(2, problem, lists);
 done:
+  Py_XDECREF(numbers);
   Py_XDECREF(problem);
   Py_XDECREF(lists);
   for (Py_ssize_t k = 0; columns && k < count * parts; k++) {
@@ -300,6 +450,7 @@ done:
     Py_XDECREF(columns[k].fixed);
   }
   names_free(&names);
+  free(forms);
   free(failures);
   free(orders);
   free(found);

@@ -41,6 +41,17 @@ def cast_kernel(x: torch.Tensor, *, SrcT: DType, DstT: DType) -> torch.Tensor:
     return x.to(wanted)
 
 
+def _widens(op: Operation) -> Any:
+    """Integers that become wider: nothing can be lost, and no loop of floats would fuse with it."""
+    source, target = op.attrs["SrcT"], op.attrs["DstT"]
+    return (source, target) if source is dtypes.int32 and target is dtypes.int64 else None
+
+
+@CAST.together(_widens)
+def cast_many(rows: list[Any], attributes: Any) -> list[torch.Tensor]:
+    return [x.to(torch.int64) for (x,) in rows]
+
+
 def _to_integer(x: torch.Tensor, wanted: torch.dtype) -> torch.Tensor:
     # Convert through the widest integer: a narrow conversion of an out-of-range number is undefined in C++.
     if wanted in (torch.int64, torch.int32, torch.bool):

@@ -218,6 +218,11 @@ def reshape_kernel(tensor: Any, shape: Any) -> Any:
         raise misfit(tensor, shape) from None
 
 
+@RESHAPE.together(lambda op: op.outputs[0].dtype if op.outputs[0].dtype.is_integer else None)
+def reshape_many(rows: list[Any], attributes: Any) -> list[Any] | None:
+    return [tensor.view(shape) for tensor, shape in rows] if all(type(shape) is list for _, shape in rows) else None
+
+
 @RESHAPE.shape(as_shapes=["shape"], values=[])
 def reshape_shape(tensor: Shape, shape: Shape, *, op: Any = None) -> Shape:
     if op is not None:

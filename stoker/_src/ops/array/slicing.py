@@ -214,6 +214,26 @@ _LATE_BOUNDS = _BOUNDS.replace("vector", "any/vector")
 STRIDED_SLICE = _strided("StridedSlice", f"(input: T, {_BOUNDS}) -> (output: T)")
 
 
+@STRIDED_SLICE.together(lambda op: tuple(op.attrs[name] for name in MASKS) if op.outputs[0].dtype.is_integer else None)
+def strided_slice_many(rows: list[Any], attributes: list[dict[str, int]]) -> list[Any] | None:
+    """One element or one column of each of many tensors: what feature columns take from sparse indices and shapes."""
+    masks, results = attributes[0], []
+    known: list[Any] = []
+    axis = at = 0
+    for tensor, *bounds in rows:
+        if bounds != known:
+            known = bounds
+            items, _ = index_of(*map(tuple, bounds), *[masks[name] for name in MASKS])
+            numbers = [i for i, item in enumerate(items) if type(item) is int]
+            if len(numbers) != 1 or any(
+                item != builtin_slice(None) for item in (*items[: numbers[0]], *items[numbers[0] + 1 :])
+            ):
+                return None
+            axis, at = numbers[0], items[numbers[0]]
+        results.append(tensor.select(axis, at))
+    return results
+
+
 @STRIDED_SLICE.kernel
 def strided_slice_kernel(
     input: Any, begin: list[int], end: list[int], strides: list[int],

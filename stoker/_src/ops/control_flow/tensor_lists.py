@@ -324,6 +324,7 @@ def tensor_list_get_item_grad(op: Operation, ditem: Tensor) -> Any:
 TENSOR_LIST_LENGTH = define("TensorListLength(input_handle: variant) -> (length: int32)").not_differentiable()
 TENSOR_LIST_LENGTH.kernel(lambda input_handle: torch.tensor(input_handle.length(), dtype=torch.int32))
 TENSOR_LIST_LENGTH.planning.list_role = "length"
+TENSOR_LIST_LENGTH.planning.of_list_sizes = True
 TENSOR_LIST_LENGTH.shape(scalar)
 
 TENSOR_LIST_RESIZE = define(
@@ -359,6 +360,7 @@ def tensor_list_element_shape_kernel(input_handle: TensorList, *, shape_type: DT
     return torch.tensor(sizes, dtype=torch_dtype(shape_type))
 
 
+TENSOR_LIST_ELEMENT_SHAPE.planning.of_list_sizes = True
 TENSOR_LIST_ELEMENT_SHAPE.shape(lambda input_handle: UNKNOWN_SHAPE)
 
 TENSOR_LIST_STACK = define(

@@ -50,7 +50,7 @@ def _sizes(shape: Shape) -> tuple[int, ...]:
     return tuple(int(size) for size in shape if size is not None)
 
 
-def _is_padded(shape: Shape) -> bool:
+def is_padded(shape: Shape) -> bool:
     return bool(shape.rank) and shape[0] is None
 
 
@@ -60,7 +60,7 @@ def _blank(default: Any) -> bool:
 
 def _dense(key: bytes, dtype: DType, shape: Shape, default: Any) -> Feature:
     """A dense feature of an Example. If its first size is unknown, it is padded with its default."""
-    if _is_padded(shape):
+    if is_padded(shape):
         return Padded(key, dtype, _sizes(shape[1:]), None if _blank(default) else default)
     return FixedLength(key, dtype, _sizes(shape), None if _blank(default) else default)
 
@@ -81,7 +81,7 @@ class _Kept:
         self.parser = parser
 
 
-def _kept(ctx: Any, made_from: tuple[Any, ...], make: Any) -> Any:
+def kept_parser(ctx: Any, made_from: tuple[Any, ...], make: Any) -> Any:
     """The node's parser, rebuilt if its keys or defaults differ from those of the last run."""
     state = ctx.state
     if state is None or state.made_from != made_from:
@@ -133,7 +133,7 @@ def _split_shape(serialized: Shape) -> Shape:
 # ---- ParseExample -----------------------------------------------------------------------------------------------
 
 
-def _example_parser(
+def example_parser(
     sparse_keys: Sequence[bytes],
     sparse_types: Sequence[DType],
     dense_keys: Sequence[bytes],
@@ -161,7 +161,8 @@ def _example_parser(
         raise InvalidArgumentError(None, None, str(error)) from error
 
 
-def _parse_rows(parser: ExampleParser, serialized: np.ndarray, names: Any) -> list[Any]:
+def row_labels(names: Any, serialized: np.ndarray) -> list[bytes] | None:
+    """The names of the rows, if there are any."""
     labels = np.array(names, object)
     if labels.size and labels.shape != serialized.shape:
         raise InvalidArgumentError(
@@ -170,13 +171,18 @@ def _parse_rows(parser: ExampleParser, serialized: np.ndarray, names: Any) -> li
             f"Expected names have the same shape as serialized: name.shape={Shape(labels.shape)}, "
             f"serialized.shape={Shape(serialized.shape)}",
         )
+    return labels.tolist() or None
+
+
+def _parse_rows(parser: ExampleParser, serialized: np.ndarray, names: Any) -> list[Any]:
+    labels = row_labels(names, serialized)
     if serialized.ndim == 0:
         return parser.parse_single(serialized.item())
     if serialized.ndim != 1:
         raise InvalidArgumentError(
             None, None, f"Expected serialized to be a scalar or vector, got shape: {list(serialized.shape)}"
         )
-    return parser.parse(serialized, labels.tolist() or None, torch.get_num_threads())
+    return parser.parse(serialized, labels, torch.get_num_threads())
 
 
 PARSE_EXAMPLE = define(
@@ -205,10 +211,10 @@ def parse_example_kernel(
         raise InvalidArgumentError(
             None, None, f"Expected serialized to be a vector, got shape: {list(serialized.shape)}"
         )
-    parser = _kept(
+    parser = kept_parser(
         ctx,
         (sparse_keys, dense_keys, dense_defaults),
-        lambda: _example_parser(sparse_keys, sparse_types, dense_keys, Tdense, dense_shapes, dense_defaults),
+        lambda: example_parser(sparse_keys, sparse_types, dense_keys, Tdense, dense_shapes, dense_defaults),
     )
     columns = _parse_rows(parser, serialized, names)
     return *_sparse_outputs(columns[: len(sparse_keys)]), _tensors(columns[len(sparse_keys) :])
@@ -259,10 +265,10 @@ def parse_example_v2_kernel(
     dense_shapes: Sequence[Shape],
     ctx: Any,
 ) -> tuple[list[Any], ...]:
-    parser = _kept(
+    parser = kept_parser(
         ctx,
         (sparse_keys, dense_keys, ragged_keys, dense_defaults),
-        lambda: _example_parser(
+        lambda: example_parser(
             sparse_keys,
             sparse_types,
             dense_keys,
@@ -344,10 +350,10 @@ def parse_single_example_kernel(
         raise InvalidArgumentError(
             None, None, f"Expected serialized to be a scalar, got shape: {list(serialized.shape)}"
         )
-    parser = _kept(
+    parser = kept_parser(
         ctx,
         (dense_defaults,),
-        lambda: _example_parser(
+        lambda: example_parser(
             _bytes(sparse_keys), sparse_types, _bytes(dense_keys), Tdense, dense_shapes, dense_defaults
         ),
     )
@@ -506,7 +512,7 @@ def parse_sequence_example_kernel(
     feature_list_dense_shapes: Sequence[Shape],
     ctx: Any,
 ) -> tuple[list[Any], ...]:
-    parser = _kept(
+    parser = kept_parser(
         ctx,
         (context_dense_defaults,),
         lambda: _Sequences(
@@ -605,7 +611,7 @@ def parse_sequence_example_v2_kernel(
     feature_list_dense_shapes: Sequence[Shape],
     ctx: Any,
 ) -> tuple[list[Any], ...]:
-    parser = _kept(
+    parser = kept_parser(
         ctx,
         (
             context_sparse_keys, context_dense_keys, context_ragged_keys, context_dense_defaults,
@@ -705,7 +711,7 @@ def parse_single_sequence_example_kernel(
         raise InvalidArgumentError(
             None, None, f"Expected serialized to be a scalar, got shape: {list(serialized.shape)}"
         )
-    parser = _kept(
+    parser = kept_parser(
         ctx,
         (
             feature_list_dense_missing_assumed_empty, context_sparse_keys, context_dense_keys,

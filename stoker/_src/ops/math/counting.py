@@ -13,6 +13,7 @@ from stoker._src.base import dtypes
 from stoker._src.base.dtypes import INDEX, DType, as_dtype
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
+from stoker._src.base.extensions import extension
 from stoker._src.base.shapes import Shape
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import FLOATS_LIST, define, one_of, unchanged
@@ -185,6 +186,7 @@ def histogram_fixed_width_bins(
 
 
 _FEW = 32768
+_columns = extension("stoker._src.ops.native.columns")
 BUCKETIZE = define("Bucketize(input: T) -> (output: int32)", T=_COUNTED, boundaries=FLOATS_LIST)
 BUCKETIZE.shape(unchanged)
 
@@ -200,6 +202,17 @@ def bucketize_kernel(input: torch.Tensor, *, boundaries: tuple[float, ...]) -> t
         return torch.from_numpy(np.asarray(found).astype(np.int32))
     known = torch.from_numpy(edges).to(device=wide.device, dtype=wide.dtype)
     return torch.bucketize(wide, known, right=True, out_int32=True)
+
+
+@BUCKETIZE.together(lambda op: op._inputs[0].dtype)
+def bucketize_many(rows: list[Any], attributes: list[dict[str, Any]]) -> list[torch.Tensor] | None:
+    if _columns is None or any(not (x.is_cpu and x.dtype is torch.float32 and x.is_contiguous()) for (x,) in rows):
+        return None
+    sizes = [x.numel() for (x,) in rows]
+    out = torch.empty(sum(sizes), dtype=torch.int32)
+    tasks = [(x, size, _edges(tuple(each["boundaries"]))) for (x,), size, each in zip(rows, sizes, attributes)]
+    _columns.bucketize(out, tasks, torch.get_num_threads())
+    return [found.view(x.shape) for found, (x,) in zip(out.split(sizes), rows)]
 
 
 @functools.lru_cache(maxsize=1024)

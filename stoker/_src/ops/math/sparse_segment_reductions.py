@@ -21,6 +21,7 @@ from stoker._src.ops.support.movement import allocatable, itemsize
 from stoker._src.ops.support.unsigned import SIGNED_TWIN
 
 _PLACES = one_of(*INDEX, default=dtypes.int32)
+_SHORT = 256  # most elements of a row of reductions that share a call; one with longer rows is worth threads of its own
 _SURELY_FITS = 1 << 16  # with at most this many segments, the result is not much larger than the table
 
 
@@ -88,6 +89,15 @@ def _combine(how: str, data: torch.Tensor, indices: torch.Tensor, ids: torch.Ten
     if weights is not None:
         result *= weights.reshape(-1, *[1] * (rows.ndim - 1))
     return result.to(rows.dtype) if twin is None else result.view(data.dtype)
+
+
+def _row_width(op: Operation) -> Any:
+    """What reductions that run together have in common: the dtypes and the size of a row."""
+    data, indices = op._inputs[:2]
+    inner = data.static_shape[1:] if data.static_shape.rank else None
+    if inner is None or inner.size is None or inner.size > _SHORT or data.dtype.base_dtype not in FLOATS:
+        return None
+    return data.dtype.base_dtype, indices.dtype, inner.dims
 
 
 def _definitions(how: str, allowed: tuple[DType, ...]) -> tuple[OpDefinition, OpDefinition, OpDefinition]:
@@ -172,6 +182,11 @@ def _definitions(how: str, allowed: tuple[DType, ...]) -> tuple[OpDefinition, Op
         return gradient(grad, places, segment_ids, rows.numel()), rows
 
     fourth.kernel(rows_alone)
+
+    @fourth.together(_row_width)
+    def rows_of_many(rows: list[Any], attributes: Any) -> list[torch.Tensor] | None:
+        return table_rows.combine_grad_many(how, rows)
+
     fourth.planning.distinct = frozenset((1,))
 
     @fourth.shape
@@ -188,6 +203,10 @@ def _definitions(how: str, allowed: tuple[DType, ...]) -> tuple[OpDefinition, Op
             found = IndexedSlices(values, places, shaping.SHAPE_OP(data))
             return [found] + [None] * (len(op.inputs) - 1)
         return [third(g, indices, ids, rows)] + [None] * (len(op.inputs) - 1)
+
+    @second.together(_row_width)
+    def many_counted(rows: list[Any], attributes: Any) -> list[torch.Tensor] | None:
+        return table_rows.combine_many(how, rows) if all(count <= _SURELY_FITS for *_, count in rows) else None
 
     first.grad(backward)
     second.grad(backward)

@@ -17,6 +17,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from google.protobuf.message import DecodeError
 
 from stoker._src.base import dtypes
+from stoker._src.base.deprecation import deprecated
 from stoker._src.base.errors import InvalidArgumentError, UnimplementedError
 from stoker._src.base.export import export
 from stoker._src.base.shapes import SCALAR, Shape
@@ -596,10 +597,14 @@ def _refuse_eager() -> None:
         ReaderBase(None)  # type: ignore[arg-type]  # raises
 
 
+_QUEUES = "Queue-based input pipelines have been replaced by `tf.data`."
+
+
 @export(v1="WholeFileReader")
 class WholeFileReader(ReaderBase):
     """A reader whose records are (file name, contents)."""
 
+    @deprecated(None, f"{_QUEUES} Use `tf.data.Dataset.map(tf.read_file)`.")
     def __init__(self, name: str | None = None) -> None:
         _refuse_eager()
         super().__init__(WHOLE_FILE_READER_V2(name=name), supports_serialize=True)
@@ -609,6 +614,7 @@ class WholeFileReader(ReaderBase):
 class TextLineReader(ReaderBase):
     """A reader of the lines of text files, without their line ends. The keys are "file:line"."""
 
+    @deprecated(None, f"{_QUEUES} Use `tf.data.TextLineDataset`.")
     def __init__(self, skip_header_lines: int | None = None, name: str | None = None) -> None:
         _refuse_eager()
         super().__init__(TEXT_LINE_READER_V2(skip_header_lines=skip_header_lines, name=name))
@@ -627,6 +633,7 @@ class FixedLengthRecordReader(ReaderBase):
         encoding: "" or "ZLIB".
     """
 
+    @deprecated(None, f"{_QUEUES} Use `tf.data.FixedLengthRecordDataset`.")
     def __init__(
         self,
         record_bytes: int,
@@ -653,6 +660,7 @@ class FixedLengthRecordReader(ReaderBase):
 class TFRecordReader(ReaderBase):
     """A reader of TFRecord files. The keys are "file:offset"."""
 
+    @deprecated(None, f"{_QUEUES} Use `tf.data.TFRecordDataset`.")
     def __init__(self, name: str | None = None, options: Any = None) -> None:
         _refuse_eager()
         compression = tfrecord.TFRecordOptions.get_compression_type_string(options)
@@ -663,6 +671,7 @@ class TFRecordReader(ReaderBase):
 class IdentityReader(ReaderBase):
     """A reader that returns (name, name) for each entry of the queue."""
 
+    @deprecated(None, f"{_QUEUES} Use `tf.data.Dataset.map(...)`.")
     def __init__(self, name: str | None = None) -> None:
         _refuse_eager()
         super().__init__(IDENTITY_READER_V2(name=name), supports_serialize=True)

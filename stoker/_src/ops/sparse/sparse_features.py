@@ -12,6 +12,7 @@ import torch
 from stoker._src.base import dtypes
 from stoker._src.base.errors import InternalError, InvalidArgumentError
 from stoker._src.base.export import export
+from stoker._src.base.extensions import extension
 from stoker._src.base.shapes import UNKNOWN_SHAPE, Shape
 from stoker._src.formats import hashing
 from stoker._src.graph.conversion import convert_to_tensor
@@ -22,6 +23,8 @@ from stoker._src.ops.array import casting
 from stoker._src.ops.sparse.sparse_functions import as_sparse
 from stoker._src.ops.sparse.sparse_ops import flat_positions, sizes_of
 from stoker._src.ops.support.movement import allocatable
+
+_native = extension("stoker._src.ops.native.columns")
 
 # ---- SparseCross ------------------------------------------------------------------------------------------------
 
@@ -107,11 +110,54 @@ def joined_features(combinations: list[tuple[Any, ...]], separator: bytes) -> np
     return values
 
 
+def _hashed_cross(
+    indices: list[torch.Tensor], values: list[Any], shapes: list[torch.Tensor], dense_inputs: list[Any],
+    num_buckets: int, hash_key: int,
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor] | None:  # fmt: skip
+    """The result of a hashed cross in a native loop; None if that is not possible, also if the columns do not fit each other."""
+    if _native is None:
+        return None
+    columns: list[tuple[torch.Tensor, torch.Tensor | None, int, int]] = []
+    batches: set[int] = set()
+    for places, column, shape in zip(indices, values, shapes):
+        hashes, sizes = _hashes(column), shape.tolist()
+        if len(sizes) != 2 or places.shape != (len(hashes), 2) or not places.is_contiguous() or not places.is_cpu:
+            return None
+        columns.append((hashes, places, len(hashes), sizes[1]))
+        batches.add(sizes[0])
+    for column in dense_inputs:
+        if column.ndim != 2:
+            return None
+        columns.append(
+            (_hashes(column), None, column.size if isinstance(column, np.ndarray) else column.numel(), column.shape[1])
+        )
+        batches.add(column.shape[0])
+    if len(batches) != 1:
+        return None
+    (batch,) = batches
+    found = _native.cross(columns, batch, num_buckets or 2**63 - 1, hash_key & 0xFFFFFFFFFFFFFFFF)
+    if found is None:
+        return None
+    places, buckets = (torch.from_numpy(np.frombuffer(each, np.int64)) for each in found[:2])
+    return places.view(-1, 2), buckets, torch.tensor([batch, found[2]])
+
+
+def _hashes(column: Any) -> torch.Tensor:
+    """Fingerprints of strings, or integers unchanged, as the bits of an int64 vector."""
+    if isinstance(column, np.ndarray):
+        return torch.from_numpy(hashing.fingerprint64_many(column.reshape(-1).tolist()).view(np.int64))
+    return column.reshape(-1).contiguous()
+
+
 @SPARSE_CROSS.kernel
 def sparse_cross_kernel(
     indices: list[torch.Tensor], values: list[Any], shapes: list[torch.Tensor], dense_inputs: list[Any],
     *, hashed_output: bool, num_buckets: int, hash_key: int,
 ) -> Any:  # fmt: skip
+    if hashed_output:
+        found = _hashed_cross(indices, values, shapes, dense_inputs, num_buckets, hash_key)
+        if found is not None:
+            return found
     columns = _columns(indices, values, shapes, dense_inputs)
     places, combinations, shape = crossed(columns)
     if not hashed_output:

@@ -209,3 +209,60 @@ def combine_grad(
         size, width, segments, _COMBINERS[how], grad.dtype is torch.float64, torch.get_num_threads(),
     )  # fmt: skip
     return None if total < 0 else (out.narrow(0, 0, total), found.narrow(0, 0, total))
+
+
+def combine_many(
+    how: str, members: list[tuple[torch.Tensor, torch.Tensor, torch.Tensor, int]]
+) -> list[torch.Tensor] | None:
+    """`combine` of many (table, indices, ids, segments) whose tables have rows of one shape and dtype. None if one cannot be combined."""
+    first = members[0][0]
+    inner, dtype = first.shape[1:], first.dtype
+    tasks, sizes = [], []
+    for table, indices, ids, segments in members:
+        shape = table.shape
+        if segments < 0 or shape[1:] != inner or table.dtype is not dtype or not _combinable(table, indices, ids):
+            return None
+        if not table.is_contiguous():
+            return None
+        wide, id_wide = indices.dtype is torch.int64, ids.dtype is torch.int64
+        tasks.append((table, indices, wide, ids, id_wide, ids.stride(0), indices.shape[0], shape[0], segments))
+        sizes.append(segments)
+    out = first.new_empty((sum(sizes), *inner))
+    double = dtype is torch.float64
+    done = _segments.combine_many(out, tasks, math.prod(inner), _COMBINERS[how], double, torch.get_num_threads())
+    return list(out.split(sizes)) if done else None
+
+
+def combine_grad_many(
+    how: str, members: list[tuple[torch.Tensor, torch.Tensor, torch.Tensor, int]]
+) -> list[torch.Tensor] | None:
+    """`combine_grad` of many (grad, indices, ids, size) of one dtype and row shape: rows and indices of each. None if one cannot be done."""
+    first, kind = members[0][0], members[0][1].dtype
+    inner, dtype = first.shape[1:], first.dtype
+    tasks, rooms = [], []
+    for grad, indices, ids, size in members:
+        shape = grad.shape
+        if (
+            shape[1:] != inner
+            or grad.dtype is not dtype
+            or indices.dtype is not kind
+            or not _combinable(grad, indices, ids)
+        ):
+            return None
+        if not grad.is_contiguous():
+            grad = grad.contiguous()
+        count = indices.shape[0]
+        id_wide = ids.dtype is torch.int64
+        tasks.append((grad, indices, kind is torch.int64, ids, id_wide, ids.stride(0), count, size, shape[0]))
+        rooms.append(min(count, size))
+    room = sum(rooms)
+    out, found = first.new_empty((room, *inner)), torch.empty(room, dtype=kind)
+    double = dtype is torch.float64
+    totals = _segments.combine_grad_many(
+        out, found, tasks, math.prod(inner), _COMBINERS[how], double, torch.get_num_threads()
+    )
+    if min(totals) < 0:
+        return None
+    sizes = [size for total, room in zip(totals, rooms) for size in (total, room - total)]
+    rows, places = out.split(sizes)[::2], found.split(sizes)[::2]
+    return [each for pair in zip(rows, places) for each in pair]

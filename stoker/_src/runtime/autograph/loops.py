@@ -264,3 +264,20 @@ def _counted(
     loop = _Loop(state, step, [start], options)
     _must_run(loop, inside(start))
     loop.run(test)
+
+
+def element_loop(following: Callable[[], Any], body: Any, going_on: Any, state: State, options: Any) -> None:
+    """Implements `for item in dataset: body(item)`. `following()` returns the next element as an Optional, empty after the last."""
+    first = following()
+
+    def test(variant: Tensor) -> Any:
+        there_is_one = first.of(variant).has_value()
+        return there_is_one if going_on is None else comparison.logical_and(going_on(), there_is_one)
+
+    def step(variant: Tensor) -> list[Any]:
+        body(first.of(variant).get_value())
+        return [following()._variant_tensor]
+
+    loop = _Loop(state, step, [first._variant_tensor], options)
+    _must_run(loop, first.has_value())
+    loop.run(test)

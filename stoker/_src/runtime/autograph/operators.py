@@ -187,6 +187,11 @@ class Operators:
             shared = State(symbols, body, going_on)
             loops.for_loop(iterated, body, going_on, shared, options() if options is not None else {})
             return
+        if hasattr(iterated, "_optionals_in_graph") and not context.executing_eagerly():
+            shared = State(symbols, body, going_on)
+            following = iterated._optionals_in_graph()
+            loops.element_loop(following, body, going_on, shared, options() if options is not None else {})
+            return
         for item in iterated:
             body(item)
             more = True if going_on is None else going_on()

@@ -28,6 +28,8 @@ from stoker._src.runtime.plan.planner import Planner
 from stoker._src.runtime.trace import Ticks, fill_partition_graph, fill_run_metadata
 from stoker._src.runtime.worker import RunningSteps, Worker
 
+_ALIGNED = 160  # columns up to which the comments of `explain` are aligned
+
 
 class Plan:
     """A compiled run for one set of `fetches` and `feeds`, ready to be called with values."""
@@ -64,7 +66,7 @@ class Plan:
         self.locks = self.writes or self.reads or self.blocks
         self.traced_step: Step | None = None  # runs node by node; compiled for the first traced run
         gpu = worker.placement.gpu
-        self.repeated = None if gpu is None else Repeated(planner, self._planner, worker.placement)
+        self.repeated = None if gpu is None else Repeated(planner, self._planner, worker.placement, self._lock)
         # The number of threads of each step. On a GPU it does not matter, and time spent waiting for a queue says nothing about it.
         self._tuners: dict[Any, Any] | None = None if self.blocks or worker.placement.gpu is not None else {}
         self.shaped = ByShape(self._shaped_step, lambda: self.step) if by_shape else None
@@ -193,7 +195,7 @@ class Plan:
         """
         step = self._steps()[0]
         lines = step.source.splitlines()
-        width = max(len(line) for line in lines)
+        width = min(max(len(line) for line in lines), _ALIGNED)  # the comments of longer lines follow them
         for index, (number, instruction) in enumerate(step.lines.items()):
             if instruction.op is not None:
                 spent = f"  {self.times[index] * 1e6:9.1f} us" if index in self.times else ""

@@ -259,7 +259,7 @@ class _Writer:
                 parts.append("(" + "".join(f"{value.label}, " for value in result) + ")" if result else "_")
             else:
                 parts.append(result.label)
-        if instruction.kind in ("fused_loops", "finish"):
+        if instruction.kind in ("fused_loops", "finish", "many"):
             return "(" + ", ".join(parts) + ",)"
         if instruction.kind in ("read", "fetched") or (instruction.op is not None and instruction.op.definition.single):
             return parts[0] if parts else ""
@@ -297,6 +297,8 @@ class _Writer:
         assert op is not None
         if instruction.kind == "fused_loops":
             return self._global(f"fused_loops_{len(self.globals)}", instruction.kernel)
+        if instruction.kind == "many":
+            return self._global(f"{op.type}_many_{len(self.globals)}", instruction.kernel)
         if instruction.kind == "guarded":
             suffix, kernel = self._placement.kernel(op, instruction.kernel)
             return self._global(f"{op.type}_guarded_{len(self.globals)}{suffix}", guarded(op, kernel))

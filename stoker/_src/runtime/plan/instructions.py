@@ -41,7 +41,7 @@ class Instruction:
     """
 
     op: Operation | None
-    kind: str  # "kernel", "read", "batch", "copy", "fused_loops", "begin", "finish", "guarded", "fetched"
+    kind: str  # "kernel", "read", "batch", "many", "copy", "fused_loops", "begin", "finish", "guarded", "fetched"
     kernel: Any
     arguments: list[Any]
     keywords: dict[str, Any] = field(default_factory=dict)

@@ -23,7 +23,16 @@ from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.support.values import host_value, to_numpy, torch_dtype
 from stoker._src.ops.variables.state_ops import VariableState
 from stoker._src.runtime.failures import checked_kernel
-from stoker._src.runtime.plan import background, fused_kernels, fused_loops, late_shapes, mixed_precision
+from stoker._src.runtime.plan import (
+    absorption,
+    background,
+    fused_kernels,
+    fused_loops,
+    grouping,
+    late_shapes,
+    mixed_precision,
+)
+from stoker._src.runtime.plan.call_outputs import CallOutputs
 from stoker._src.runtime.plan.instructions import (
     CONSTANT,
     EFFECTS,
@@ -126,7 +135,7 @@ class Planner:
         self._reads: dict[Value, Value] = {}  # variable -> its value, valid until the next write
         self._fetched_tensors = set(fetches)
         self._numbers: dict[Tensor, Instruction] = {}  # vectors of numbers that have not been needed as tensors yet
-        self._wanted_outputs: dict[Operation, list[bool]] = {}
+        self._call_outputs: CallOutputs
         self._has_replacements = False  # whether an output was replaced by an equal value
         self.reads_variables = self.writes_variables = self.blocks = False
         self.loops = (
@@ -156,7 +165,9 @@ class Planner:
         if self._guards:
             self._also_needs_guards(fed)
         self.ops = [op for op in self._ordered if op in self.needed]
-        for op in self._grouped(self._rewritten(fed)):
+        ordered = self._rewritten(fed)
+        self._call_outputs = CallOutputs(ordered, self.needed, self._fetched_tensors, self.compile_function.used_inputs)
+        for op in self._grouped(ordered):
             if isinstance(op, list):
                 self._batch(op)
             elif op in self.needed:
@@ -176,6 +187,8 @@ class Planner:
             )
         self.instructions = reorder(self.instructions, self.results)
         if self.with_fused_loops and self.compile_function.placement.gpu is None:
+            self.instructions = absorption.absorb(self.instructions, self.results)
+            self.instructions = grouping.group(self.instructions)
             fewest = 1 if self._is_loop else 0
             self.instructions = fused_loops.form(self.instructions, self.results, self.shape_of, fewest=fewest)
         elif self.is_function and self.compile_function.fuses_kernels:
@@ -427,7 +440,7 @@ class Planner:
         """Plans an op that calls functions. They are compiled for this call site, with the inputs that are known here bound."""
         passed: list[Value] = arguments[-1]
         given = [self.known(tensor) for tensor in op._inputs[len(op._inputs) - len(passed) :]] if self._shapes else None
-        keywords, steps, returned = self.compile_function(op, passed, self._wanted(op), given)
+        keywords, steps, returned = self.compile_function(op, passed, self._call_outputs.wanted(op), given)
         for tensor, known in zip(op.outputs, returned):
             self._note(tensor, known)
         instruction = Instruction(op, "kernel", op.definition.kernel_fn, arguments, keywords, steps=steps)
@@ -444,27 +457,6 @@ class Planner:
         self.reads_variables |= any(planner.reads_variables for planner in planners)
         self.loops |= op.definition.planning.calls == "loop" or any(planner.loops for planner in planners)
         self._name_results(instruction, op)
-
-    def _wanted(self, op: Operation) -> list[bool]:
-        """Returns which outputs are needed. A loop that passes a value through without using it does not need it."""
-        known = self._wanted_outputs.get(op)
-        if known is None:
-            known = self._wanted_outputs[op] = [
-                tensor in self._fetched_tensors or any(self._uses(user, tensor) for user in tensor._consumers)
-                for tensor in op.outputs
-            ]
-        return known
-
-    def _uses(self, user: Operation, tensor: Tensor) -> bool:
-        if user not in self.needed:
-            return False
-        if not user.definition.planning.calls:
-            return True
-        first = len(user._inputs) - len(function_refs(user)[0].target.inputs)
-        if any(given is tensor for given in user._inputs[:first]):
-            return True
-        used = self.compile_function.used_inputs(user, self._wanted(user))
-        return any(given is tensor and i in used for i, given in enumerate(user._inputs[first:]))
 
     def _keywords(self, op: Operation) -> dict[str, Any]:
         definition = op.definition
@@ -501,7 +493,7 @@ class Planner:
             for i, tensor in enumerate(group):
                 value = self.values.get(tensor)
                 if value is not None and value.handle and value.is_constant and id(value.constant) in updated:
-                    references[i] |= not is_loop or (self._stays(op, i) and not self._wanted(op)[i])
+                    references[i] |= not is_loop or (self._stays(op, i) and not self._call_outputs.wanted(op)[i])
         return [self.taken(tensor, reference=reference) for tensor, reference in zip(group, references)]
 
     def _stays(self, op: Operation, position: int) -> bool:

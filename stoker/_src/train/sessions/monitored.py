@@ -8,6 +8,7 @@ MonitoredSession            calls `begin` and `end` of hooks; a context manager
 
 from __future__ import annotations
 
+import abc
 import inspect
 from collections.abc import Callable
 from typing import Any
@@ -37,9 +38,10 @@ _RECOVERING = (
 
 
 @export(v1="train.SessionCreator")
-class SessionCreator:
+class SessionCreator(metaclass=abc.ABCMeta):
     """Creates the sessions of a monitored session."""
 
+    @abc.abstractmethod
     def create_session(self) -> Any:
         """Returns a session that is ready."""
         raise NotImplementedError(f"create_session is not implemented for {self}.")

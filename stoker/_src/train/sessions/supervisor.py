@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from stoker._src.base import dtypes, tf_logging
+from stoker._src.base.deprecation import deprecated
 from stoker._src.base.export import export
 from stoker._src.formats.protos import SessionLog, Summary
 from stoker._src.graph import context
@@ -72,6 +73,7 @@ class Supervisor:
 
     USE_DEFAULT = 0
 
+    @deprecated(None, "Please switch to tf.train.MonitoredTrainingSession")
     def __init__(
         self,
         graph: Any = None,

@@ -1,0 +1,518 @@
+"""Datasets made from others by functions: map, filter, interleave, scan, groups."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+import torch
+
+from stoker._src.base.errors import InvalidArgumentError, OpError
+from stoker._src.graph.definition import BLOCKING, FUNC, SHAPES, STATEFUL, TYPES, define
+from stoker._src.ops.dataset.batches import batched
+from stoker._src.ops.dataset.values import (
+    UNKNOWN,
+    Dataset,
+    Element,
+    Elements,
+    Generated,
+    Simple,
+    as_dataset,
+    define_dataset,
+    integer,
+)
+from stoker._src.ops.support.waiting import RunState, running
+
+Call = Callable[..., tuple[Any, ...]]
+
+_INPUT = "input_dataset: variant, other_arguments: [Targuments]"
+_FUNCTION: dict[str, Any] = {"f": FUNC, "Targuments": TYPES}
+
+
+def _unknown(count: int) -> int:
+    """The number of elements where functions decide about it."""
+    return UNKNOWN if count else 0
+
+
+# ---- map ---------------------------------------------------------------------------------------------------------
+
+
+class _Mapped(Elements):
+    def __init__(self, source: Elements, call: Call) -> None:
+        super().__init__(source)
+        self._source, self._call = source, call
+
+    def next(self) -> Element:
+        return self._call(*self._source.next())
+
+
+_TRIALS = 8  # calls that are timed before threads are started
+_WORTH_A_THREAD = 2e-4  # seconds that a call must take
+
+
+class _MappedInParallel(Elements):
+    """Calls the function for several elements at once and returns the results in order.
+
+    A call must be worth handing over to another thread: the first ones are timed, and short ones stay in the caller's thread.
+    """
+
+    def __init__(self, source: Elements, call: Call, threads: int) -> None:
+        super().__init__(source)
+        self._source, self._call, self._threads = source, call, threads
+        self._pending: deque[Future[Element]] = deque()
+        self._pool: ThreadPoolExecutor | None = None
+        self._state = RunState()
+        self._timed: list[float] = []
+        self._more = True
+
+    def next(self) -> Element:
+        if self._pool is None:
+            return self._timed_call()
+        while self._more and len(self._pending) < self._threads:
+            try:
+                self._pending.append(self._pool.submit(self._work, self._source.next()))
+            except StopIteration:
+                self._more = False
+            except OpError as error:
+                failed: Future[Element] = Future()
+                failed.set_exception(error)
+                self._pending.append(failed)
+        if not self._pending:
+            raise StopIteration
+        return self._pending.popleft().result()
+
+    def _timed_call(self) -> Element:
+        element = self._source.next()
+        started = time.perf_counter()
+        result = self._call(*element)
+        if len(self._timed) < _TRIALS:
+            self._timed.append(time.perf_counter() - started)
+            if len(self._timed) == _TRIALS and min(self._timed) > _WORTH_A_THREAD:
+                self._pool = ThreadPoolExecutor(self._threads, "stoker-map")
+        return result
+
+    def _work(self, element: Element) -> Element:
+        with running(self._state):
+            return self._call(*element)
+
+    def close(self) -> None:
+        self._state.cancel()
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
+        super().close()
+
+
+def _mapped(source: Any, call: Call, parallel_calls: int = 1, same_count: bool = True) -> Dataset:
+    if parallel_calls < -1 or parallel_calls == 0:
+        raise InvalidArgumentError(None, None, f"num_parallel_calls must be greater than zero, got {parallel_calls}.")
+    count = None if same_count else _unknown
+    cores = os.cpu_count() or 1
+    threads = cores if parallel_calls < 0 else min(parallel_calls, 4 * cores)
+    if threads == 1:
+        return Simple(source, _Mapped, call, count=count)
+    return Simple(source, _MappedInParallel, call, threads, count=count)
+
+
+MAP_DATASET = define_dataset(
+    f"MapDataset({_INPUT})",
+    **_FUNCTION,
+    use_inter_op_parallelism=True,
+    preserve_cardinality=False,
+    force_synchronous=False,
+    metadata="",
+).keeping()
+
+
+@MAP_DATASET.kernel
+def map_dataset_kernel(
+    input_dataset: Any, other_arguments: list[Any], *, f: Any, preserve_cardinality: bool
+) -> Dataset:
+    return _mapped(input_dataset, f.bind(other_arguments), same_count=preserve_cardinality)
+
+
+PARALLEL_MAP_DATASET = define_dataset(
+    f"ParallelMapDataset({_INPUT}, num_parallel_calls: scalar int32)",
+    **_FUNCTION,
+    use_inter_op_parallelism=True,
+    sloppy=False,
+    preserve_cardinality=False,
+    metadata="",
+).keeping()
+PARALLEL_MAP_DATASET_V2 = define_dataset(
+    f"ParallelMapDatasetV2({_INPUT}, num_parallel_calls: scalar int64)",
+    **_FUNCTION,
+    use_inter_op_parallelism=True,
+    deterministic="default",
+    preserve_cardinality=False,
+    use_unbounded_threadpool=False,
+    metadata="",
+).keeping()
+
+
+@PARALLEL_MAP_DATASET.kernel
+@PARALLEL_MAP_DATASET_V2.kernel
+def parallel_map_dataset_kernel(
+    input_dataset: Any,
+    other_arguments: list[Any],
+    num_parallel_calls: torch.Tensor,
+    *,
+    f: Any,
+    preserve_cardinality: bool,
+) -> Dataset:
+    """The results come in order, also where the program allows any order."""
+    return _mapped(input_dataset, f.bind(other_arguments), int(num_parallel_calls), preserve_cardinality)
+
+
+MAP_AND_BATCH_DATASET = define_dataset(
+    f"MapAndBatchDataset({_INPUT}, batch_size: scalar int64, num_parallel_calls: scalar int64, drop_remainder: scalar bool)",
+    **_FUNCTION,
+    preserve_cardinality=False,
+    metadata="",
+).keeping()
+
+
+@MAP_AND_BATCH_DATASET.kernel
+def map_and_batch_dataset_kernel(
+    input_dataset: Any,
+    other_arguments: list[Any],
+    batch_size: torch.Tensor,
+    num_parallel_calls: torch.Tensor,
+    drop_remainder: torch.Tensor,
+    *,
+    f: Any,
+) -> Dataset:
+    mapped = _mapped(input_dataset, f.bind(other_arguments), int(num_parallel_calls))
+    return batched(mapped, batch_size, drop_remainder)
+
+
+# ---- filter ------------------------------------------------------------------------------------------------------
+
+
+class _Filtered(Elements):
+    def __init__(self, source: Elements, call: Call, stops: bool) -> None:
+        super().__init__(source)
+        self._source, self._call, self._stops = source, call, stops
+
+    def next(self) -> Element:
+        while True:
+            element = self._source.next()
+            if self._call(*element)[0]:
+                return element
+            if self._stops:
+                self.close()
+                self._source = Generated(lambda: iter(())).elements()
+                raise StopIteration
+
+
+FILTER_DATASET = define_dataset(f"FilterDataset({_INPUT})", predicate=FUNC, Targuments=TYPES, metadata="").keeping()
+TAKE_WHILE_DATASET = define_dataset(
+    f"TakeWhileDataset({_INPUT})", predicate=FUNC, Targuments=TYPES, metadata=""
+).keeping()
+
+
+@FILTER_DATASET.kernel
+def filter_dataset_kernel(input_dataset: Any, other_arguments: list[Any], *, predicate: Any) -> Dataset:
+    return Simple(input_dataset, _Filtered, predicate.bind(other_arguments), False, count=_unknown)
+
+
+@TAKE_WHILE_DATASET.kernel
+def take_while_dataset_kernel(input_dataset: Any, other_arguments: list[Any], *, predicate: Any) -> Dataset:
+    return Simple(input_dataset, _Filtered, predicate.bind(other_arguments), True, count=_unknown)
+
+
+class _Tolerant(Elements):
+    def __init__(self, source: Elements) -> None:
+        super().__init__(source)
+        self._source = source
+
+    def next(self) -> Element:
+        while True:
+            try:
+                return self._source.next()
+            except OpError:
+                continue
+
+
+IGNORE_ERRORS_DATASET = define_dataset("IgnoreErrorsDataset(input_dataset: variant)", log_warning=False)
+IGNORE_ERRORS_DATASET.kernel(lambda input_dataset: Simple(input_dataset, _Tolerant, count=_unknown))
+
+# ---- datasets of datasets ----------------------------------------------------------------------------------------
+
+
+class _Interleaved(Elements):
+    """Takes `block` elements in turn from each of `cycle` open datasets, which the function makes from the source's elements."""
+
+    def __init__(self, source: Elements, call: Call, cycle: int, block: int) -> None:
+        super().__init__(source)
+        self._source, self._call = source, call
+        self._open: list[Elements | None] = [None] * cycle
+        self._block = block
+        self._at = self._taken = 0
+        self._more = True
+
+    def next(self) -> Element:
+        while self._more or any(self._open):
+            current = self._open[self._at]
+            if current is None and self._more:
+                try:
+                    element = self._source.next()
+                except StopIteration:
+                    self._more = False
+                    continue
+                current = self._open[self._at] = as_dataset(self._call(*element)[0]).elements()
+            if current is None:
+                self._turn()
+                continue
+            try:
+                found = current.next()
+            except StopIteration:
+                current.close()
+                self._open[self._at] = None
+                self._turn()
+                continue
+            self._taken += 1
+            if self._taken == self._block:
+                self._turn()
+            return found
+        raise StopIteration
+
+    def _turn(self) -> None:
+        self._at, self._taken = (self._at + 1) % len(self._open), 0
+
+    def close(self) -> None:
+        for each in self._open:
+            if each is not None:
+                each.close()
+        super().close()
+
+
+def _interleaved(source: Any, call: Call, cycle: int, block: int) -> Dataset:
+    for name, number in (("cycle_length", cycle), ("block_length", block)):
+        if number < 1 and not (name == "cycle_length" and number == -1):
+            raise InvalidArgumentError(None, None, f"`{name}` must be > 0, got {number}.")
+    open_at_once = (os.cpu_count() or 1) if cycle < 0 else cycle
+    return Simple(source, _Interleaved, call, open_at_once, block, count=_unknown)
+
+
+FLAT_MAP_DATASET = define_dataset(f"FlatMapDataset({_INPUT})", **_FUNCTION, metadata="").keeping()
+
+
+@FLAT_MAP_DATASET.kernel
+def flat_map_dataset_kernel(input_dataset: Any, other_arguments: list[Any], *, f: Any) -> Dataset:
+    return Simple(input_dataset, _Interleaved, f.bind(other_arguments), 1, 1, count=_unknown)
+
+
+_CYCLE = "cycle_length: scalar int64, block_length: scalar int64"
+INTERLEAVE_DATASET = define_dataset(f"InterleaveDataset({_INPUT}, {_CYCLE})", **_FUNCTION, metadata="").keeping()
+
+
+@INTERLEAVE_DATASET.kernel
+def interleave_dataset_kernel(
+    input_dataset: Any, other_arguments: list[Any], cycle_length: torch.Tensor, block_length: torch.Tensor, *, f: Any
+) -> Dataset:
+    return _interleaved(input_dataset, f.bind(other_arguments), int(cycle_length), int(block_length))
+
+
+PARALLEL_INTERLEAVE_DATASET_V2 = define_dataset(
+    f"ParallelInterleaveDatasetV2({_INPUT}, {_CYCLE}, num_parallel_calls: scalar int64)",
+    **_FUNCTION,
+    sloppy=False,
+    metadata="",
+).keeping()
+
+
+@PARALLEL_INTERLEAVE_DATASET_V2.kernel
+def parallel_interleave_dataset_v2_kernel(
+    input_dataset: Any,
+    other_arguments: list[Any],
+    cycle_length: torch.Tensor,
+    block_length: torch.Tensor,
+    num_parallel_calls: torch.Tensor,
+    *,
+    f: Any,
+) -> Dataset:
+    """The elements come in the order of InterleaveDataset, also where the program allows any order."""
+    return _interleaved(input_dataset, f.bind(other_arguments), int(cycle_length), int(block_length))
+
+
+PARALLEL_INTERLEAVE_DATASET = define_dataset(
+    f"ParallelInterleaveDataset({_INPUT}, {_CYCLE}, sloppy: scalar bool, buffer_output_elements: scalar int64, "
+    "prefetch_input_elements: scalar int64)",
+    **_FUNCTION,
+    metadata="",
+).keeping()
+
+
+@PARALLEL_INTERLEAVE_DATASET.kernel
+def parallel_interleave_dataset_kernel(
+    input_dataset: Any,
+    other_arguments: list[Any],
+    cycle_length: torch.Tensor,
+    block_length: torch.Tensor,
+    sloppy: torch.Tensor,
+    buffer_output_elements: torch.Tensor,
+    prefetch_input_elements: torch.Tensor,
+    *,
+    f: Any,
+) -> Dataset:
+    return _interleaved(input_dataset, f.bind(other_arguments), int(cycle_length), int(block_length))
+
+
+# ---- accumulated state -------------------------------------------------------------------------------------------
+
+
+class _Scanned(Elements):
+    def __init__(self, source: Elements, call: Call, state: tuple[Any, ...]) -> None:
+        super().__init__(source)
+        self._source, self._call, self._held = source, call, state
+
+    def next(self) -> Element:
+        results = self._call(*self._held, *self._source.next())
+        count = len(self._held)
+        self._held = tuple(results[:count])
+        return tuple(results[count:])
+
+
+SCAN_DATASET = define_dataset(
+    "ScanDataset(input_dataset: variant, initial_state: [Tstate], other_arguments: [Targuments])",
+    f=FUNC,
+    Tstate=TYPES(minimum=1),
+    Targuments=TYPES,
+    preserve_cardinality=False,
+    use_default_device=True,
+    metadata="",
+).keeping()
+
+
+@SCAN_DATASET.kernel
+def scan_dataset_kernel(
+    input_dataset: Any, initial_state: list[Any], other_arguments: list[Any], *, f: Any, preserve_cardinality: bool
+) -> Dataset:
+    call = f.bind(other_arguments)
+    count = None if preserve_cardinality else _unknown
+    return Simple(input_dataset, _Scanned, call, tuple(initial_state), count=count)
+
+
+REDUCE_DATASET = define(
+    "ReduceDataset(input_dataset: variant, initial_state: [Tstate], other_arguments: [Targuments]) -> "
+    "(components: [output_types])",
+    STATEFUL | BLOCKING,
+    f=FUNC,
+    Tstate=TYPES(minimum=1),
+    Targuments=TYPES,
+    output_types=TYPES(minimum=1),
+    output_shapes=SHAPES(minimum=1),
+    use_inter_op_parallelism=True,
+    metadata="",
+).keeping()
+REDUCE_DATASET.shape(lambda *_, output_shapes: list(output_shapes))
+
+
+@REDUCE_DATASET.kernel
+def reduce_dataset_kernel(
+    input_dataset: Any, initial_state: list[Any], other_arguments: list[Any], *, f: Any
+) -> list[Any]:
+    call, state = f.bind(other_arguments), tuple(initial_state)
+    elements = as_dataset(input_dataset).elements()
+    try:
+        while True:
+            state = call(*state, *elements.next())
+    except StopIteration:
+        return [value.clone() if isinstance(value, torch.Tensor) else value for value in state]
+    finally:
+        elements.close()
+
+
+# ---- groups ------------------------------------------------------------------------------------------------------
+
+
+class _Grouped(Elements):
+    """Collects elements by key. A full window, and at the end every window, is reduced to a dataset."""
+
+    def __init__(self, source: Elements, key: Call, reduce: Call, size: Call) -> None:
+        super().__init__(source)
+        self._source, self._key, self._reduce, self._size = source, key, reduce, size
+        self._groups: dict[int, tuple[int, list[Element]]] = {}
+        self._current: Elements | None = None
+        self._more = True
+
+    def next(self) -> Element:
+        while True:
+            if self._current is not None:
+                try:
+                    return self._current.next()
+                except StopIteration:
+                    self._current.close()
+                    self._current = None
+            self._current = self._window()
+
+    def _window(self) -> Elements:
+        while self._more:
+            try:
+                element = self._source.next()
+            except StopIteration:
+                self._more = False
+                break
+            key = int(self._key(*element)[0])
+            if key not in self._groups:
+                size = int(self._size(integer(key))[0])
+                if size <= 0:
+                    raise InvalidArgumentError(None, None, f"Window size must be greater than zero, but got {size}.")
+                self._groups[key] = size, []
+            size, held = self._groups[key]
+            held.append(element)
+            if len(held) == size:
+                del self._groups[key]
+                return self._reduced(key, held)
+        if not self._groups:
+            raise StopIteration
+        key = min(self._groups)
+        return self._reduced(key, self._groups.pop(key)[1])
+
+    def _reduced(self, key: int, held: list[Element]) -> Elements:
+        window = Generated(lambda: iter(held), len(held))
+        return as_dataset(self._reduce(integer(key), window)[0]).elements()
+
+    def close(self) -> None:
+        if self._current is not None:
+            self._current.close()
+        super().close()
+
+
+GROUP_BY_WINDOW_DATASET = define_dataset(
+    "GroupByWindowDataset(input_dataset: variant, key_func_other_arguments: [Tkey_func_other_arguments], "
+    "reduce_func_other_arguments: [Treduce_func_other_arguments], "
+    "window_size_func_other_arguments: [Twindow_size_func_other_arguments])",
+    key_func=FUNC,
+    reduce_func=FUNC,
+    window_size_func=FUNC,
+    Tkey_func_other_arguments=TYPES,
+    Treduce_func_other_arguments=TYPES,
+    Twindow_size_func_other_arguments=TYPES,
+    metadata="",
+).keeping()
+
+
+@GROUP_BY_WINDOW_DATASET.kernel
+def group_by_window_dataset_kernel(
+    input_dataset: Any,
+    key_func_other_arguments: list[Any],
+    reduce_func_other_arguments: list[Any],
+    window_size_func_other_arguments: list[Any],
+    *,
+    key_func: Any,
+    reduce_func: Any,
+    window_size_func: Any,
+) -> Dataset:
+    return Simple(
+        input_dataset,
+        _Grouped,
+        key_func.bind(key_func_other_arguments),
+        reduce_func.bind(reduce_func_other_arguments),
+        window_size_func.bind(window_size_func_other_arguments),
+        count=_unknown,
+    )

@@ -1,0 +1,406 @@
+"""Datasets with the elements of another one: fewer, repeated, in another order, cached, or computed ahead."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from typing import Any
+
+import torch
+
+from stoker._src.base.errors import InvalidArgumentError
+from stoker._src.graph.definition import STRINGS
+from stoker._src.ops.dataset.values import (
+    INFINITE,
+    UNKNOWN,
+    Dataset,
+    Derived,
+    Element,
+    Elements,
+    Generated,
+    Simple,
+    as_dataset,
+    define_dataset,
+    limited,
+    product_of_cardinalities,
+)
+from stoker._src.ops.random.bits.philox import PhiloxState, bits
+from stoker._src.ops.support.waiting import RunState, running, wait_until
+
+_INPUT = "input_dataset: variant"
+
+
+# ---- number of elements --------------------------------------------------------------------------------------------
+
+
+class _Taking(Elements):
+    def __init__(self, source: Elements, count: int) -> None:
+        super().__init__(source)
+        self._source, self._left = source, count
+
+    def next(self) -> Element:
+        if self._left == 0:
+            raise StopIteration
+        element = self._source.next()
+        self._left -= 1
+        return element
+
+
+TAKE_DATASET = define_dataset(f"TakeDataset({_INPUT}, count: scalar int64)", metadata="")
+
+
+@TAKE_DATASET.kernel
+def take_dataset_kernel(input_dataset: Any, count: torch.Tensor) -> Dataset:
+    limit = int(count)
+
+    def cardinality(found: int) -> int:
+        if limit < 0:
+            return found
+        return limit if found == INFINITE else UNKNOWN if found == UNKNOWN and limit else min(max(found, 0), limit)
+
+    return Simple(input_dataset, _Taking, limit, count=cardinality)
+
+
+class _Skipping(Elements):
+    def __init__(self, source: Elements, count: int) -> None:
+        super().__init__(source)
+        self._source, self._left = source, count
+
+    def next(self) -> Element:
+        if self._left < 0:
+            raise StopIteration
+        while self._left:
+            self._source.next()
+            self._left -= 1
+        return self._source.next()
+
+
+SKIP_DATASET = define_dataset(f"SkipDataset({_INPUT}, count: scalar int64)", metadata="")
+
+
+@SKIP_DATASET.kernel
+def skip_dataset_kernel(input_dataset: Any, count: torch.Tensor) -> Dataset:
+    skipped = int(count)
+    return Simple(
+        input_dataset,
+        _Skipping,
+        skipped,
+        count=lambda found: 0 if skipped < 0 else limited(found, lambda number: max(number - skipped, 0)),
+    )
+
+
+class _Repeating(Elements):
+    def __init__(self, dataset: Dataset, count: int) -> None:
+        super().__init__()
+        self._dataset, self._left = dataset, count
+        self._pass: Elements | None = None
+
+    def next(self) -> Element:
+        while True:
+            if self._pass is None:
+                if self._left == 0:
+                    raise StopIteration
+                self._pass, first = self._dataset.elements(), True
+            else:
+                first = False
+            try:
+                return self._pass.next()
+            except StopIteration:
+                self._pass.close()
+                self._pass = None
+                self._left -= 1
+                if first and self._left < 0:  # repeated for ever, but there is nothing to repeat
+                    self._left = 0
+
+    def close(self) -> None:
+        if self._pass is not None:
+            self._pass.close()
+        self._pass, self._left = None, 0
+
+
+class _Repeat(Derived):
+    def __init__(self, source: Any, count: int) -> None:
+        super().__init__(as_dataset(source))
+        self._times = count
+
+    def elements(self) -> Elements:
+        return _Repeating(self.source, self._times)
+
+    def cardinality(self) -> int:
+        return product_of_cardinalities(self._times, self.source.cardinality())
+
+
+REPEAT_DATASET = define_dataset(f"RepeatDataset({_INPUT}, count: scalar int64)", metadata="")
+REPEAT_DATASET.kernel(lambda input_dataset, count: _Repeat(input_dataset, int(count)))
+
+
+class _Sharding(Elements):
+    def __init__(self, source: Elements, shards: int, index: int) -> None:
+        super().__init__(source)
+        self._source, self._shards, self._skip = source, shards, index
+
+    def next(self) -> Element:
+        while self._skip:
+            self._source.next()
+            self._skip -= 1
+        element = self._source.next()
+        self._skip = self._shards - 1
+        return element
+
+
+SHARD_DATASET = define_dataset(
+    f"ShardDataset({_INPUT}, num_shards: scalar int64, index: scalar int64)", require_non_empty=False, metadata=""
+)
+
+
+@SHARD_DATASET.kernel
+def shard_dataset_kernel(input_dataset: Any, num_shards: torch.Tensor, index: torch.Tensor) -> Dataset:
+    shards, number = int(num_shards), int(index)
+    if shards <= 0:
+        raise InvalidArgumentError(
+            None, None, f"Number of shards must be greater than zero (currently num_shards = {shards})."
+        )
+    if not 0 <= number < shards:
+        raise InvalidArgumentError(
+            None, None, f"Index must be between 0 and {shards - 1} (currently index = {number})."
+        )
+    return Simple(
+        input_dataset,
+        _Sharding,
+        shards,
+        number,
+        count=lambda found: limited(found, lambda all: max(0, -(-(all - number) // shards))),
+    )
+
+
+# ---- order -------------------------------------------------------------------------------------------------------
+
+
+class _Words:
+    """32-bit words of a Philox stream, one at a time."""
+
+    def __init__(self, state: PhiloxState) -> None:
+        self._state = state
+        self._words: Any = iter(())
+
+    def __call__(self) -> int:
+        for word in self._words:
+            return word
+        self._words = iter(bits(self._state.reserve(64), 256).tolist())
+        return next(self._words)
+
+
+class _Shuffling(Elements):
+    """Keeps a buffer of elements and returns a random one each time. The order for two seeds is TensorFlow's."""
+
+    def __init__(self, source: Elements, size: int, seeds: tuple[int, int]) -> None:
+        super().__init__(source)
+        self._source, self._draw = source, _Words(PhiloxState(*seeds))
+        self._size = size
+        self._buffer: deque[Element] = deque()
+        self._more = True
+
+    def next(self) -> Element:
+        while self._more and len(self._buffer) < self._size:
+            try:
+                self._buffer.append(self._source.next())
+            except StopIteration:
+                self._more = False
+        if not self._buffer:
+            raise StopIteration
+        chosen = self._draw() % len(self._buffer)
+        first = self._buffer.popleft()
+        if chosen == 0:
+            return first
+        element, self._buffer[chosen - 1] = self._buffer[chosen - 1], first
+        return element
+
+
+class _Shuffle(Derived):
+    def __init__(self, source: Any, size: int, seeds: tuple[int, int], reshuffle: bool) -> None:
+        super().__init__(as_dataset(source))
+        if size < 1:
+            raise InvalidArgumentError(None, None, f"buffer_size must be greater than zero, got {size}.")
+        self._size, self._seeds = size, seeds
+        self._draw = _Words(PhiloxState(*seeds)) if reshuffle else None
+        if seeds == (0, 0) and not reshuffle:
+            draw = _Words(PhiloxState(0, 0))
+            self._seeds = draw(), draw()
+        self._lock = threading.Lock()
+
+    def elements(self) -> Elements:
+        seeds = self._seeds
+        if self._draw is not None:
+            with self._lock:
+                seeds = self._draw(), self._draw()
+        return _Shuffling(self.source.elements(), self._size, seeds)
+
+
+SHUFFLE_DATASET = define_dataset(
+    f"ShuffleDataset({_INPUT}, buffer_size: scalar int64, seed: scalar int64, seed2: scalar int64)",
+    reshuffle_each_iteration=True,
+    metadata="",
+)
+
+
+@SHUFFLE_DATASET.kernel
+def shuffle_dataset_kernel(
+    input_dataset: Any,
+    buffer_size: torch.Tensor,
+    seed: torch.Tensor,
+    seed2: torch.Tensor,
+    *,
+    reshuffle_each_iteration: bool,
+) -> Dataset:
+    return _Shuffle(input_dataset, int(buffer_size), (int(seed), int(seed2)), reshuffle_each_iteration)
+
+
+SHUFFLE_AND_REPEAT_DATASET = define_dataset(
+    f"ShuffleAndRepeatDataset({_INPUT}, buffer_size: scalar int64, seed: scalar int64, seed2: scalar int64, "
+    "count: scalar int64)",
+    reshuffle_each_iteration=True,
+    metadata="",
+)
+
+
+@SHUFFLE_AND_REPEAT_DATASET.kernel
+def shuffle_and_repeat_dataset_kernel(
+    input_dataset: Any,
+    buffer_size: torch.Tensor,
+    seed: torch.Tensor,
+    seed2: torch.Tensor,
+    count: torch.Tensor,
+    *,
+    reshuffle_each_iteration: bool,
+) -> Dataset:
+    shuffled = _Shuffle(input_dataset, int(buffer_size), (int(seed), int(seed2)), reshuffle_each_iteration)
+    return _Repeat(shuffled, int(count))
+
+
+# ---- caching and reading ahead -----------------------------------------------------------------------------------
+
+
+class _Caching(Elements):
+    """The first pass fills the cache, if it reaches the end."""
+
+    def __init__(self, dataset: _Cache) -> None:
+        self._source = dataset.source.elements()
+        super().__init__(self._source)
+        self._dataset, self._held = dataset, []
+
+    def next(self) -> Element:
+        try:
+            element = self._source.next()
+        except StopIteration:
+            self._dataset.held = self._held
+            raise
+        self._held.append(element)
+        return element
+
+
+class _Cache(Derived):
+    """Keeps the elements of the first complete pass in memory."""
+
+    held: list[Element] | None = None
+
+    def elements(self) -> Elements:
+        held = self.held
+        return _Caching(self) if held is None else Generated(lambda: iter(held)).elements()
+
+
+CACHE_DATASET = define_dataset(f"CacheDataset({_INPUT}, filename: scalar string)", metadata="")
+
+
+@CACHE_DATASET.kernel
+def cache_dataset_kernel(input_dataset: Any, filename: Any) -> Dataset:
+    if filename.item():
+        raise NotImplementedError("Dataset.cache in a file is missing; without a filename, the cache is in memory.")
+    return _Cache(as_dataset(input_dataset))
+
+
+class Ahead(Elements):
+    """A thread that stays up to `size` elements ahead of its consumer."""
+
+    def __init__(self, source: Elements, size: int) -> None:
+        super().__init__(source)
+        self._source, self._size = source, size
+        self._changed = threading.Condition()
+        self._ready: deque[tuple[Element | None, BaseException | None]] = deque()
+        self._state = RunState()
+        self._thread: threading.Thread | None = None
+        self._ended = False
+
+    def next(self) -> Element:
+        with self._changed:
+            if self._thread is None and not self._ended:
+                self._thread = threading.Thread(target=self._work, name="stoker-prefetch", daemon=True)
+                self._thread.start()
+            wait_until(self._changed, lambda: bool(self._ready) or self._ended, "Waiting for a prefetched element")
+            if not self._ready:
+                raise StopIteration
+            element, error = self._ready.popleft()
+            self._changed.notify_all()
+        if error is not None:
+            raise error
+        assert element is not None
+        return element
+
+    def _work(self) -> None:
+        with running(self._state):
+            while not self._ended:
+                found: tuple[Element | None, BaseException | None]
+                try:
+                    found = self._source.next(), None
+                except StopIteration:
+                    break
+                except BaseException as error:
+                    found = None, error
+                with self._changed:
+                    self._ready.append(found)
+                    self._changed.notify_all()
+                    self._changed.wait_for(lambda: len(self._ready) < self._size or self._ended)
+            with self._changed:
+                self._ended = True
+                self._changed.notify_all()
+
+    def close(self) -> None:
+        with self._changed:
+            self._ended = True
+            self._changed.notify_all()
+        self._state.cancel()
+        thread, self._thread = self._thread, None
+        if thread is not None and thread is not threading.current_thread():
+            thread.join()
+        super().close()
+
+
+_AUTOMATIC = 8  # elements to stay ahead by if the program leaves the number to the library
+
+PREFETCH_DATASET = define_dataset(
+    f"PrefetchDataset({_INPUT}, buffer_size: scalar int64)",
+    slack_period=0,
+    legacy_autotune=True,
+    buffer_size_min=0,
+    metadata="",
+)
+
+
+@PREFETCH_DATASET.kernel
+def prefetch_dataset_kernel(input_dataset: Any, buffer_size: torch.Tensor) -> Dataset:
+    size = int(buffer_size)
+    if size < -1:
+        raise InvalidArgumentError(None, None, f"buffer_size must be >= 0 or AUTOTUNE (-1), got {size}.")
+    source = as_dataset(input_dataset)
+    return source if size == 0 else Simple(source, Ahead, _AUTOMATIC if size < 0 else size)
+
+
+# ---- wrappers in graphs of TensorFlow that do not change the elements ----------------------------------------------
+
+MODEL_DATASET = define_dataset(f"ModelDataset({_INPUT})", algorithm=0, cpu_budget=0, ram_budget=0)
+MODEL_DATASET.kernel(lambda input_dataset: as_dataset(input_dataset))
+OPTIMIZE_DATASET = define_dataset(
+    f"OptimizeDataset({_INPUT}, optimizations: vector string)", optimization_configs=STRINGS(())
+)
+OPTIMIZE_DATASET.kernel(lambda input_dataset, optimizations: as_dataset(input_dataset))
+OPTIONS_DATASET = define_dataset(f"OptionsDataset({_INPUT})", serialized_options="", metadata="")
+OPTIONS_DATASET.kernel(lambda input_dataset: as_dataset(input_dataset))

@@ -1,0 +1,220 @@
+"""Datasets and their elements at run time.
+
+A dataset is a recipe. `elements()` starts a pass over it. An element is a tuple of kernel values, one for each component.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from stoker._src.base.errors import InvalidArgumentError
+from stoker._src.base.shapes import Shape
+from stoker._src.graph.definition import RETAINS, SHAPES, TYPES, OpDefinition, Trait, define, scalar
+from stoker._src.ops.array.joining import pack_kernel
+from stoker._src.ops.support.values import to_numpy
+
+Element = tuple[Any, ...]
+
+INFINITE, UNKNOWN = -1, -2  # cardinalities
+
+
+class Elements:
+    """One pass over a dataset. It is used by one thread at a time.
+
+    A failed `next` loses its element, and the following call continues after it.
+    """
+
+    def __init__(self, *sources: Elements) -> None:
+        self._sources = sources
+
+    def next(self) -> Element:
+        """Returns the next element.
+
+        Raises:
+            StopIteration: there are no more elements.
+        """
+        raise NotImplementedError(f"{type(self).__name__}.next")
+
+    def close(self) -> None:
+        """Ends the pass: joins its threads and closes its files. Closing twice is allowed."""
+        for source in self._sources:
+            source.close()
+
+
+class Dataset:
+    """A recipe for elements. Subclasses define `elements`, and `cardinality` if it can be known."""
+
+    def elements(self) -> Elements:
+        raise NotImplementedError(f"{type(self).__name__}.elements")
+
+    def cardinality(self) -> int:
+        """Returns the number of elements, INFINITE or UNKNOWN."""
+        return UNKNOWN
+
+
+class Derived(Dataset):
+    """A dataset made from another one, with the same number of elements unless a subclass says otherwise."""
+
+    def __init__(self, source: Dataset) -> None:
+        self.source = source
+
+    def cardinality(self) -> int:
+        return self.source.cardinality()
+
+
+class Simple(Derived):
+    """A dataset whose passes are `kind(pass over the source, *arguments)`."""
+
+    def __init__(
+        self, source: Any, kind: Callable[..., Elements], *arguments: Any, count: Callable[[int], int] | None = None
+    ) -> None:
+        super().__init__(as_dataset(source))
+        self._kind, self._arguments, self._count = kind, arguments, count
+
+    def elements(self) -> Elements:
+        return self._kind(self.source.elements(), *self._arguments)
+
+    def cardinality(self) -> int:
+        found = self.source.cardinality()
+        return found if self._count is None else self._count(found)
+
+
+class FromIterator(Elements):
+    """The elements of a Python iterator that cannot fail, or that ends when it fails."""
+
+    def __init__(self, iterator: Iterator[Element], *sources: Elements) -> None:
+        super().__init__(*sources)
+        self._iterator = iterator
+
+    def next(self) -> Element:
+        return next(self._iterator)
+
+    def close(self) -> None:
+        self._iterator = iter(())
+        super().close()
+
+
+class Generated(Dataset):
+    """The elements that `start()` iterates over."""
+
+    def __init__(self, start: Callable[[], Iterator[Element]], cardinality: int = UNKNOWN) -> None:
+        self._start, self._cardinality = start, cardinality
+
+    def elements(self) -> Elements:
+        return FromIterator(self._start())
+
+    def cardinality(self) -> int:
+        return self._cardinality
+
+
+_TYPES_AND_SHAPES = {"output_types": TYPES(minimum=1), "output_shapes": SHAPES(minimum=1)}
+
+
+def define_dataset(signature: str, traits: Trait = Trait.NONE, *, typed: bool = True, **attrs: Any) -> OpDefinition:
+    """Defines an op that returns a dataset. A typed one states the dtypes and shapes of its components."""
+    definition = define(
+        f"{signature} -> (handle: variant)", traits | RETAINS, **attrs, **(_TYPES_AND_SHAPES if typed else {})
+    ).not_differentiable()
+    definition.shape(scalar)
+    return definition
+
+
+def as_dataset(value: Any) -> Dataset:
+    """Returns the dataset in a variant.
+
+    Raises:
+        InvalidArgumentError: the variant holds something else.
+    """
+    if not isinstance(value, Dataset):
+        raise InvalidArgumentError(None, None, f"Expected a dataset, but the variant holds a {type(value).__name__}.")
+    return value
+
+
+def shape_of(value: Any) -> Shape:
+    return Shape(getattr(value, "shape", ()))
+
+
+def fits(shape: Sequence[int], expected: Shape) -> bool:
+    """Returns whether an actual shape is one that `expected` allows."""
+    dims = expected.dims
+    return dims is None or (len(dims) == len(shape) and all(b is None or a == b for a, b in zip(shape, dims)))
+
+
+def stacked(elements: Sequence[Element]) -> Element:
+    """Stacks the elements of a batch, component by component.
+
+    Raises:
+        InvalidArgumentError: the shapes of a component differ.
+    """
+    columns = []
+    for k, column in enumerate(zip(*elements)):
+        first = shape_of(column[0])
+        for i, value in enumerate(column):
+            if shape_of(value) != first:
+                raise InvalidArgumentError(
+                    None,
+                    None,
+                    f"Cannot batch tensors with different shapes in component {k}. First element had shape {_text(first)} "
+                    f"and element {i} had shape {_text(shape_of(value))}.",
+                )
+        columns.append(pack_kernel(list(column), axis=0))
+    return tuple(columns)
+
+
+def _text(shape: Shape) -> str:
+    return f"[{','.join(map(str, shape))}]"
+
+
+def rows_of(component: Any) -> Iterator[Any]:
+    """Iterates over the first dimension of a component."""
+    if isinstance(component, np.ndarray):
+        return (string_scalar(row) if not isinstance(row, np.ndarray) else row for row in component)
+    return iter(component.unbind(0)) if component.shape[0] else iter(())
+
+
+def string_scalar(value: Any) -> Any:
+    """Returns the kernel value for a single string; a variant is its own value."""
+    if not isinstance(value, bytes):
+        return value
+    held = np.empty((), dtype=object)
+    held[()] = value
+    return held
+
+
+def integer(value: Any) -> torch.Tensor:
+    return torch.tensor(value, dtype=torch.int64)
+
+
+def strings_in(value: Any) -> list[bytes]:
+    """Returns the strings of a scalar or vector."""
+    return list(np.asarray(to_numpy(value), dtype=object).reshape(-1).tolist())
+
+
+def product_of_cardinalities(times: int, each: int) -> int:
+    """Returns the cardinality of a dataset repeated `times` times (INFINITE for ever)."""
+    if times == 0 or each == 0:
+        return 0
+    if each in (INFINITE, UNKNOWN):
+        return each
+    return INFINITE if times < 0 else times * each
+
+
+def limited(cardinality: int, change: Callable[[int], int]) -> int:
+    """Applies `change` to a cardinality that is a number."""
+    return cardinality if cardinality < 0 else change(cardinality)
+
+
+def at_most(elements: Elements, count: int) -> list[Element]:
+    """Returns up to `count` next elements."""
+    found = []
+    for _ in itertools.repeat(None, count):
+        try:
+            found.append(elements.next())
+        except StopIteration:
+            break
+    return found
