@@ -36,6 +36,7 @@ def no_gpu(request, monkeypatch):
     With STOKER_TEST_DEVICE=gpu all run as a program would, but with the CPU's precision. `differs_on_gpu.py` lists those that
     cannot pass there.
     """
+    monkeypatch.setattr(devices, "visible_gpus", None)  # a test may have hidden them
     if request.node.get_closest_marker("cuda") is None:
         if os.environ.get("STOKER_TEST_DEVICE") == "gpu":
             reason = reason_to_skip(request.node.nodeid)
