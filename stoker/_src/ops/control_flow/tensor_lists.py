@@ -18,7 +18,7 @@ from stoker._src.graph.definition import INT32, SHAPE, TYPE, VIEW, define, one_o
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.array import shaping
 from stoker._src.ops.array.constants import constant
-from stoker._src.ops.control_flow.tensor_list_values import TensorList, on_one_device
+from stoker._src.ops.control_flow.tensor_list_values import TensorList, on_one_device, rows_of
 from stoker._src.ops.math import arithmetic
 from stoker._src.ops.support.values import torch_dtype
 
@@ -64,11 +64,7 @@ def _stacked(items: list[Any], dtype: DType, sizes: list[Any], like: Any = None)
 
 
 def _rows(tensor: Any) -> list[Any]:
-    return (
-        list(tensor.unbind(0))
-        if isinstance(tensor, torch.Tensor)
-        else [np.asarray(row, dtype=object) for row in tensor]
-    )
+    return rows_of(tensor) if isinstance(tensor, torch.Tensor) else [np.asarray(row, dtype=object) for row in tensor]
 
 
 def sizes_after_first(tensor: Tensor) -> Any:
