@@ -1,9 +1,10 @@
-"""The training workloads on a GPU: stoker beside plain PyTorch and JAX of the same step.
+"""The training workloads on a GPU: stoker beside PyTorch (eager and compiled) and JAX of the same step.
 
-    python benchmarks/on_gpu.py [--no-jax] [WORKLOAD ...]
+    python benchmarks/on_gpu.py [--no-jax] [--no-compile] [WORKLOAD ...]
 
 Every side is fed NumPy arrays and hands the loss back as a number, step by step, as `workloads.py` does. PyTorch runs eagerly with
-its own optimizers (nn.functional and autograd, no compilation), JAX is one jitted step. TF32 is on for all three.
+its own optimizers (nn.functional and autograd), and with the loss and its gradient compiled by `torch.compile`; JAX is one jitted step. TF32 is on
+for all. `torch.compile` is left out where it takes minutes: for long unrolled loops, and for sparse gradients, which it does not have.
 Prints a table of items per second.
 """
 
@@ -60,6 +61,9 @@ WORKLOADS = {
 }
 
 
+NOT_COMPILED = ("many_small", "lstm", "embedding")
+
+
 def initial(model):
     random = RNG(1)
     return {name: (random.randn(*shape) * 0.05).astype("f") for name, shape in SHAPES[model].items()}
@@ -104,8 +108,9 @@ def torch_loss(model, p, feed):
     return (h**2).mean()
 
 
-def torch_rate(model, optimizer, feed, items):
+def torch_rate(model, optimizer, feed, items, *, compiled=False):
     kind, rate = optimizer
+    loss_of = torch.compile(torch_loss) if compiled else torch_loss
     p = {name: torch.tensor(value, device="cuda", requires_grad=True) for name, value in initial(model).items()}
     made = {
         "sgd": lambda: torch.optim.SGD(p.values(), rate),
@@ -117,7 +122,7 @@ def torch_rate(model, optimizer, feed, items):
 
     def step():
         made.zero_grad()
-        loss = torch_loss(model, p, [torch.from_numpy(each).to("cuda", non_blocking=True) for each in feed])
+        loss = loss_of(model, p, [torch.from_numpy(each).to("cuda", non_blocking=True) for each in feed])
         loss.backward()
         made.step()
         return loss.item()
@@ -227,18 +232,24 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("workloads", nargs="*", help="all of: " + ", ".join(WORKLOADS))
     parser.add_argument("--no-jax", action="store_true", help="leave JAX out")
+    parser.add_argument("--no-compile", action="store_true", help="leave torch.compile out")
     args = parser.parse_args()
     if not torch.cuda.is_available():
         parser.error("there is no GPU that torch can use")
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
     print(f"{torch.cuda.get_device_name(0)}, torch {torch.__version__}; items per second\n")
-    print("| workload | stoker | without CUDA graphs | PyTorch | JAX |\n|---|---|---|---|---|")
+    print(
+        "| workload | stoker | not fused | not recorded | PyTorch | torch.compile | JAX |\n|---|---:|---:|---:|---:|---:|---:|"
+    )
     for name in args.workloads or WORKLOADS:
-        os.environ.pop("STOKER_CUDA_GRAPHS", None)
-        ours = workloads.ALL[name](tf)[0]
-        os.environ["STOKER_CUDA_GRAPHS"] = "0"
-        plain = workloads.ALL[name](tf)[0]
-        cells = [ours, plain, torch_rate(*WORKLOADS[name]), None if args.no_jax else jax_rate(*WORKLOADS[name])]
+        cells = []
+        for settings in ({}, {"STOKER_FUSED_KERNELS": "0"}, {"STOKER_CUDA_GRAPHS": "0"}):
+            os.environ.update({"STOKER_FUSED_KERNELS": "1", "STOKER_CUDA_GRAPHS": "1", **settings})
+            cells.append(workloads.ALL[name](tf)[0])
+        compiles = not args.no_compile and WORKLOADS[name][0] not in NOT_COMPILED
+        cells.append(torch_rate(*WORKLOADS[name]))
+        cells.append(torch_rate(*WORKLOADS[name], compiled=True) if compiles else None)
+        cells.append(None if args.no_jax else jax_rate(*WORKLOADS[name]))
         print(f"| {name} | " + " | ".join("" if cell is None else f"{cell:,.0f}" for cell in cells) + " |", flush=True)
 
 

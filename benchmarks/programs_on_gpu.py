@@ -1,9 +1,10 @@
-"""The programs of `programs.py` on a GPU: stoker beside its CPU, plain PyTorch and JAX of the same step.
+"""The programs of `programs.py` on a GPU: stoker beside its CPU, PyTorch (eager and compiled) and JAX of the same step.
 
     python benchmarks/programs_on_gpu.py [--seconds S] [PROGRAM ...]
 
-Every side is fed NumPy arrays and hands the loss back as a number at each step. PyTorch runs eagerly with its own optimizers, JAX is one jitted
-step. TF32 is on for all three. Columns are empty where no counterpart is written down here. Prints steps per second, and for each program what
+Every side is fed NumPy arrays and hands the loss back as a number at each step. PyTorch runs eagerly with its own optimizers, and with the loss and its
+gradient compiled by `torch.compile` where that can be (it has no second derivatives, and leaves cuDNN's LSTM as it is); JAX is one jitted step. TF32 is
+on for all. Columns are empty where no counterpart is written down here. Prints steps per second, and for each program what
 `session.explain` says about recording.
 """
 
@@ -103,7 +104,8 @@ def on_gpu(feed):
     return [torch.from_numpy(each).to("cuda", non_blocking=True) for each in feed]
 
 
-def torch_same(loss_of, shapes, optimizer, feed):
+def torch_same(loss_of, shapes, optimizer, feed, *, compiled=False):
+    loss_of = torch.compile(loss_of) if compiled else loss_of
     p = {name: torch.tensor(value, device="cuda", requires_grad=True) for name, value in parameters(shapes).items()}
     made = (
         torch.optim.Adam(p.values(), 1e-3, fused=True) if optimizer == "adam" else torch.optim.RMSprop(p.values(), 5e-5)
@@ -172,7 +174,7 @@ GAN_SHAPES = {
 IMAGES = R(0).rand(16, 1, 28, 28).astype("f")
 
 
-def torch_gan():
+def torch_gan(*, compiled=False):
     p = {name: torch.tensor(value, device="cuda", requires_grad=True) for name, value in parameters(GAN_SHAPES).items()}
     made = {
         side: torch.optim.Adam([v for k, v in p.items() if k.startswith(side)], 2e-4, (0.5, 0.999), fused=True)
@@ -195,10 +197,19 @@ def torch_gan():
         made[side].step()
         return loss.item()
 
+    def d_loss(images):
+        real, fake = judged(images), judged(generated())
+        return (F.softplus(-real) + F.softplus(fake)).mean()
+
+    def g_loss():
+        return F.softplus(-judged(generated())).mean()
+
+    if compiled:
+        d_loss, g_loss = torch.compile(d_loss), torch.compile(g_loss)
+
     def step():
-        real, fake = judged(on_gpu([IMAGES])[0]), judged(generated())
-        turn("d", (F.softplus(-real) + F.softplus(fake)).mean())
-        turn("g", F.softplus(-judged(generated())).mean())
+        turn("d", d_loss(on_gpu([IMAGES])[0]))
+        turn("g", g_loss())
 
     return measured(step)
 
@@ -368,17 +379,18 @@ JAX = {"word2vec": jax_word2vec, "dynamic_rnn": jax_dynamic_rnn, "gan": jax_gan}
 # ---- stoker ---------------------------------------------------------------------------------------------------------
 
 
-def ours(name, *, gpu=True, recorded=True):
+def ours(name, *, gpu=True, recorded=True, fused=True):
     """Returns the rate of a program, and the remarks about its plans."""
     remarks = []
 
     class Session(tf.Session):
         def close(self):
             for plan in self._plans.values():
-                remarks.extend(line[2:] for line in plan.explain().splitlines() if "CUDA graph" in line)
+                remarks.extend(line[2:] for line in plan.explain().splitlines() if line.startswith("#"))
             super().close()
 
     os.environ["STOKER_CUDA_GRAPHS"] = "1" if recorded else "0"
+    os.environ["STOKER_FUSED_KERNELS"] = "1" if fused else "0"
     usable, session = devices.usable_gpus, tf.Session
     devices.usable_gpus = usable if gpu else lambda: 0
     tf.Session = Session
@@ -392,6 +404,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("programs", nargs="*", help="all of: " + ", ".join(programs.ALL))
     parser.add_argument("--seconds", type=float, default=1.0, help="time for each measurement")
+    parser.add_argument("--no-compile", action="store_true", help="leave torch.compile out")
     args = parser.parse_args()
     if not torch.cuda.is_available():
         parser.error("there is no GPU that torch can use")
@@ -404,15 +417,20 @@ def main():
     programs._rate = lambda work, items, seconds=2.0, warm=12: rate(work, items, SECONDS, warm)
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
     print(f"{torch.cuda.get_device_name(0)}, {os.cpu_count()} cores, torch {torch.__version__}; steps per second\n")
-    print("| program | CPU | stoker | not recorded | PyTorch | JAX |\n|---|---:|---:|---:|---:|---:|")
+    print("| program | CPU | stoker | not fused | not recorded | PyTorch | torch.compile | JAX |")
+    print("|---|---:|---:|---:|---:|---:|---:|---:|")
     notes = []
     for name in args.programs or programs.ALL:  # eager_tape, which changes the mode of the process, is the last
-        cpu, (gpu, remarks), plain = ours(name, gpu=False)[0], ours(name), ours(name, recorded=False)[0]
+        cpu, (gpu, remarks), single = ours(name, gpu=False)[0], ours(name), ours(name, fused=False)[0]
+        plain = ours(name, recorded=False)[0]
         notes += [f"{name}: {remark}" for remark in dict.fromkeys(remarks)]
         same = SAME.get(name)
         eager = torch_same(*same) if same else TORCH[name]() if name in TORCH else None
+        compiled = None
+        if not args.no_compile and name in ("vae", "gan"):
+            compiled = torch_same(*same, compiled=True) if same else torch_gan(compiled=True)
         jitted = jax_same(jax, *same) if same else JAX[name](jax) if name in JAX else None
-        cells = [cpu, gpu, plain, eager, jitted]
+        cells = [cpu, gpu, single, plain, eager, compiled, jitted]
         print(f"| {name} | " + " | ".join("" if cell is None else f"{cell:,.0f}" for cell in cells) + " |", flush=True)
     print("\n" + "\n".join(notes))
 

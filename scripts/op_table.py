@@ -257,6 +257,8 @@ class Row:
 
     @property
     def why_not_compared(self) -> str:
+        if "Dataset" in self.op or "Iterator" in self.op:
+            return "compared in whole pipelines (tests/golden/data)"
         return reasons.NOT_COMPARED.get(self.op) or next(iter(self.skipped), "no case")
 
     @property

@@ -364,6 +364,7 @@ from stoker._src.runtime.raw_ops import IteratorFromStringHandleV2 as IteratorFr
 from stoker._src.runtime.raw_ops import IteratorGetNext as IteratorGetNext
 from stoker._src.runtime.raw_ops import IteratorGetNextAsOptional as IteratorGetNextAsOptional
 from stoker._src.runtime.raw_ops import IteratorGetNextSync as IteratorGetNextSync
+from stoker._src.runtime.raw_ops import IteratorPosition as IteratorPosition
 from stoker._src.runtime.raw_ops import IteratorToStringHandle as IteratorToStringHandle
 from stoker._src.runtime.raw_ops import IteratorV2 as IteratorV2
 from stoker._src.runtime.raw_ops import L2Loss as L2Loss
@@ -456,6 +457,7 @@ from stoker._src.runtime.raw_ops import MirrorPad as MirrorPad
 from stoker._src.runtime.raw_ops import MirrorPadGrad as MirrorPadGrad
 from stoker._src.runtime.raw_ops import Mod as Mod
 from stoker._src.runtime.raw_ops import ModelDataset as ModelDataset
+from stoker._src.runtime.raw_ops import MoveIterator as MoveIterator
 from stoker._src.runtime.raw_ops import Mul as Mul
 from stoker._src.runtime.raw_ops import MulNoNan as MulNoNan
 from stoker._src.runtime.raw_ops import Multinomial as Multinomial

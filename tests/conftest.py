@@ -13,6 +13,7 @@ import stoker.compat.v1  # noqa: F401  (loads every op)
 from stoker._src.base import settings, shapes
 from stoker._src.graph import context
 from stoker._src.runtime import devices
+from tests.differs_on_gpu import reason_to_skip
 
 settings.raise_faults = True  # a test that meets a defect shows where it is
 
@@ -32,10 +33,15 @@ def fresh_program():
 def no_gpu(request, monkeypatch):
     """Expected values are the CPU's, so tests run there even where there is a GPU; those marked `cuda` are for it.
 
-    With STOKER_TEST_DEVICE=gpu all run as a program would, but with the CPU's precision.
+    With STOKER_TEST_DEVICE=gpu all run as a program would, but with the CPU's precision. `differs_on_gpu.py` lists those that
+    cannot pass there.
     """
+    monkeypatch.setattr(devices, "visible_gpus", None)  # a test may have hidden them
     if request.node.get_closest_marker("cuda") is None:
         if os.environ.get("STOKER_TEST_DEVICE") == "gpu":
+            reason = reason_to_skip(request.node.nodeid)
+            if reason is not None:
+                pytest.skip(reason)
             monkeypatch.setattr(devices, "_tensor_float_32", False)
         else:
             monkeypatch.setattr(devices, "usable_gpus", lambda: 0)

@@ -25,3 +25,4 @@ from stoker._src.data.experimental import shuffle_and_repeat as shuffle_and_repe
 from stoker._src.data.experimental import take_while as take_while
 from stoker._src.data.experimental import unbatch as unbatch
 from stoker._src.data.experimental import unique as unique
+from stoker._src.data.iterators import make_saveable_from_iterator as make_saveable_from_iterator

@@ -40,6 +40,22 @@ def test_a_frozen_graph(models):
     assert read_model((models / "model.tflite").read_bytes()).main.inputs[0].shape == (4, 3)
 
 
+def test_the_paths_of_tflite_convert(models, capsys):
+    """The model and the file to write may be options, as tflite_convert has them; both spellings at once are an error."""
+    saved, out = str(models / "saved"), models / "out.bin"
+    assert (
+        main(["convert", "--saved_model_dir", saved, f"--output_file={out}", "--experimental_new_converter=true"]) == 0
+    )
+    np.testing.assert_array_equal(run_model(out.read_bytes(), [np.zeros((1, 3), np.float32)])[0], [[1, 1, 1]])
+    names = ["--input_arrays=x", "--output_arrays=y"]
+    assert main(["convert", "--graph_def_file", str(models / "frozen.pb"), str(models / "b.tflite"), *names]) == 0
+    assert main(["convert", "--saved_model_dir", str(models / "none"), "--output_file", str(out)]) == 1
+    assert "none' does not exist" in capsys.readouterr().err
+    for wrong in (["--saved_model_dir", saved, saved, "c.tflite"], [saved], ["a", "b.tflite", "--output_file", "c"]):
+        with pytest.raises(SystemExit):
+            main(["convert", *wrong])
+
+
 def test_a_picture(models):
     """A target that ends in .dot is the model's picture."""
     assert main(["convert", str(models / "saved"), str(models / "model.dot")]) == 0

@@ -157,3 +157,41 @@ def test_nested_repeats(depth):
         assert [session.run(following) for _ in range(2 ** (depth + 1))] == [0, 1] * 2**depth
         with pytest.raises(tf.errors.OutOfRangeError, match="End of sequence"):
             session.run(following)
+
+
+def _shuffled():
+    return tf2.data.Dataset.range(10).shuffle(5, seed=2).repeat(3).map(lambda x: x * 2)
+
+
+def test_checkpoints_hold_iterators(eager, tmp_path):
+    """A restored iterator goes on where the saved one stood, in the same order."""
+    iterator = iter(_shuffled())
+    before = [int(next(iterator)) for _ in range(13)]
+    path = tf2.train.Checkpoint(iterator=iterator).save(str(tmp_path / "saved"))
+    rest = [int(x) for x in iterator]
+    assert len(before) + len(rest) == 30
+    again = iter(_shuffled())
+    next(again)
+    tf2.train.Checkpoint(iterator=again).restore(path).assert_consumed()
+    assert [int(x) for x in again] == rest
+
+
+def test_savers_hold_iterators(tmp_path):
+    """`make_saveable_from_iterator` does the same in a graph, before or after the iterator is started."""
+    tf.set_random_seed(1)
+    iterator = tf.data.Dataset.range(10).shuffle(5, seed=2).make_initializable_iterator()
+    following = iterator.get_next()
+    tf.add_to_collection(tf.GraphKeys.SAVEABLE_OBJECTS, tf.data.experimental.make_saveable_from_iterator(iterator))
+    saver = tf.train.Saver()
+    with tf.Session() as session:
+        session.run(iterator.initializer)
+        for _ in range(4):
+            session.run(following)
+        path = saver.save(session, str(tmp_path / "saved"))
+        rest = [session.run(following) for _ in range(6)]
+        saver.restore(session, path)
+        assert [session.run(following) for _ in range(6)] == rest
+    with tf.Session() as session:
+        saver.restore(session, path)
+        session.run(iterator.initializer)
+        assert [session.run(following) for _ in range(6)] == rest

@@ -253,3 +253,36 @@ def test_other_hints_become_custom_ops_where_these_are_allowed():
         model = read_model(converter.convert())
     custom = model.main.operators[0]
     assert custom.custom_code == "Cool" and flexbuffers.Loads(custom.custom_options) == {"scale": 2.5}
+
+
+def _two_layers(x):
+    return _outputs(tf.nn.rnn_cell.MultiRNNCell([NN.TFLiteLSTMCell(6, name="a"), NN.TFLiteLSTMCell(4, name="b")]), x)
+
+
+@pytest.mark.parametrize("build", [_two_layers, _everything, _unrolled], ids=["layers", "everything", "unrolled"])
+def test_fused_cells_in_integers(build):
+    """With integer ops only, a fused LSTM has 8 bits, 16 for its cell, and stays near the floating point result; samples are separate sequences."""
+    random = np.random.RandomState(1)
+    samples = [random.uniform(-1, 1, X.shape).astype(np.float32) for _ in range(12)]
+    with tf.Graph().as_default(), tf.Session() as session:
+        tf.set_random_seed(1)
+        x = tf.placeholder(tf.float32, X.shape, name="x")
+        out = build(x)
+        session.run(tf.global_variables_initializer())
+        converter = tf.lite.TFLiteConverter.from_session(session, [x], [out])
+        converter.optimizations = [tf.lite.Optimize.DEFAULT]
+        converter.target_spec.supported_ops = {tf.lite.OpsSet.TFLITE_BUILTINS_INT8}
+        converter.representative_dataset = tf.lite.RepresentativeDataset(lambda: ([each] for each in samples))
+        content = converter.convert()
+        expected = [session.run(out, {x: each}) for each in samples]
+    fused = [each for each in read_model(content).main.operators if each.code == "UNIDIRECTIONAL_SEQUENCE_LSTM"]
+    states = [each.type for operator in fused for each in operator.inputs if each is not None and each.is_variable]
+    assert fused and states == ["INT8", "INT16"] * len(fused)
+    interpreter = tf.lite.Interpreter(model_content=content)
+    interpreter.allocate_tensors()
+    for sample, wanted in zip(samples, expected, strict=True):
+        interpreter.reset_all_variables()
+        interpreter.set_tensor(interpreter.get_input_details()[0]["index"], sample)
+        interpreter.invoke()
+        found = interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
+        assert np.abs(found - wanted).mean() < 0.06 * max(np.abs(each).max() for each in expected)

@@ -129,3 +129,21 @@ def test_what_is_refused():
         tf.profiler.profile(options={"output": "nonsense"})
     with pytest.raises(NotImplementedError, match="pprof"):
         tf.profiler.profile(cmd="code", options=Builder().with_pprof_output("file").build())
+
+
+def test_timelines_of_all_steps(tmp_path):
+    """A Profiler writes a timeline of each step for the graph view, and one of the selected step. It has no message for TensorFlow's user interface."""
+    with tf.Graph().as_default(), tf.Session() as session:
+        doubled = tf.constant([1.0, 2.0]) * tf.placeholder_with_default(2.0, [])
+        profiler = tf.profiler.Profiler(session.graph)
+        for step in (3, 5):
+            metadata = tf.RunMetadata()
+            options = tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE)
+            session.run(doubled, options=options, run_metadata=metadata)
+            profiler.add_step(step, metadata)
+        builder = Builder(Builder.time_and_memory())
+        profiler.profile_graph(builder.with_timeline_output(str(tmp_path / "all")).build())
+        profiler.profile_graph(builder.with_timeline_output(str(tmp_path / "one")).with_step(3).build())
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["all_3", "all_5", "one_3"]
+        with pytest.raises(NotImplementedError, match="ProfileProto"):
+            profiler.serialize_to_string()

@@ -9,8 +9,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 import stoker.compat.v1 as tf
+from stoker._src.ops.control_flow.tensor_list_values import rows_of
+from stoker._src.ops.support.waiting import RunState, running
 from stoker._src.runtime.locks import MOST_PASSED, VariablesLock
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -124,3 +127,16 @@ def test_only_ops_that_may_wait_for_each_other_get_threads():
         session.run(one.enqueue(1.0))
         session.run(chain)
         assert session.run(apart)[1] == 2.0
+
+
+def test_dividing_a_long_tensor_into_a_list_ends_with_the_run():
+    """map_fn over millions of rows first makes a list of them; a run that is cancelled does not wait for the whole list."""
+    state = RunState()
+    state.cancel()
+    with running(state):
+        assert len(rows_of(torch.zeros(10, 2))) == 10
+        with pytest.raises(tf.errors.CancelledError, match="Dividing a tensor"):
+            rows_of(torch.zeros(200_000))
+    rows = rows_of(torch.arange(120_001))
+    assert len(rows) == 120_001
+    assert [int(rows[i]) for i in (0, 49_999, 50_000, 120_000)] == [0, 49_999, 50_000, 120_000]

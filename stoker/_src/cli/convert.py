@@ -28,7 +28,7 @@ class Kind:
     """One kind of conversion."""
 
     title: str
-    takes: Callable[[str, str], bool]  # whether it is for these two paths
+    takes: Callable[[argparse.Namespace], bool]  # whether it is for the given source and target
     add_options: Callable[[Any], None]  # to a group of the parser
     convert: Callable[[argparse.Namespace], None]  # may raise OpError, OSError, ValueError
 
@@ -45,12 +45,14 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "source",
         metavar="SOURCE",
+        nargs="?",
         help="a checkpoint or its directory; a .safetensors file, an .index.json or a directory of them; for TFLite, the directory of a "
         "SavedModel or the file of a frozen graph",
     )
     parser.add_argument(
         "target",
         metavar="TARGET",
+        nargs="?",
         help="a .safetensors file to write; the path of a checkpoint, without endings; a .tflite file, or .dot for its picture",
     )
     for kind in KINDS:
@@ -60,7 +62,11 @@ def add_parser(commands: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Converts. Returns 1 if it cannot be done."""
-    kind = next((kind for kind in KINDS if kind.takes(args.source, args.target)), None)
+    convert_tflite.name_paths(args)
+    if args.source is None or args.target is None:
+        args.usage_error("SOURCE and TARGET are required")
+        return 2
+    kind = next((kind for kind in KINDS if kind.takes(args)), None)
     if kind is None:
         args.usage_error(
             f"cannot tell how to convert {args.source} to {args.target}: one of them must end in .safetensors, or the second in .tflite"
@@ -95,8 +101,9 @@ def _options(group: Any) -> None:
     )
 
 
-def _takes(source: str, target: str) -> bool:
-    return target.endswith((safetensors_files.SUFFIX, safetensors_files.INDEX_SUFFIX)) or is_safetensors(source)
+def _takes(args: argparse.Namespace) -> bool:
+    ends = (safetensors_files.SUFFIX, safetensors_files.INDEX_SUFFIX)
+    return args.target.endswith(ends) or is_safetensors(args.source)
 
 
 def _convert(args: argparse.Namespace) -> None:

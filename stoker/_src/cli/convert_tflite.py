@@ -8,19 +8,41 @@ import os
 from pathlib import Path
 from typing import Any
 
-from stoker._src.formats import atomic
+from stoker._src.formats import atomic, gfile
 
 TITLE = "TFLite models"
 _TYPES = ("FLOAT", "QUANTIZED_UINT8", "INT8")
 
 
-def takes(source: str, target: str) -> bool:
-    del source
-    return target.endswith((".tflite", ".lite", ".dot"))
+_SOURCES = ("saved_model_dir", "graph_def_file", "keras_model_file")
+
+
+def name_paths(args: argparse.Namespace) -> None:
+    """Takes source and target from the options that tflite_convert has for them."""
+    named = [name for name in _SOURCES if getattr(args, name) is not None]
+    if len(named) + (args.source is not None and args.target is not None) > 1:
+        args.usage_error("SOURCE, --saved_model_dir, --graph_def_file and --keras_model_file exclude each other")
+    if named:
+        # A path that stands alone is then the target.
+        args.target = args.source if args.target is None else args.target
+        args.source = getattr(args, named[0])
+    if args.output_file is not None:
+        if args.target is not None:
+            args.usage_error("TARGET and --output_file exclude each other")
+        args.target = args.output_file
+
+
+def takes(args: argparse.Namespace) -> bool:
+    named = any(getattr(args, name) is not None for name in _SOURCES)
+    return named or args.output_file is not None or args.target.endswith((".tflite", ".lite", ".dot"))
 
 
 def add_options(group: Any) -> None:
     flag = argparse.BooleanOptionalAction
+    group.add_argument("--saved_model_dir", metavar="FOLDER", help="a SavedModel, in place of SOURCE")
+    group.add_argument("--graph_def_file", metavar="FILE", help="a frozen graph, in place of SOURCE")
+    group.add_argument("--keras_model_file", metavar="FILE", help="a Keras model, in place of SOURCE")
+    group.add_argument("--output_file", metavar="FILE", help="the file to write, in place of TARGET")
     group.add_argument(
         "--input_arrays",
         metavar="NAMES",
@@ -70,6 +92,8 @@ def add_options(group: Any) -> None:
         "--dump_graphviz_dir", metavar="FOLDER", help="a folder for pictures of the model before and after"
     )
     group.add_argument("--dump_graphviz_video", action="store_true", help="a picture after each transformation")
+    for name in ("enable_v1_converter", "experimental_new_converter", "experimental_new_quantizer"):
+        group.add_argument(f"--{name}", nargs="?", const="true", help="accepted for scripts, without effect")
 
 
 def convert(args: argparse.Namespace) -> None:
@@ -96,12 +120,14 @@ def convert(args: argparse.Namespace) -> None:
 def _converter(lite: Any, args: argparse.Namespace) -> Any:
     inputs, outputs = _names(args.input_arrays), _names(args.output_arrays)
     shapes = _shapes(args.input_shapes, inputs)
-    if os.path.isdir(args.source):
+    if not gfile.exists(args.source):
+        raise OSError(f"'{args.source}' does not exist.")
+    if args.saved_model_dir is not None or (os.path.isdir(args.source) and args.graph_def_file is None):
         tags = set(_names(args.saved_model_tag_set) or ())
         return lite.TFLiteConverter.from_saved_model(
             args.source, inputs, shapes, outputs, tags, args.saved_model_signature_key
         )
-    if args.source.endswith((".h5", ".hdf5", ".keras")):
+    if args.keras_model_file is not None or args.source.endswith((".h5", ".hdf5", ".keras")):
         try:
             return lite.TFLiteConverter.from_keras_model_file(args.source, inputs, shapes, outputs)
         except ImportError as error:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from stoker._src.base import dtypes, nest
@@ -13,6 +13,7 @@ from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import STATEFUL
 from stoker._src.graph.function_graph import FuncGraph, Function, unique_function_name
+from stoker._src.graph.saveable import SaveableObject, SaveSpec
 from stoker._src.graph.scopes import control_dependencies
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.graph.trackable import Trackable
@@ -47,8 +48,44 @@ def started(dataset: Any) -> Any:
         return shaping.identity(resource) if isinstance(made, Operation) else resource
 
 
+class IteratorSaveable(SaveableObject):
+    """Saves how many elements an iterator has given. Restoring starts the pass again and skips as many."""
+
+    def __init__(self, resource: Any, name: str) -> None:
+        self._resource = resource
+        position: Any = (
+            (lambda: iterators.ITERATOR_POSITION(resource))
+            if context.executing_eagerly()
+            else iterators.ITERATOR_POSITION(resource)
+        )
+        place = "" if context.executing_eagerly() else None
+        super().__init__(resource, [SaveSpec(position, "", name, dtypes.int64, place)], name)
+
+    def restore(self, restored_tensors: Sequence[Any], restored_shapes: Sequence[Any] | None) -> Any:
+        """Returns the op that moves the iterator."""
+        return iterators.MOVE_ITERATOR(self._resource, restored_tensors[0])
+
+
+class _Saved(Trackable):
+    """An iterator that checkpoints hold."""
+
+    _iterator_resource: Any
+
+    def _gather_saveables_for_checkpoint(self) -> dict[str, Callable[..., Any]]:
+        return {"ITERATOR": lambda name="ITERATOR": IteratorSaveable(self._iterator_resource, name)}
+
+
+@export("data.experimental.make_saveable_from_iterator")
+def make_saveable_from_iterator(iterator: Any, external_state_policy: Any = None) -> SaveableObject:
+    """Returns what a `Saver` needs to save an iterator: the number of elements it has given.
+
+    A program that is restored skips as many. Random orders are the same only if seeds are set.
+    """
+    return IteratorSaveable(iterator._iterator_resource, iterator._iterator_resource.op.name)
+
+
 @export(v1="data.Iterator")
-class Iterator(Trackable):
+class Iterator(_Saved):
     """An iterator of a graph: `get_next()` returns the tensors of the next element."""
 
     def __init__(
@@ -154,13 +191,13 @@ class Iterator(Trackable):
         return structure.legacy_classes(self._spec)
 
 
-class OwnedIterator(Trackable):
+class OwnedIterator(_Saved):
     """An iterator of eager mode: a Python iterator over one pass."""
 
     def __init__(self, dataset: Any) -> None:
         self._spec = dataset.element_spec
         self._flat = structure.types_and_shapes(self._spec)
-        self._resource = started(dataset)
+        self._iterator_resource = started(dataset)
 
     def __iter__(self) -> OwnedIterator:
         return self
@@ -180,12 +217,12 @@ class OwnedIterator(Trackable):
         Raises:
             OutOfRangeError: there are no more elements.
         """
-        parts = iterators.ITERATOR_GET_NEXT(self._resource, **self._flat, name=name)
+        parts = iterators.ITERATOR_GET_NEXT(self._iterator_resource, **self._flat, name=name)
         return structure.from_tensors(self._spec, parts)
 
     def get_next_as_optional(self) -> Any:
         """Returns the next element as an Optional, which is empty when there are no more."""
-        return next_as_optional(self._resource, self._spec)
+        return next_as_optional(self._iterator_resource, self._spec)
 
     def _optionals_in_graph(self) -> Callable[[], Any]:
         return self.get_next_as_optional

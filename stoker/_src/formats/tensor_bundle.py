@@ -20,6 +20,7 @@ from __future__ import annotations
 import collections
 import contextlib
 import io
+import itertools
 import math
 import mmap
 import operator
@@ -565,23 +566,31 @@ class BundleReader:
         found: list[Any] = [None] * len(keys)
         together: list[tuple[Any, int, Any]] = []  # (entry, index in `keys`, dtype of the array)
         kinds: dict[Any, tuple[Any, int]] = {}  # dtype number and shape -> dtype and size in bytes of the array
-        for number, key in enumerate(keys):
-            raw = self._raw.get(key)
-            entry = None if raw is None or self._swapped else decode_entry(raw)
-            if entry is None or entry[4] >= _RUN or _STORABLE.get(entry[0]) is not wanted[number]:
-                found[number] = self._read_one(key, wanted[number], mappable)
+        # This loop runs for every tensor of a checkpoint, so it looks up names and files once.
+        raws, ends, kinds_get, swapped = self._raw.get, dict[int, int](), kinds.get, self._swapped
+        for number, (key, dtype) in enumerate(zip(keys, wanted)):
+            raw = raws(key)
+            entry = None if raw is None or swapped else decode_entry(raw)
+            if entry is None or entry[4] >= _RUN or _STORABLE.get(entry[0]) is not dtype:
+                found[number] = self._read_one(key, dtype, mappable)
                 continue
-            kind = kinds.get(entry[:2])
+            code, shape, shard, offset, size, _ = entry
+            kind = kinds_get((code, shape))
             if kind is None:
-                dtype = wanted[number]
-                kind = kinds[entry[:2]] = _NOT_PLAIN
-                if dtype is not dtypes.string and (not entry[1] or min(entry[1]) >= 0):
-                    kind = kinds[entry[:2]] = np.dtype(dtype.as_numpy_dtype), math.prod(entry[1]) * dtype.size
-            if kind[1] != entry[4] or entry[3] + entry[4] > self._shard(entry[2], "")[1]:
-                found[number] = self._read_one(key, wanted[number], mappable)  # strings and damaged entries
+                kind = _NOT_PLAIN
+                if dtype is not dtypes.string and (not shape or min(shape) >= 0):
+                    kind = np.dtype(dtype.as_numpy_dtype), math.prod(shape) * dtype.size
+                kinds[code, shape] = kind
+            end = ends.get(shard)
+            if end is None:
+                end = ends[shard] = self._shard(shard, "")[1]
+            if kind[1] != size or offset + size > end:
+                found[number] = self._read_one(key, dtype, mappable)  # strings and damaged entries
             else:
                 together.append((entry, number, kind[0]))
-        together.sort(key=lambda each: each[0][2:4])
+        places = [(entry[2], entry[3]) for entry, _, _ in together]
+        if any(after < before for before, after in itertools.pairwise(places)):
+            together.sort(key=lambda each: each[0][2:4])
         start = 0
         while start < len(together):
             _, _, shard, begin, size, _ = together[start][0]

@@ -352,8 +352,8 @@ class OpDefinition(Signature):
         """Registers a kernel for many nodes of this op at once, such as optimizer updates.
 
         Independent nodes of one run with equal `key(op)` become one call. The kernel receives a list for each input.
-        `host` inputs and attributes, which the key must make equal, arrive as in the plain
-        kernel does.
+        `host` inputs and attributes, which the key must make equal, arrive as in the plain kernel. An error that the kernel raises may have
+        an attribute `member`: the position of the node that failed.
         """
 
         def register(function: Kernel) -> Kernel:

@@ -23,6 +23,7 @@ from stoker._src.graph.definition import STATEFUL, find_definition
 from stoker._src.graph.graph import Graph, control_element
 from stoker._src.graph.interchange.function_def import function_def_of
 from stoker._src.graph.keys import GraphKeys
+from stoker._src.graph.source_lines import recent_frames
 from stoker._src.graph.tapes import no_tapes
 from stoker._src.graph.tensor import Operation, Tensor, out_of_scope
 
@@ -90,13 +91,22 @@ class FuncGraph(Graph):
     # -- inputs --------------------------------------------------------------------------------------------------
 
     def add_input(self, dtype: DType, shape: Shape, name: str | None = None) -> Tensor:
-        """Adds an argument: a placeholder that ignores the open scopes."""
+        """Adds an argument: a placeholder that ignores the open scopes.
+
+        Gradients of functions that nest deeply add many, so this skips the general path of adding a node.
+        """
         definition = find_definition("Placeholder")
         assert definition is not None
+        if self._finalized:
+            raise RuntimeError("Graph is finalized and cannot be modified.")
         with self._plain_scope():
             unique = self.op_name(name, "Placeholder")
-            op = self.add(definition, [], {"dtype": dtype.base_dtype, "shape": shape}, unique)
+            op = Operation(
+                self, definition, unique, [], {"dtype": dtype.base_dtype, "shape": shape}, [], recent_frames()
+            )
+            self._register(op)
         tensor = op.outputs[0]
+        tensor._static_shape = shape
         tensor.dtype = dtype  # a reference stays one: bodies may assign to 1.x variables
         self.inputs.append(tensor)
         return tensor
@@ -293,6 +303,7 @@ class Function:
         derived_from: the function that an op names when it calls this one instead (SymbolicGradient).
         attributes: the attributes of its FunctionDef.
         steps: compiled forms, kept by the eager executor.
+        gradient_recipes: how calls are differentiated, by the outputs that have gradients and their types.
         accumulators: positions of loop variables that collect values for a gradient.
         captures: positions of the inputs that a branch or loop of 1.x has from the graph around it, whose gradients may
             be IndexedSlices; None for control flow of 2.x and calls.
@@ -315,6 +326,7 @@ class Function:
         self.derived_from: Function | None = None
         self.attributes: dict[str, Any] = {}
         self.steps: dict[Any, Any] = {}
+        self.gradient_recipes: dict[Any, Any] = {}
         self.accumulators: set[int] = set()
         self.captures: frozenset[int] | None = None
 

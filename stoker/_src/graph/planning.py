@@ -68,6 +68,7 @@ class Planning:
     deals: Kernel | None = None  # several runs of a blocking op that produces values, in one call
     collects: tuple[Callable[[Any], int], Kernel] | None = None  # the same for a blocking op that consumes values
     of_variable_shapes: bool = False  # the result depends only on the shapes of variables
+    of_list_sizes: bool = False  # the result depends only on how many elements a list has, and on their shapes
     pads: Kernel | None = None  # the kernel with a first output as long as the input, padded with -1
     padded: Callable[..., list[bool] | None] | None = None  # which outputs are padded if some inputs are
     # A sparse update whose rows are distinct or, to be skipped, out of range: the kernel for one op, and for several at once.

@@ -42,13 +42,18 @@ def array_name(tensor: GraphTensor) -> str:
 # ---- sessions -----------------------------------------------------------------------------------------------------
 
 
-def from_session(session: Any, inputs: Iterable[Any], outputs: Iterable[Any], signature: str = "") -> Source:
-    """The graph of a session, with the current values of its variables."""
+def from_session(
+    session: Any, inputs: Iterable[Any], outputs: Iterable[Any], signature: str = "", owned: bool = False
+) -> Source:
+    """The graph of a session, with the current values of its variables.
+
+    An `owned` session was opened for the conversion alone. Its values are used as they are, without a copy.
+    """
     graph = session.graph
     given = [graph.as_graph_element(each, allow_operation=False) for each in inputs]
     wanted = [graph.as_graph_element(each, allow_operation=False) for each in outputs]
     source = _source(given, wanted)
-    source.variables = _values(session, given, wanted)
+    source.variables = _values(session, given, wanted, owned)
     source.tables = _tables(session, given, wanted)
     source.signature = signature
     return source
@@ -58,10 +63,29 @@ def _source(inputs: list[GraphTensor], outputs: list[GraphTensor]) -> Source:
     return Source(inputs, outputs, [array_name(each) for each in inputs], [array_name(each) for each in outputs])
 
 
-def _values(session: Any, inputs: list[GraphTensor], outputs: list[GraphTensor]) -> dict[str, Variable]:
+def _values(
+    session: Any, inputs: list[GraphTensor], outputs: list[GraphTensor], owned: bool = False
+) -> dict[str, Variable]:
     owners = [op for op in needed_ops(outputs, (), dict.fromkeys(inputs)) if op.type in _VARIABLES]
-    fetched = session.run([_read(op) for op in owners]) if owners else []
-    return {op.name: Variable(op.name, np.asarray(value)) for op, value in zip(owners, fetched, strict=True)}
+    found = {op: _stored(session, op) if owned else None for op in owners}
+    rest = [op for op in owners if found[op] is None]
+    fetched = session.run([_read(op) for op in rest]) if rest else []
+    values = found | dict(zip(rest, fetched, strict=True))
+    return {op.name: Variable(op.name, np.asarray(values[op])) for op in owners}
+
+
+def _stored(session: Any, op: Operation) -> np.ndarray | None:
+    """The memory of a variable as an array, or None where NumPy cannot use it."""
+    kind = "resource_variable" if op.type == "VarHandleOp" else "variable"
+    name = op.attr("shared_name") or op.name
+    state = session._runner.resources.lookup(op.attr("container"), kind, name)
+    value = None if state is None else state.value
+    if value is None or isinstance(value, np.ndarray):
+        return value
+    try:
+        return value.detach().numpy()
+    except (TypeError, RuntimeError):
+        return None  # a type of 16 bits that NumPy lacks, or another device
 
 
 def _read(op: Operation) -> GraphTensor:
@@ -238,7 +262,7 @@ def _signature(session: Session, key: str, definition: Any, input_arrays: Any, o
             raise ValueError(
                 f"Signature '{key}' has a composite tensor ({type(tensor).__name__}), which TFLite does not have."
             )
-    source = from_session(session, inputs, outputs, signature=key)
+    source = from_session(session, inputs, outputs, signature=key, owned=True)
     source.name = key if key != constants.DEFAULT_SERVING_SIGNATURE_DEF_KEY else "main"
     source.signature_inputs, source.signature_outputs = input_keys, output_keys
     return source

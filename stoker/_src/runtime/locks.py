@@ -41,6 +41,7 @@ class VariablesLock:
         self._guard = threading.Lock()
         self._readers = 0
         self._writing = False
+        self.writes = 0  # how often a run that writes got in
         self._waiting: deque[_Turn] = deque()
         self._passed = 0
 
@@ -62,6 +63,7 @@ class VariablesLock:
         with self._guard:
             if not self._writing and not self._readers and (not self._waiting or self._passes()):
                 self._writing = True
+                self.writes += 1
                 return
             self._waiting.append(turn := _Turn(writes=True))
         self._wait(turn)
@@ -99,6 +101,7 @@ class VariablesLock:
         self._passed = 0
         if turn.writes:
             self._writing = True
+            self.writes += 1
         else:
             self._readers += 1
             self._call_next()

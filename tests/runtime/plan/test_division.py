@@ -16,6 +16,7 @@ from stoker._src.base.shapes import Shape
 from stoker._src.ops.random.bits import cuda
 from stoker._src.ops.variables.state_ops import VariableState
 from stoker._src.runtime import devices
+from stoker._src.runtime.plan import fused_kernels
 from stoker._src.runtime.plan.division import Division, Obstacle
 from stoker._src.runtime.plan.known_shapes import Known
 from stoker._src.runtime.session import public
@@ -26,6 +27,7 @@ def no_device_kernels(monkeypatch):
     """The device is the CPU, also where there is a GPU."""
     monkeypatch.setattr(cuda, "can_fill", lambda dtype: False)
     monkeypatch.setattr(devices, "usable_gpus", lambda: 0)
+    monkeypatch.setattr(fused_kernels, "is_available", lambda: False)
 
 
 class _OnCpu(Division):
@@ -207,11 +209,11 @@ def test_summaries_and_assertions_come_after():
 
 
 def test_what_the_device_computes_cannot_decide():
-    """A branch that depends on the device's results is refused, with its name."""
+    """A loop whose end depends on the device's results is refused, with its name."""
     with tf.Graph().as_default(), tf.Session() as session:
         x = tf.placeholder(tf.float32, [3])
         y = tf.reduce_sum(tf.tanh(x))
-        z = tf.cond(y > 0.0, lambda: y * 2.0, lambda: y - 1.0, name="choice")
+        z = tf.while_loop(lambda y: y < 10.0, lambda y: y * 2.0, [y], name="choice")
         with pytest.raises(Obstacle, match="choice"):
             _Divided(session, z, {x: np.ones(3, "f")})
 
@@ -256,3 +258,31 @@ def test_what_other_runs_see_waits_for_the_updates():
         session.run(tf.global_variables_initializer())
         divided = _Divided(session, [told, counted], {x: np.ones(3, "f")})
         assert divided.division.counts[2] == 1
+
+
+def test_a_condition_that_only_the_device_knows():
+    """Both branches run, and a number of the device selects their results."""
+
+    def build():
+        x = tf.placeholder(tf.float32, [4, 3])
+        y = tf.reduce_sum(x * 2.0) + 0.5
+        chosen = tf.cond(y > 0, lambda: tf.tanh(y) * 2.0, lambda: y - 1.0)
+        return [chosen, tf.square(y)], lambda i: {x: _rows(i, 4, 3)}
+
+    divided = _divided(build)
+    assert len(divided.recordings) == 1
+
+
+def test_the_length_of_a_list_decides_without_its_elements():
+    """The gradient of reading a list of the device's tensors needs to know how long it is, which no recording changes."""
+
+    def build():
+        x = tf.placeholder(tf.float32, [2, 5, 3])
+        w = tf.get_variable("w", [3], initializer=tf.random_normal_initializer(seed=1))
+        cell = tf.nn.rnn_cell.GRUCell(4, kernel_initializer=tf.random_normal_initializer(seed=2))
+        out, _ = tf.nn.dynamic_rnn(cell, x * w, dtype=tf.float32)
+        loss = tf.reduce_mean(tf.square(out))
+        train = tf.train.GradientDescentOptimizer(0.1).minimize(loss)
+        return [loss, train], lambda i: {x: _rows(i, 2, 5, 3)}
+
+    assert len(_divided(build).recordings) == 1

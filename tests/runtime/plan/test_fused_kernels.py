@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 import stoker.compat.v1 as tf
 from stoker._src.base.shapes import Shape
 from stoker._src.ops.random.bits import cuda
+from stoker._src.runtime import devices
 from stoker._src.runtime.plan import fused_kernels
 from stoker._src.runtime.plan.emit import emit
 from stoker._src.runtime.plan.fused_kernels import FusedKernels
-from stoker._src.runtime.plan.kernel_nodes import KernelBuilder
+from stoker._src.runtime.plan.kernel_nodes import BINARY, UNARY, KernelBuilder
 from stoker._src.runtime.plan.kernel_sections import Sections
 from stoker._src.runtime.plan.kernel_source import Layout, launches
 from stoker._src.runtime.plan.known_shapes import Known
@@ -31,6 +32,7 @@ R = np.random.RandomState
 @pytest.fixture(autouse=True)
 def emulated(monkeypatch):
     written = FusedKernels.written
+    monkeypatch.setattr(devices, "usable_gpus", lambda: 0)
     monkeypatch.setattr(fused_kernels, "compiled", emulated_gpu.compiled)
     monkeypatch.setattr(fused_kernels, "is_available", lambda: True)
     monkeypatch.setattr(FusedKernels, "written", lambda self, strides: written(self, strides, emulated=True))
@@ -184,6 +186,12 @@ def test_a_kernel_that_cannot_be_compiled_is_not_used(monkeypatch):
         "fused kernels: 1 run 3 ops",
         "fused kernels that cannot be compiled: no compiler",
     ]
+
+
+def test_kernels_know_the_loops_of_the_cpu():
+    """What an op's `lower` function names for the CPU, kernels can compute."""
+    native = pytest.importorskip("stoker._src.runtime.native.program")
+    assert set(native.UNARY) <= set(UNARY) and set(native.BINARY) <= set(BINARY)
 
 
 SHAPES = st.lists(st.integers(1, 70), min_size=1, max_size=3).map(tuple)

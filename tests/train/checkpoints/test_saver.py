@@ -221,3 +221,26 @@ def test_readers_are_for_several_threads(tmp_path):
         thread.join()
     assert wrong == []
     assert reader.debug_string().startswith(b"v0 (DT_FLOAT) [5000]\n")
+
+
+def test_the_variable_that_does_not_fit_is_named(tmp_path):
+    """Variables are restored together; the error is that of the one whose shape differs, and the others can still be restored."""
+    path = str(tmp_path / "model")
+    arrays = [np.full([3, number + 1], number, np.float32) for number in range(6)]
+    with tf.Graph().as_default(), tf.Session() as session:
+        saver = tf.train.Saver([tf.Variable(value, name=f"v{number}") for number, value in enumerate(arrays)])
+        session.run(tf.global_variables_initializer())
+        saver.save(session, path)
+    with tf.Graph().as_default(), tf.Session() as session:
+        shapes = [[7, 7] if number == 4 else value.shape for number, value in enumerate(arrays)]
+        variables = [tf.Variable(tf.zeros(shape), name=f"v{number}") for number, shape in enumerate(shapes)]
+        with pytest.raises(tf.errors.InvalidArgumentError, match=r"lhs shape= \[7,7\] rhs shape= \[3,5\]") as caught:
+            tf.train.Saver(variables).restore(session, path)
+        assert "save/Assign_4" in str(caught.value)
+        others = variables[:4]
+        saver = tf.train.Saver(others)
+        for _ in range(2):  # into variables without and with a value
+            saver.restore(session, path)
+            for found, expected in zip(session.run(others), arrays):
+                np.testing.assert_array_equal(found, expected)
+            session.run([each.assign(each - 1) for each in others])

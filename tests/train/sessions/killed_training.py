@@ -40,7 +40,7 @@ def main(directory, steps):
         checkpoint_dir=directory, hooks=hooks, save_checkpoint_steps=3, save_summaries_steps=2
     ) as session:
         number = session.run_step_fn(lambda step_context: int(step_context.session.run(step)))
-        while not session.should_stop():
+        while number < steps and not session.should_stop():  # it may have been killed after the last step
             random = np.random.RandomState(number)
             batch = random.randn(32, 8).astype(np.float32)
             _, number = session.run([train, step], {x: batch, y: batch[:, :1] ** 2})

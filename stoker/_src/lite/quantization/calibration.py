@@ -12,6 +12,7 @@ from stoker._src.lite.flatbuffer import write_model
 from stoker._src.lite.interpreter import Interpreter, OpResolverType
 from stoker._src.lite.model import Model, Operator, Subgraph, Tensor
 from stoker._src.lite.options import RepresentativeDataset
+from stoker._src.lite.quantization import recurrent
 from stoker._src.lite.versions import assign_versions
 
 Ranges = dict[Tensor, tuple[float, float]]
@@ -82,6 +83,9 @@ class _Runner:
         # A subgraph that shares variables or tables with others cannot run alone.
         alone = (each for each in subgraph.operators if each.code in ("WHILE", "IF"))
         self.inner = [each for each in alone if not _has_resources(each)]
+        self.recurrent = [
+            each for each in subgraph.operators if each.code == recurrent.CODE and not recurrent.obstacle(each)
+        ]
         self.shapes: list[tuple[int, ...]] | None = None
 
     def run(self, values: list[np.ndarray]) -> list[np.ndarray | None]:
@@ -95,14 +99,31 @@ class _Runner:
             interpreter.allocate_tensors()
         for number, value in zip(inputs, values, strict=True):
             interpreter.set_tensor(number, value)
+        if self.recurrent:
+            interpreter.reset_all_variables()
         interpreter.invoke()
         for tensor in self.watched:
             value = self.value(tensor)
             if value is not None and value.size:
                 self.observation.note(tensor, value)
+        for operator in self.recurrent:
+            self.repeat(operator)
         for operator in self.inner:
             self.follow(operator)
         return [self.value(each) for each in self.subgraph.outputs]
+
+    def repeat(self, operator: Operator) -> None:
+        """Notes what happens inside a fused LSTM: the range of the cell under its state, and that before a projection under the weights of the
+        projection."""
+        data, state = operator.inputs[0], operator.inputs[recurrent.CELL_STATE]
+        assert data is not None and state is not None
+        value = self.value(data)
+        if value is not None and value.size:
+            cell, hidden = recurrent.observed(operator, value)
+            self.observation.note(state, cell)
+            weights = operator.inputs[recurrent.PROJECTION]
+            if weights is not None:
+                self.observation.note(weights, hidden)
 
     def follow(self, operator: Operator) -> None:
         """Runs the loop or the branch that an operator ran, to see inside it."""

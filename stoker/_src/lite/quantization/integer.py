@@ -15,7 +15,7 @@ import numpy as np
 from ai_edge_litert import schema_py_generated as schema
 
 from stoker._src.lite.model import Model, Operator, Quantization, Subgraph, Tensor
-from stoker._src.lite.quantization import arrays
+from stoker._src.lite.quantization import arrays, recurrent
 from stoker._src.lite.quantization.calibration import Ranges
 from stoker._src.lite.quantization.schemes import (
     ASKING,
@@ -160,6 +160,8 @@ class _Rewriting:
             return ""  # no real numbers: nothing changes
         if code in ("WHILE", "IF"):
             return self.decide_flow(operator)
+        if code == recurrent.CODE and self.scheme.activations == "INT8":
+            return self.decide_lstm(operator)
         if not quantizable(code, self.scheme):
             return f"{operator.kind} has no kernel for {self.scheme.activations}"
         if getattr(operator.options, "fusedActivationFunction", 0) not in _CLAMPS:
@@ -233,6 +235,15 @@ class _Rewriting:
         if bias is not None and (bias.data is None or bias.type != "FLOAT32"):
             return "its bias is not constant"
         return self.decide_results(operator, [operator.inputs[DATA.get(code, 0)]])  # type: ignore[list-item]
+
+    def decide_lstm(self, operator: Operator) -> str:
+        reason = recurrent.obstacle(operator)
+        data, (result,) = operator.inputs[0], operator.outputs
+        cell = operator.inputs[recurrent.CELL_STATE]
+        for tensor in (data, cell, result):
+            if not reason and (tensor is None or not self.known(tensor)):
+                reason = f"the range of '{'' if tensor is None else tensor.name}' is not known"
+        return reason or self.decide_results(operator, [data])  # type: ignore[list-item]
 
     def decide_flow(self, operator: Operator) -> str:
         """Gives a loop variable the same scale in every iteration, and the result of a branch the same scale in both branches."""
@@ -372,6 +383,8 @@ class _Rewriting:
             self.rewrite_product(operator)
         elif operator in self.inner:
             self.rewrite_flow(operator)
+        elif code == recurrent.CODE and results:
+            self.rewrite_lstm(operator)
         else:
             wanted = self.numbers[results[0]] if self.shares(operator) and results else None
             shared = set(self.sharing(operator)) if wanted is not None else set()
@@ -399,6 +412,22 @@ class _Rewriting:
         ]
         for each in self.inner[operator]:
             each.rewrite_all()
+
+    def rewrite_lstm(self, operator: Operator) -> None:
+        data, cell = operator.inputs[0], operator.inputs[recurrent.CELL_STATE]
+        assert data is not None and cell is not None
+        output = hidden = self.numbers[operator.outputs[0]]
+        projection = operator.inputs[recurrent.PROJECTION]
+        if projection is not None:
+            hidden = parameters(*self.plan.ranges[projection], self.scheme.activations)
+
+        def weights(tensor: Tensor) -> Tensor:
+            key = (tensor, None)
+            if key not in self.others:
+                self.others[key] = arrays.symmetric_weights(tensor, None)
+            return self.others[key]
+
+        recurrent.rewrite_lstm(operator, self.integer(data), output, hidden, self.plan.ranges[cell], weights)
 
     def result(self, tensor: Tensor) -> Tensor:
         made = Tensor(f"{tensor.name}/integer", self.scheme.activations, tensor.shape, None, self.numbers[tensor])

@@ -11,7 +11,7 @@ collect the rows of each iteration in lists.
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 from stoker._src.base import dtypes
 from stoker._src.base.depth import Level
@@ -100,7 +100,10 @@ class BodyGradient:
             ]
             sources = [t for t in function.inputs if _is_differentiated(t)]
             grad_ys = packed_gradients(like, outputs, self.incoming)
-            found = gradients.gradients(outputs, sources, grad_ys) if outputs and sources else []
+            # The walk ends at the inputs: what they depend on outside of the body is not its concern.
+            found = (
+                gradients.gradients(outputs, sources, grad_ys, stop_gradients=sources) if outputs and sources else []
+            )
             by_source = dict(zip(sources, found))
         self.results: list[Any] = [by_source.get(t) for t in function.inputs]
 
@@ -175,6 +178,86 @@ def _alternatives(bodies: list[BodyGradient], i: int) -> list[list[Any]]:
     ]
 
 
+class _Recipe(NamedTuple):
+    """How calls of one of several functions are differentiated. It holds for every op that calls the same functions.
+
+    Attributes:
+        functions: the gradients of the branches.
+        passed: where the inputs of these functions come from, after the incoming gradients: ("input", position) or
+            ("output", position) of the op that is differentiated.
+        rewritten: the branches, extended to return what their gradients need; None if no change is needed.
+        extra: the tensors of the branches that they return in addition.
+        positions: the inputs of the branches that have gradients.
+        like: for each of these, the gradients inside the first branch, which are summed.
+    """
+
+    functions: list[Function]
+    passed: list[tuple[str, int]]
+    rewritten: list[Function] | None
+    extra: list[Tensor]
+    positions: list[int]
+    like: list[list[Any]]
+
+
+def _recipe(functions: list[Function], starts: list[int], incoming: list[Any]) -> _Recipe:
+    """Traces the gradients of the outputs `starts` of `functions`. `incoming` have the types of the incoming gradients."""
+    bodies = [BodyGradient(function, starts, incoming) for function in functions]
+    count = len(functions[0].inputs)
+    positions = [i for i in range(count) if any(body.results[i] is not None for body in bodies)]
+    alternatives = [_alternatives(bodies, i) for i in positions]
+    arguments: list[list[Tensor]] = [list(body.incoming) for body in bodies]
+    passed: list[tuple[str, int]] = []
+    extra: list[Tensor] = []
+    returned: list[list[Tensor]] = [[] for _ in functions]
+    for number, body in enumerate(bodies):
+        known = {tensor: ("output", i) for i, tensor in enumerate(body.function.outputs)}
+        known |= {tensor: ("input", i) for i, tensor in enumerate(body.function.inputs)}
+        for value, inner in body.captures():
+            place = known.get(value)
+            if place is None:
+                place = "output", len(functions[0].outputs) + len(extra)
+                extra.append(value)
+                for other, function in enumerate(functions):
+                    returned[other].append(value if other == number else _never_read(function.graph, value))
+            passed.append(place)
+            for other, each in enumerate(bodies):
+                arguments[other].append(
+                    inner if other == number else each.graph.add_input(value.dtype.base_dtype, value.static_shape)
+                )
+    made = [
+        Function(
+            unique_function_name(body.graph.name),
+            body.graph,
+            arguments[n],
+            flat_gradients([alternative[n] for given in alternatives for alternative in given]),
+        )
+        for n, body in enumerate(bodies)
+    ]
+    rewritten = [function.extended([], returned[n]) for n, function in enumerate(functions)] if extra else None
+    return _Recipe(made, passed, rewritten, extra, positions, [[each[0] for each in given] for given in alternatives])
+
+
+def _never_read(graph: Any, value: Tensor) -> Tensor:
+    """What a branch returns in place of a value of another one."""
+    with _within(graph):
+        return functional_ops.FAKE_PARAM(dtype=value.dtype.base_dtype, shape=value.static_shape)
+
+
+def _call_recipe(function: Function, starts: list[int], incoming: list[Any]) -> _Recipe:
+    """The recipe of a call. Calls of a function from many places share one, so that functions that call others twice cost
+    no more than their number."""
+    types = tuple(
+        (isinstance(g, IndexedSlices), t.dtype.base_dtype, t.static_shape.dims)
+        for g in incoming
+        for t in flat_gradients([g])
+    )
+    key = tuple(starts), types
+    recipe = function.gradient_recipes.get(key)
+    if recipe is None:
+        recipe = function.gradient_recipes[key] = _recipe([function], starts, incoming)
+    return recipe
+
+
 class _BranchesGradient:
     """The gradient of an op that calls one of several functions, and the changes to the op.
 
@@ -182,6 +265,7 @@ class _BranchesGradient:
         functions: the gradients of the branches.
         passed: the inputs of these functions.
         rewritten: the branches, extended to return what their gradients need; None if no change is needed.
+        positions: the inputs of the branches that have gradients.
     """
 
     def __init__(self, op: Operation, functions: list[Function], offset: int, grads: tuple[Any, ...]) -> None:
@@ -189,69 +273,27 @@ class _BranchesGradient:
         for function in functions:
             _note_handles(op._inputs[offset:], function.inputs)
         starts = [i for i, g in enumerate(grads) if g is not None]
-        if functions[0].captures is None:  # TensorFlow passes zeros to functions, and nothing to branches of 1.x
+        is_function = functions[0].captures is None
+        if is_function:  # TensorFlow passes zeros to functions, and nothing to branches of 1.x
             starts = [i for i, tensor in enumerate(op.outputs) if i in starts or gradients.has_zeros(tensor)]
         incoming = [shaping.zeros_like(op.outputs[i]) if grads[i] is None else grads[i] for i in starts]
-        bodies = [BodyGradient(function, starts, incoming) for function in functions]
-        count = len(functions[0].inputs)
-        self.positions = [i for i in range(count) if any(body.results[i] is not None for body in bodies)]
-        alternatives = [_alternatives(bodies, i) for i in self.positions]
-        self.like = [[alternative[0] for alternative in given] for given in alternatives]
-        outer_values, rewritten = self._values_for(bodies, functions)
-        self.rewritten = rewritten if rewritten != functions else None
-        arguments: list[list[Tensor]] = [list(body.incoming) for body in bodies]
+        is_call = is_function and len(functions) == 1
+        recipe = _call_recipe(functions[0], starts, incoming) if is_call else _recipe(functions, starts, incoming)
+        self.functions, self.rewritten = recipe.functions, recipe.rewritten
+        self.positions, self._like = recipe.positions, recipe.like
+        _extend_outputs(op, recipe.extra)
         self.passed = flat_gradients(incoming)
-        for number, body in enumerate(bodies):
-            for value, inner in body.captures():
-                self.passed.append(outer_values[value])
-                for other, each in enumerate(bodies):
-                    arguments[other].append(
-                        inner if other == number else each.graph.add_input(value.dtype.base_dtype, value.static_shape)
-                    )
-        self.functions = [
-            Function(
-                unique_function_name(body.graph.name),
-                body.graph,
-                arguments[n],
-                flat_gradients([alternative[n] for given in alternatives for alternative in given]),
-            )
-            for n, body in enumerate(bodies)
-        ]
-
-    def _values_for(
-        self, bodies: list[BodyGradient], functions: list[Function]
-    ) -> tuple[dict[Tensor, Tensor], list[Function]]:
-        """The outer tensors for the values that the gradients captured, and the functions that return them."""
-        op, rewritten = self.op, list(functions)
-        extra: list[Tensor] = []
-        outer_values: dict[Tensor, Tensor] = {}
-        for number, body in enumerate(bodies):
-            inputs = {tensor: op._inputs[self.offset + i] for i, tensor in enumerate(body.function.inputs)}
-            outputs = {tensor: op.outputs[i] for i, tensor in enumerate(body.function.outputs)}
-            for value, _ in body.captures():
-                known = inputs.get(value) if value in inputs else outputs.get(value)
-                if known is not None:
-                    outer_values[value] = known
-                    continue
-                extra.append(value)
-                for other, function in enumerate(rewritten):
-                    returned = value
-                    if other != number:
-                        with _within(function.graph):
-                            returned = functional_ops.FAKE_PARAM(dtype=value.dtype.base_dtype, shape=value.static_shape)
-                    rewritten[other] = function.extended([], [returned])
-        outer_values.update(zip(extra, _extend_outputs(op, extra)))
-        return outer_values, rewritten
+        for kind, i in recipe.passed:
+            self.passed.append(op.outputs[i] if kind == "output" else op._inputs[offset + i])
 
     def gradients(self, results: list[Tensor]) -> list[Any]:
         """The gradients of the op's inputs, from the outputs of the op that calls `functions`."""
         found: list[Any] = [None] * len(self.op._inputs)
-        rest = list(results)
-        for position, like in zip(self.positions, self.like):
+        rest = iter(results)
+        for position, like in zip(self.positions, self._like):
             at = position + self.offset
-            count = len(flat_gradients(like))
-            found[at] = gradients.aggregate(packed_gradients(like, [self.op._inputs[at]] * len(like), rest[:count]))
-            del rest[:count]
+            parts = [next(rest) for _ in flat_gradients(like)]
+            found[at] = gradients.aggregate(packed_gradients(like, [self.op._inputs[at]] * len(like), parts))
         return found
 
 

@@ -218,18 +218,25 @@ class _Walk:
         """The ops at which to stop: those of `stops`, and sources that do not depend on another source."""
         found = {tensor.op for tensor in stops}
         source_ops = {x.op for x in self.xs}
+        if source_ops <= found:
+            return found
+        # Everything that sources depend on, then what depends on a source among that.
+        users: dict[Operation, list[Operation]] = {op: [] for op in source_ops}
+        stack = list(source_ops)
+        while stack:
+            op = stack.pop()
+            for tensor in self._inputs(op):
+                if tensor.op not in users:
+                    users[tensor.op] = []
+                    stack.append(tensor.op)
+                users[tensor.op].append(op)
         below: set[Operation] = set()
-        for op in source_ops:
-            queue = deque(t.op for t in self._inputs(op))
-            seen: set[Operation] = set()
-            while queue:
-                each = queue.popleft()
-                if each in source_ops:
+        stack = list(source_ops)
+        while stack:
+            for op in users[stack.pop()]:
+                if op not in below:
                     below.add(op)
-                    break
-                if each not in seen:
-                    seen.add(each)
-                    queue.extend(t.op for t in self._inputs(each))
+                    stack.append(op)
         return found | (source_ops - below)
 
     def _between(self) -> set[Operation]:

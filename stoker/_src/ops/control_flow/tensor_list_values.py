@@ -17,14 +17,35 @@ from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.shapes import Shape
 from stoker._src.ops.support.movement import allocatable
 from stoker._src.ops.support.values import torch_dtype
+from stoker._src.ops.support.waiting import current_run
 
 _SET, _PUSH, _POP = range(3)
+_ROWS_AT_ONCE = 50_000
 
 
 def on_one_device(items: list[torch.Tensor]) -> list[torch.Tensor]:
     """Moves the items of one op to one device. Integers, and zeros for items that were never written, may be on the host."""
     home = next((item.device for item in items if item.is_cuda), None)
     return items if home is None else [item.to(home) for item in items]
+
+
+def rows_of(stack: torch.Tensor) -> list[torch.Tensor]:
+    """The rows of a tensor. Millions of them take seconds, so a run that was cancelled in the meantime ends between two parts.
+
+    Raises:
+        CancelledError: the run was cancelled.
+        DeadlineExceededError: the run's time ran out.
+    """
+    count = stack.shape[0]
+    if count <= _ROWS_AT_ONCE:
+        return list(stack.unbind(0))
+    state = current_run()
+    rows: list[torch.Tensor] = []
+    for start in range(0, count, _ROWS_AT_ONCE):
+        if state is not None:
+            state.check("Dividing a tensor into a list of its rows")
+        rows += stack[start : start + _ROWS_AT_ONCE].unbind(0)
+    return rows
 
 
 class TensorList:
@@ -58,7 +79,7 @@ class TensorList:
     def items(self) -> list[Any]:
         """The items. The caller must not change them."""
         if self._items is None:
-            self._items = self._rebuilt() if self._stack is None else list(self._stack.unbind(0))
+            self._items = self._rebuilt() if self._stack is None else rows_of(self._stack)
         return self._items
 
     def length(self) -> int:

@@ -18,7 +18,7 @@ from stoker._src.graph.definition import INT32, SHAPE, TYPE, VIEW, define, one_o
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.array import shaping
 from stoker._src.ops.array.constants import constant
-from stoker._src.ops.control_flow.tensor_list_values import TensorList, on_one_device
+from stoker._src.ops.control_flow.tensor_list_values import TensorList, on_one_device, rows_of
 from stoker._src.ops.math import arithmetic
 from stoker._src.ops.support.values import torch_dtype
 
@@ -64,11 +64,7 @@ def _stacked(items: list[Any], dtype: DType, sizes: list[Any], like: Any = None)
 
 
 def _rows(tensor: Any) -> list[Any]:
-    return (
-        list(tensor.unbind(0))
-        if isinstance(tensor, torch.Tensor)
-        else [np.asarray(row, dtype=object) for row in tensor]
-    )
+    return rows_of(tensor) if isinstance(tensor, torch.Tensor) else [np.asarray(row, dtype=object) for row in tensor]
 
 
 def sizes_after_first(tensor: Tensor) -> Any:
@@ -324,6 +320,7 @@ def tensor_list_get_item_grad(op: Operation, ditem: Tensor) -> Any:
 TENSOR_LIST_LENGTH = define("TensorListLength(input_handle: variant) -> (length: int32)").not_differentiable()
 TENSOR_LIST_LENGTH.kernel(lambda input_handle: torch.tensor(input_handle.length(), dtype=torch.int32))
 TENSOR_LIST_LENGTH.planning.list_role = "length"
+TENSOR_LIST_LENGTH.planning.of_list_sizes = True
 TENSOR_LIST_LENGTH.shape(scalar)
 
 TENSOR_LIST_RESIZE = define(
@@ -359,6 +356,7 @@ def tensor_list_element_shape_kernel(input_handle: TensorList, *, shape_type: DT
     return torch.tensor(sizes, dtype=torch_dtype(shape_type))
 
 
+TENSOR_LIST_ELEMENT_SHAPE.planning.of_list_sizes = True
 TENSOR_LIST_ELEMENT_SHAPE.shape(lambda input_handle: UNKNOWN_SHAPE)
 
 TENSOR_LIST_STACK = define(

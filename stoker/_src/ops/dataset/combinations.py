@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -28,6 +29,9 @@ class _Zipped(Elements):
 class _Zip(Dataset):
     def __init__(self, sources: list[Any]) -> None:
         self._sources = [as_dataset(source) for source in sources]
+
+    def sources(self) -> Sequence[Dataset]:
+        return self._sources
 
     def elements(self) -> Elements:
         return _Zipped(*[source.elements() for source in self._sources])
@@ -60,6 +64,9 @@ class _Concatenated(Elements):
 class _Concatenate(Dataset):
     def __init__(self, first: Any, second: Any) -> None:
         self._first, self._second = as_dataset(first), as_dataset(second)
+
+    def sources(self) -> Sequence[Dataset]:
+        return self._first, self._second
 
     def elements(self) -> Elements:
         return _Concatenated(self._first.elements(), self._second.elements())
@@ -103,6 +110,9 @@ class _Direct(Dataset):
     def __init__(self, selector: Any, sources: list[Any], stop_on_empty: bool) -> None:
         self._selector, self._sources = as_dataset(selector), [as_dataset(source) for source in sources]
         self._stops = stop_on_empty
+
+    def sources(self) -> Sequence[Dataset]:
+        return self._selector, *self._sources
 
     def elements(self) -> Elements:
         return _Directed(self._selector.elements(), [source.elements() for source in self._sources], self._stops)

@@ -18,6 +18,7 @@ from stoker._src.base.errors import (
     OpError,
     OutOfRangeError,
 )
+from stoker._src.base.shapes import Shape
 from stoker._src.graph.definition import (
     BLOCKING,
     FUNC,
@@ -31,7 +32,16 @@ from stoker._src.graph.definition import (
     scalar,
 )
 from stoker._src.ops.control_flow.optionals import OptionalValue
-from stoker._src.ops.dataset.values import Dataset, Element, Elements, as_dataset, fits, shape_of, string_scalar
+from stoker._src.ops.dataset.values import (
+    Dataset,
+    Element,
+    Elements,
+    as_dataset,
+    counters,
+    fits,
+    shape_of,
+    string_scalar,
+)
 
 _TYPES_AND_SHAPES = {"output_types": TYPES(minimum=1), "output_shapes": SHAPES(minimum=1)}
 
@@ -42,19 +52,53 @@ class Iterator:
     def __init__(self, name: str, types: tuple[Any, ...], shapes: tuple[Any, ...]) -> None:
         self.name, self.types, self.shapes = name, types, shapes
         self._lock = threading.Lock()
+        self._dataset: Dataset | None = None
         self._elements: Elements | None = None
+        self._taken = 0
+        self._passes: list[int] = []  # of the parts of the dataset whose passes differ, before this pass
+        self._restored: list[int] | None = None  # the position that was restored before a pass was started
         self.handle = f"iterator_{next(_numbers)}"
         _by_handle[self.handle] = self
 
     def start(self, dataset: Dataset) -> None:
         with self._lock:
-            if self._elements is not None:
-                self._elements.close()
-            self._elements = dataset.elements()
+            restored, self._restored = self._restored, None
+            self._start(dataset, restored or [0])
+
+    def _start(self, dataset: Dataset, position: list[int]) -> None:
+        if self._elements is not None:
+            self._elements.close()
+        parts = counters(dataset)
+        for part, passes in zip(parts, position[1:]):
+            part.passes = passes
+        self._passes = [part.passes for part in parts]
+        self._dataset, self._elements, self._taken = dataset, dataset.elements(), 0
+        for _ in range(position[0]):
+            try:
+                self._elements.next()
+            except StopIteration:
+                break
+            self._taken += 1
 
     @property
-    def is_started(self) -> bool:
-        return self._elements is not None
+    def position(self) -> list[int]:
+        """The number of elements taken in this pass, and which pass it is. A checkpoint of the iterator consists of it."""
+        with self._lock:
+            return [self._taken, *self._passes]
+
+    def move_to(self, position: list[int]) -> None:
+        """Starts the same pass again and skips the elements taken; at the next start, if no pass was started.
+
+        Raises:
+            InvalidArgumentError: a number is negative, or there is none.
+        """
+        if not position or min(position) < 0:
+            raise InvalidArgumentError(None, None, f"{position} is not the position of an iterator.")
+        with self._lock:
+            if self._dataset is None:
+                self._restored = position
+            else:
+                self._start(self._dataset, position)
 
     def next(self) -> Element:
         """Returns the next element.
@@ -75,6 +119,10 @@ class Iterator:
                 element = self._elements.next()
             except StopIteration:
                 raise OutOfRangeError(None, None, "End of sequence") from None
+            except OpError:
+                self._taken += 1  # the element that failed is lost
+                raise
+            self._taken += 1
         self._check(element)
         return element
 
@@ -241,6 +289,12 @@ def iterator_from_string_handle_kernel(
         )
     return found
 
+
+ITERATOR_POSITION = define("IteratorPosition(iterator: resource) -> (position: int64)", STATEFUL)
+ITERATOR_POSITION.kernel(lambda iterator: torch.tensor(iterator.position))
+ITERATOR_POSITION.shape(lambda iterator: Shape((None,)))
+MOVE_ITERATOR = define("MoveIterator(iterator: resource, position: vector int64) -> ()", STATEFUL | BLOCKING)
+MOVE_ITERATOR.kernel(lambda iterator, position: iterator.move_to(position.tolist()))
 
 DATASET_TO_SINGLE_ELEMENT = define(
     "DatasetToSingleElement(dataset: variant) -> (components: [output_types])",

@@ -18,6 +18,7 @@ from stoker._src.ops.dataset.values import (
     Element,
     Elements,
     Generated,
+    PassCounter,
     Simple,
     as_dataset,
     define_dataset,
@@ -216,23 +217,26 @@ class _Shuffling(Elements):
         return element
 
 
-class _Shuffle(Derived):
+class _Shuffle(Derived, PassCounter):
     def __init__(self, source: Any, size: int, seeds: tuple[int, int], reshuffle: bool) -> None:
         super().__init__(as_dataset(source))
         if size < 1:
             raise InvalidArgumentError(None, None, f"buffer_size must be greater than zero, got {size}.")
-        self._size, self._seeds = size, seeds
-        self._draw = _Words(PhiloxState(*seeds)) if reshuffle else None
-        if seeds == (0, 0) and not reshuffle:
-            draw = _Words(PhiloxState(0, 0))
-            self._seeds = draw(), draw()
+        self._size, self._reshuffles = size, reshuffle
+        # The seeds of a pass are the next two words of the stream, unless all passes use the op's seeds.
+        self._stream = PhiloxState(*seeds).reserve(0)
+        self._seeds = seeds if seeds != (0, 0) else self._words(0)
         self._lock = threading.Lock()
 
+    def _words(self, number: int) -> tuple[int, int]:
+        first = 2 * (number % 2)
+        words = bits(self._stream.skip(number // 2), 4).tolist()
+        return words[first], words[first + 1]
+
     def elements(self) -> Elements:
-        seeds = self._seeds
-        if self._draw is not None:
-            with self._lock:
-                seeds = self._draw(), self._draw()
+        with self._lock:
+            seeds = self._words(self.passes) if self._reshuffles else self._seeds
+            self.passes += 1
         return _Shuffling(self.source.elements(), self._size, seeds)
 
 

@@ -56,6 +56,22 @@ class Dataset:
         """Returns the number of elements, INFINITE or UNKNOWN."""
         return UNKNOWN
 
+    def sources(self) -> Sequence[Dataset]:
+        """Returns the datasets that this one is made from."""
+        return ()
+
+
+def counters(dataset: Dataset) -> list[PassCounter]:
+    """Returns what distinguishes one pass over `dataset` from the next, for it and everything that it is made from."""
+    found = [counter for source in dataset.sources() for counter in counters(source)]
+    return [*found, dataset] if isinstance(dataset, PassCounter) else found
+
+
+class PassCounter:
+    """A dataset whose passes differ: `passes` is the number of those started. Setting it back repeats a pass."""
+
+    passes = 0
+
 
 class Derived(Dataset):
     """A dataset made from another one, with the same number of elements unless a subclass says otherwise."""
@@ -65,6 +81,9 @@ class Derived(Dataset):
 
     def cardinality(self) -> int:
         return self.source.cardinality()
+
+    def sources(self) -> Sequence[Dataset]:
+        return (self.source,)
 
 
 class Simple(Derived):

@@ -18,6 +18,7 @@ from stoker._src.graph.definition import ANY, BOOL, INT, STRING, TYPE, TYPES, de
 from stoker._src.graph.sparse_tensor import SparseTensor, is_sparse
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.array import casting, shaping
+from stoker._src.ops.control_flow.tensor_list_values import on_one_device
 from stoker._src.ops.ragged.ragged_tensor import RaggedTensor
 from stoker._src.ops.sparse import sparse_reductions
 from stoker._src.ops.sparse.sparse_features import crossed, joined_features, rows_of_dense, rows_of_sparse
@@ -308,9 +309,9 @@ def _stacked_rows(items: list[RaggedVariant], ragged_rank: int, Tvalues: DType, 
         for item in items:
             parts.append(item.splits[level][1:].to(kind) + base)
             base += int(item.splits[level][-1])
-        inner.append(torch.cat(parts))
+        inner.append(torch.cat(on_one_device(parts)))
     values = [item.values for item in items]
-    joined = torch.cat(values) if isinstance(values[0], torch.Tensor) else np.concatenate(values)
+    joined = torch.cat(on_one_device(values)) if isinstance(values[0], torch.Tensor) else np.concatenate(values)
     return RaggedVariant([outer, *inner], joined)
 
 

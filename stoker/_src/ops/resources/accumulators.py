@@ -79,7 +79,7 @@ class Accumulator:
         return gradient.clone()
 
     def _added(self, gradient: torch.Tensor) -> Any:
-        return self._sum + gradient
+        return self._sum + gradient.to(self._sum.device)
 
     def _result(self) -> Any:
         if not self.mean:
@@ -134,7 +134,7 @@ class SparseAccumulator(Accumulator):
         for position in range(1, sums.ndim):
             if sums.shape[position] != values.shape[position]:
                 raise _mismatch(f"values dim {position} to be {sums.shape[position]}", values.shape[position])
-        theirs = indices.tolist()
+        theirs, values = indices.tolist(), values.to(sums.device)  # workers may hand in tensors of different devices
         rows, totals, seen = [], [], []
         i = j = 0
         while i < len(mine) or j < len(theirs):

@@ -209,6 +209,41 @@ def assign_kernel(ref: VariableState, value: Any, *, validate_shape: bool) -> Va
     return ref
 
 
+def _restored_with(op: Operation) -> Any:
+    """The op that makes an assigned value together with others, such as the RestoreV2 of a checkpoint. Other assignments stay alone.
+
+    Values of several ops must not wait for each other: the initial values of all variables would be in memory twice.
+    """
+    value = op._inputs[1]
+    while value.op.definition.traits & PASSES and value.op._inputs and not value.op._control_inputs:
+        value = value.op._inputs[0]
+    return (value.op, op.attrs["validate_shape"]) if len(value.op.outputs) > 1 else op
+
+
+@ASSIGN.batch(_restored_with)
+def assign_many(refs: list[VariableState], values: list[Any], *, validate_shape: bool) -> None:
+    targets, sources = [], []
+    for position, (ref, value) in enumerate(zip(refs, values)):
+        old = ref.value
+        if (
+            isinstance(old, torch.Tensor)
+            and isinstance(value, torch.Tensor)
+            and old.shape == value.shape
+            and old.dtype is value.dtype
+            and value.numel() < _LARGE
+        ):
+            targets.append(old)
+            sources.append(value)
+        else:
+            try:
+                assign_kernel(ref, value, validate_shape=validate_shape)
+            except InvalidArgumentError as error:
+                error.member = position  # type: ignore[attr-defined]
+                raise
+    if targets:
+        torch._foreach_copy_(targets, sources)  # pyright: ignore[reportPrivateImportUsage]
+
+
 @ASSIGN.shape
 def assign_shape(ref: Shape, value: Shape, *, validate_shape: bool) -> Shape:
     return ref.merge(value) if validate_shape else value

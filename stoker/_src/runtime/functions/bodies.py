@@ -397,7 +397,10 @@ def step_failure(error: BaseException, *candidates: Step) -> BaseException:
     instruction = (found[0].timed_lines if timed else found[0].lines).get(found[1].tb_lineno)
     if instruction is None:
         return explain_failure(error, None)
-    return explain_failure(error, instruction.op, _inputs_of(instruction, dict(found[1].tb_frame.f_locals)))
+    op, member = instruction.op, getattr(error, "member", None)
+    if instruction.kind == "batch" and member is not None:
+        op = instruction.members[member]  # the kernel says which of its ops failed
+    return explain_failure(error, op, _inputs_of(instruction, dict(found[1].tb_frame.f_locals)))
 
 
 def _inputs_of(instruction: Instruction, found: dict[str, Any]) -> list[Any] | None:

@@ -14,6 +14,7 @@ import torch
 
 from stoker._src.graph.function_graph import Function
 from stoker._src.graph.tensor import Operation, Tensor
+from stoker._src.ops.control_flow.tensor_list_values import on_one_device
 from stoker._src.runtime.plan.pruning import passed_through
 
 _MOST_BYTES = 1 << 25  # bytes of collected factors, after which they are summed
@@ -97,7 +98,10 @@ class _Collected:
     def total(self) -> torch.Tensor:
         result = self._start
         for kernel, columns in zip(self._kernels, self._columns):
-            result = result + kernel(*columns)
+            # Parts of a cell may be on the host and others on a GPU.
+            count = len(columns[0])
+            placed = on_one_device([result, *[factor for column in columns for factor in column]])
+            result = placed[0] + kernel(*[placed[1 + i * count : 1 + (i + 1) * count] for i in range(len(columns))])
         return result
 
 

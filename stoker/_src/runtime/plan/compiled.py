@@ -66,7 +66,7 @@ class Plan:
         self.locks = self.writes or self.reads or self.blocks
         self.traced_step: Step | None = None  # runs node by node; compiled for the first traced run
         gpu = worker.placement.gpu
-        self.repeated = None if gpu is None else Repeated(planner, self._planner, worker.placement)
+        self.repeated = None if gpu is None else Repeated(planner, self._planner, worker.placement, self._lock)
         # The number of threads of each step. On a GPU it does not matter, and time spent waiting for a queue says nothing about it.
         self._tuners: dict[Any, Any] | None = None if self.blocks or worker.placement.gpu is not None else {}
         self.shaped = ByShape(self._shaped_step, lambda: self.step) if by_shape else None

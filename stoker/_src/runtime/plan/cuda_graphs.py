@@ -23,12 +23,15 @@ from typing import Any
 
 import torch
 
+from stoker._src.base.errors import OpError
 from stoker._src.base.shapes import Shape
 from stoker._src.runtime.devices import Placement, recording
+from stoker._src.runtime.locks import VariablesLock
 from stoker._src.runtime.plan import fused_kernels
 from stoker._src.runtime.plan.division import Division, Obstacle
 from stoker._src.runtime.plan.emit import Step
 from stoker._src.runtime.plan.known_shapes import Known
+from stoker._src.runtime.plan.on_host import Choice, OnHost, read_variables
 from stoker._src.runtime.plan.padding import CannotPad
 from stoker._src.runtime.plan.planner import Planner
 
@@ -48,8 +51,11 @@ MakePlanner = Callable[..., Planner]
 class Repeated:
     """Runs one plan on a GPU, and records the steps that repeat."""
 
-    def __init__(self, planner: Planner, make_planner: MakePlanner, placement: Placement) -> None:
-        self._make_planner, self._placement = make_planner, placement
+    def __init__(self, planner: Planner, make_planner: MakePlanner, placement: Placement, lock: VariablesLock) -> None:
+        self._make_planner, self._placement, self._variables_lock = make_planner, placement, lock
+        self._is_pure = not planner.writes_variables and not planner.blocks
+        self._small = read_variables(planner, placement) is not None
+        self._choices: dict[Any, Choice] = {}  # by the shapes of the feeds
         self._runs: dict[Any, int] = {}
         self._lock = threading.Lock()
         self._divided: dict[Any, _Divided] = {}
@@ -64,7 +70,8 @@ class Repeated:
         return [each for divided in self._divided.values() for each in divided.recordings.values()]
 
     def steps(self) -> list[Step]:
-        return [step for divided in self._divided.values() for step in divided.steps]
+        on_host = [choice.on_host.step for choice in self._choices.values()]
+        return [step for divided in self._divided.values() for step in divided.steps] + on_host
 
     def remarks(self) -> list[str]:
         """Describes what was recorded, and why nothing else was."""
@@ -81,23 +88,49 @@ class Repeated:
             lines.append(f"not recorded as a CUDA graph: {self.obstacle}")
         elif not lines:
             lines.append("not yet recorded as a CUDA graph: it must repeat with feeds of the same shapes")
+        lines += [choice.remark for choice in self._choices.values() if choice.remark is not None]
         return lines
 
     def run(self, function: Any, holding: Any, values: Any) -> Any:
         """Runs the step. `function` is the step for feeds of any shape."""
-        divided = self._for(values) if self.obstacle is None else None
+        for value in values:
+            if not isinstance(value, torch.Tensor):
+                return function(holding, *[self._placement.data(value) for value in values])
+        key = tuple([(value.shape, value.dtype, value.device) for value in values])
+        if self._small:
+            choice = self._choices.get(key) or self._choice(key, values)
+            if choice is not None:
+                return choice.run(lambda: self._on_gpu(key, function, holding, values), holding, values)
+        return self._on_gpu(key, function, holding, values)
+
+    def _choice(self, key: Any, values: Any) -> Choice | None:
+        """Returns how a small step that repeats is to be run; None for one that has not repeated."""
+        if len(self._choices) >= _MOST_SHAPES or (key not in self._divided and self._runs.get(key, 0) <= _RUNS_BEFORE):
+            self._runs[key] = self._runs.get(key, 0) + (self.obstacle is not None)
+            return None
+        if any(value.is_cuda for value in values):
+            return None
+        with self._lock:
+            return self._choices.setdefault(key, Choice(OnHost(self._make_planner, values, self._variables_lock)))
+
+    def _on_gpu(self, key: Any, function: Any, holding: Any, values: Any) -> Any:
+        divided = self._for(key, values) if self.obstacle is None else None
         if divided is None:
             return function(holding, *[self._placement.data(value) for value in values])
         try:
             return divided(holding, values)
+        except OpError as error:
+            if not self._is_pure:
+                raise
+            # The step for feeds of any shape has the last word about an error.
+            results = function(holding, *[self._placement.data(value) for value in values])
+            divided.obstacle = f"it fails for these shapes ({error.message.splitlines()[0]})"
+            return results
         finally:
             if divided.obstacle is not None:
                 self.obstacle = divided.obstacle
 
-    def _for(self, values: Any) -> _Divided | None:
-        if not all(isinstance(value, torch.Tensor) for value in values):
-            return None
-        key = tuple([(value.shape, value.dtype, value.device) for value in values])
+    def _for(self, key: Any, values: Any) -> _Divided | None:
         found = self._divided.get(key)
         if found is not None:
             return found

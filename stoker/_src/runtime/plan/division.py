@@ -19,12 +19,15 @@ from stoker._src.base.devices import DeviceSpec
 from stoker._src.graph.definition import Trait
 from stoker._src.graph.tensor import Operation
 from stoker._src.ops.variables.state_ops import VariableState
+from stoker._src.runtime.devices import moved_to
 from stoker._src.runtime.plan import fused_kernels
 from stoker._src.runtime.plan.emit import Step, emit
 from stoker._src.runtime.plan.instructions import EFFECTS, FEED, Host, Instruction, Value, renumber, values_of
+from stoker._src.runtime.plan.on_host import Nowhere
 from stoker._src.runtime.plan.planner import Planner
 
 BEFORE, DEVICE, AFTER = range(3)
+_MOST_SELECTED = 100  # instructions of a branch that may run in vain
 _KINDS = ("kernel", "read", "batch", "fused_loops")
 
 
@@ -276,9 +279,22 @@ class Division:
         for value in _numbers(instruction):
             self._ask(value, instruction)
         if instruction.steps:
-            for value in _deciding(instruction):
-                self._ask(value, instruction)
+            self._ask_for_decision(instruction)
             self._ask_for_inputs(instruction, set())
+
+    def _ask_for_decision(self, call: Instruction) -> None:
+        """Makes sure that the host knows which function a call runs. If only the device can know, it runs both and selects results."""
+        before = set(self._asked), list(self.numbers), set(self._of_host), dict(self._place)
+        wanted = {key: set(outputs) for key, outputs in self._wanted.items()}
+        try:
+            for value in _deciding(call):
+                self._ask(value, call)
+        except Obstacle:
+            if not _can_select(call):
+                raise
+            self._asked, self.numbers, self._of_host, self._place = before
+            self._wanted = wanted
+            call.kernel = select_branch_kernel
 
     def _ask_for_inputs(self, call: Instruction, outputs: set[int]) -> None:
         wanted = self._wanted.setdefault(id(call), set())
@@ -388,24 +404,12 @@ class Division:
         lines = planner.instructions
         feeds = planner.feed_values
         on_host = copy.copy(planner.compile_function)
-        on_host.placement = _Nowhere()
+        on_host.placement = Nowhere()
         return [
             _part(planner, lines[:first], feeds, self.made, compiler=on_host),
             _part(planner, lines[first : first + second], [*self.inputs, *self._forms], self.outputs),
             _part(planner, lines[first + second :], [*feeds, *self.made, *self.outputs], planner.results, lends=False),
         ]
-
-
-class _Nowhere:
-    """The placement of the part before: everything stays on the host."""
-
-    gpu = None
-
-    def data(self, value: Any) -> Any:
-        return value
-
-    def kernel(self, op: Any, kernel: Any) -> tuple[str, Any]:
-        return "", kernel
 
 
 def _part(
@@ -432,9 +436,10 @@ def _part(
 
 
 def _has_fixed_result(instruction: Instruction) -> bool:
-    """Whether the result depends only on shapes, which are fixed in a recording."""
-    op = instruction.op
-    return bool(instruction.traits & Trait.OF_SHAPES) or (op is not None and op.definition.planning.of_variable_shapes)
+    """Whether the result depends only on shapes and on the lengths of lists, which are fixed in a recording."""
+    facets = None if instruction.op is None else instruction.op.definition.planning
+    fixed = facets is not None and (facets.of_variable_shapes or facets.of_list_sizes)
+    return fixed or bool(instruction.traits & Trait.OF_SHAPES)
 
 
 def _is_device_data(tensor: Any) -> bool:
@@ -444,6 +449,39 @@ def _is_device_data(tensor: Any) -> bool:
 def _deciding(call: Instruction) -> list[Value]:
     """Returns the values that decide which function a call runs."""
     return [value for value in values_of(call.arguments[:-1]) if not value.is_constant and not value.handle]
+
+
+def _can_select(call: Instruction) -> bool:
+    """Whether both branches of a call can run: they only compute, and agree in the shapes of their results."""
+    if call.op is None or not {"then_branch", "else_branch"} <= call.keywords.keys():
+        return False
+    if call.op._inputs[0].static_shape.rank != 0:
+        return False
+    one, other = (step.planner for step in call.steps)
+    for planner in (one, other):
+        effects = any(each.steps or each.traits & (EFFECTS & ~Trait.READS) for each in planner.instructions)
+        if effects or len(planner.instructions) > _MOST_SELECTED:
+            return False
+    return all(
+        a is b is None
+        or (
+            a is not None
+            and b is not None
+            and a.dtype.base_dtype not in (dtypes.variant, dtypes.string, dtypes.resource)
+            and one.shape_of(a).known
+            and one.shape_of(a).dims == other.shape_of(b).dims
+        )
+        for a, b in zip(one.fetches, other.fetches)
+    )
+
+
+def select_branch_kernel(cond: Any, input: list[Any], *, then_branch: Any, else_branch: Any, holding: Any) -> Any:
+    """Runs both branches, and selects the results of one by a number on the device."""
+    chosen = cond.reshape(()) != 0
+    return tuple(
+        None if a is None else torch.where(chosen, moved_to(a, chosen.device), moved_to(b, chosen.device))
+        for a, b in zip(then_branch(holding, *input), else_branch(holding, *input))
+    )
 
 
 def _exchanged(argument: Any, number: Any, accepted: set[Value], whole: bool) -> Any:

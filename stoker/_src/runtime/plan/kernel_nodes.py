@@ -27,11 +27,8 @@ UNARY = {
     "expm1": "expm1f(x)",
     "tanh": "tanhf(x)",
     "sigmoid": "1.0f / (1.0f + expf(-x))",
+    "elu": "x < 0.0f ? expm1f(x) : x",
     "relu": "x > 0.0f ? x : (x == x ? 0.0f : x)",
-    "floor": "floorf(x)",
-    "sign": "x > 0.0f ? 1.0f : (x < 0.0f ? -1.0f : x)",
-    "softplus": "x > 20.0f ? x : log1pf(expf(x))",
-    "not": "x == 0.0f ? 1.0f : 0.0f",
 }
 BINARY = {
     "add": "x + y",
@@ -40,10 +37,10 @@ BINARY = {
     "div": "x / y",
     "max": "(x > y || x != x) ? x : y",
     "min": "(x < y || x != x) ? x : y",
-    "pow": "powf(x, y)",
     "square_difference": "(x - y) * (x - y)",
     "tanh_grad": "y * (1.0f - x * x)",
     "sigmoid_grad": "y * (1.0f - x) * x",
+    "elu_grad": "y < 0.0f ? (y + 1.0f) * x : x",
     "relu_grad": "y > 0.0f ? x : 0.0f",
     "sqrt_grad": "y == 0.0f ? y : y * (0.5f / x)",
     "rsqrt_grad": "y == 0.0f ? y : y * -0.5f * x * (x * x)",
@@ -57,7 +54,7 @@ BINARY = {
     "not_equal": "x != y ? 1.0f : 0.0f",
 }
 COMPARISONS = frozenset(("less", "less_equal", "greater", "greater_equal", "equal", "not_equal"))
-_SLOW = frozenset(("exp", "log", "log1p", "expm1", "tanh", "sigmoid", "softplus", "div", "reciprocal", "sqrt", "pow"))
+_SLOW = frozenset(("exp", "log", "log1p", "expm1", "tanh", "sigmoid", "elu", "div", "reciprocal", "sqrt"))
 
 _MOST_ELEMENTS = 1 << 30  # kernels compute indices as 32-bit integers
 _LONG = 1 << 13  # most elements that one block sums; longer sums have two stages

@@ -32,6 +32,7 @@ from stoker._src.runtime.plan import (
     late_shapes,
     mixed_precision,
 )
+from stoker._src.runtime.plan.call_outputs import CallOutputs
 from stoker._src.runtime.plan.instructions import (
     CONSTANT,
     EFFECTS,
@@ -134,7 +135,7 @@ class Planner:
         self._reads: dict[Value, Value] = {}  # variable -> its value, valid until the next write
         self._fetched_tensors = set(fetches)
         self._numbers: dict[Tensor, Instruction] = {}  # vectors of numbers that have not been needed as tensors yet
-        self._wanted_outputs: dict[Operation, list[bool]] = {}
+        self._call_outputs: CallOutputs
         self._has_replacements = False  # whether an output was replaced by an equal value
         self.reads_variables = self.writes_variables = self.blocks = False
         self.loops = (
@@ -164,7 +165,9 @@ class Planner:
         if self._guards:
             self._also_needs_guards(fed)
         self.ops = [op for op in self._ordered if op in self.needed]
-        for op in self._grouped(self._rewritten(fed)):
+        ordered = self._rewritten(fed)
+        self._call_outputs = CallOutputs(ordered, self.needed, self._fetched_tensors, self.compile_function.used_inputs)
+        for op in self._grouped(ordered):
             if isinstance(op, list):
                 self._batch(op)
             elif op in self.needed:
@@ -251,7 +254,7 @@ class Planner:
         if op in self._guards:
             self._plan_guarded(op)
             return
-        if self._shapes and traits & Trait.OF_SHAPES and self._fold_shapes(op):
+        if (self._shapes or self._is_loop) and traits & Trait.OF_SHAPES and self._fold_shapes(op):
             return
         if definition.planning.equals is not None and self.with_fused_loops:
             self._replace_outputs(op)
@@ -437,7 +440,7 @@ class Planner:
         """Plans an op that calls functions. They are compiled for this call site, with the inputs that are known here bound."""
         passed: list[Value] = arguments[-1]
         given = [self.known(tensor) for tensor in op._inputs[len(op._inputs) - len(passed) :]] if self._shapes else None
-        keywords, steps, returned = self.compile_function(op, passed, self._wanted(op), given)
+        keywords, steps, returned = self.compile_function(op, passed, self._call_outputs.wanted(op), given)
         for tensor, known in zip(op.outputs, returned):
             self._note(tensor, known)
         instruction = Instruction(op, "kernel", op.definition.kernel_fn, arguments, keywords, steps=steps)
@@ -454,27 +457,6 @@ class Planner:
         self.reads_variables |= any(planner.reads_variables for planner in planners)
         self.loops |= op.definition.planning.calls == "loop" or any(planner.loops for planner in planners)
         self._name_results(instruction, op)
-
-    def _wanted(self, op: Operation) -> list[bool]:
-        """Returns which outputs are needed. A loop that passes a value through without using it does not need it."""
-        known = self._wanted_outputs.get(op)
-        if known is None:
-            known = self._wanted_outputs[op] = [
-                tensor in self._fetched_tensors or any(self._uses(user, tensor) for user in tensor._consumers)
-                for tensor in op.outputs
-            ]
-        return known
-
-    def _uses(self, user: Operation, tensor: Tensor) -> bool:
-        if user not in self.needed:
-            return False
-        if not user.definition.planning.calls:
-            return True
-        first = len(user._inputs) - len(function_refs(user)[0].target.inputs)
-        if any(given is tensor for given in user._inputs[:first]):
-            return True
-        used = self.compile_function.used_inputs(user, self._wanted(user))
-        return any(given is tensor and i in used for i, given in enumerate(user._inputs[first:]))
 
     def _keywords(self, op: Operation) -> dict[str, Any]:
         definition = op.definition
@@ -511,7 +493,7 @@ class Planner:
             for i, tensor in enumerate(group):
                 value = self.values.get(tensor)
                 if value is not None and value.handle and value.is_constant and id(value.constant) in updated:
-                    references[i] |= not is_loop or (self._stays(op, i) and not self._wanted(op)[i])
+                    references[i] |= not is_loop or (self._stays(op, i) and not self._call_outputs.wanted(op)[i])
         return [self.taken(tensor, reference=reference) for tensor, reference in zip(group, references)]
 
     def _stays(self, op: Operation, position: int) -> bool:

@@ -171,6 +171,12 @@ class Profiler:
         step = (options or {}).get("step", -1)
         if step >= 0 and step not in self._steps:
             raise ValueError(f"There is no step {step} in this Profiler, which has the steps {sorted(self._steps)}.")
+        if cmd == "graph" and step < 0 and self._steps and (options or {}).get("output", "").startswith("timeline"):
+            # Without a selected step, timelines of all steps are written.
+            return [
+                profile(self._graph, run_meta, self._op_log, cmd, {**options, "step": number})
+                for number, run_meta in self._steps.items()
+            ][-1]
         run_meta = self._steps[step] if step >= 0 else next(reversed(self._steps.values()), None)
         return profile(self._graph, run_meta, self._op_log, cmd, options)
 
@@ -189,6 +195,17 @@ class Profiler:
     def profile_python(self, options: Any) -> Any:
         """Runs `profile` with "code" for the step that the options select, or for the last one."""
         return self._profile("code", options)
+
+    def serialize_to_string(self) -> bytes:
+        """Not available.
+
+        Raises:
+            NotImplementedError: always.
+        """
+        raise NotImplementedError(
+            "Profiler.serialize_to_string: a ProfileProto, the input of TensorFlow's profiler UI, is not written. "
+            "with_timeline_output and with_file_output write timelines and reports; tf.profiler.write_op_log writes an op log."
+        )
 
     def advise(self, options: Any = None) -> Any:
         """Runs `advise` for the last step."""
