@@ -58,10 +58,17 @@ interop: $(STAMP) .venvs/tf2/.installed .venvs/tf1/.installed
 	$(BIN)/python scripts/trajectories.py --tf1 .venvs/tf1/bin/python --tf2 .venvs/tf2/bin/python
 	$(BIN)/python scripts/op_table.py --tf2 $${STOKER_TF2:-.venvs/tf2/bin/python}
 
-bench: $(STAMP) .venvs/tf2/.installed
+# Both sides in turns, alone and beside one and two busy processes; writes benchmarks/results.md and benchmarks/ratios.svg (about 25 minutes).
+# A short run of a few programs: make bench BENCH="--rounds 1" PROGRAMS="vae gan" WORKLOADS=mlp_sgd
+BENCH ?= --rounds 2
+PROGRAMS ?=
+WORKLOADS ?=
+TF2 ?= .venvs/tf2/bin/python
+bench: $(STAMP) $(if $(filter .venvs/%,$(TF2)),.venvs/tf2/.installed)
 	$(BIN)/python -m compileall -q stoker
-	for module in workloads programs; do \
-	  $(BIN)/python benchmarks/run.py --peer .venvs/tf2/bin/python --ours $(BIN)/python --module $$module --json benchmarks/latest_$$module.json; done
+	$(BIN)/python benchmarks/run.py --peer $(TF2) --ours $(BIN)/python $(BENCH) --busy 0,1,2 --module programs --json benchmarks/latest_programs.json $(PROGRAMS)
+	$(BIN)/python benchmarks/run.py --peer $(TF2) --ours $(BIN)/python $(BENCH) --module workloads --json benchmarks/latest_workloads.json $(WORKLOADS)
+	$(BIN)/python benchmarks/report.py benchmarks/results.md "Programs=benchmarks/latest_programs.json" "Parts=benchmarks/latest_workloads.json"
 	$(BIN)/python benchmarks/plot.py benchmarks/ratios.svg "programs=benchmarks/latest_programs.json" "parts=benchmarks/latest_workloads.json"
 
 # TensorBoard on a finished run, in a headless Chromium; Debian's is installed where apt can.

@@ -29,6 +29,15 @@ ROOT = Path(__file__).resolve().parent.parent
 SIZES = [1 << 10, 1 << 14, 1 << 17, 1 << 20, 1 << 22, 1 << 24]  # bytes of measured all-reduces
 
 
+def physical_cores() -> list[int]:
+    """One processor of each core: two hardware threads of a core share its arithmetic units."""
+    found: dict[str, int] = {}
+    for number in sorted(os.sched_getaffinity(0)):
+        siblings = Path(f"/sys/devices/system/cpu/cpu{number}/topology/thread_siblings_list")
+        found.setdefault(siblings.read_text().strip() if siblings.exists() else str(number), number)
+    return list(found.values())
+
+
 def measure(folder: str, steps: int, batch: int, width: int) -> None:
     """One process: times steps and all-reduces, and writes them."""
     import torch
@@ -39,7 +48,7 @@ def measure(folder: str, steps: int, batch: int, width: int) -> None:
 
     rank, size = stoker.distribute.rank(), stoker.distribute.size()
     if hasattr(os, "sched_setaffinity"):
-        cores = sorted(os.sched_getaffinity(0))
+        cores = physical_cores()
         os.sched_setaffinity(0, {cores[rank % len(cores)]})
     torch.set_num_threads(1)
     tf.set_random_seed(1)
@@ -100,7 +109,7 @@ def main() -> None:
         measure(args.into, args.steps, args.batch, args.width)
         return
     counts = sorted({1, *map(int, args.workers.split(","))})
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    cores = len(physical_cores()) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if max(counts) > cores:
         print(f"{max(counts)} processes share {cores} cores, so the efficiency by time is not that of the program.")
     found = {workers: launched(workers, args) for workers in counts}

@@ -36,6 +36,7 @@ sys.path.insert(0, str(ROOT))
 from tests.distributed.ports import free_ports  # noqa: E402
 
 PROGRAM = ROOT / "tests" / "distributed" / "program.py"
+_MOST_AHEAD = 20  # steps that a worker is asked for in advance
 _TUNSETIFF, _IFF_TUN, _IFF_NO_PI = 0x400454CA, 0x0001, 0x1000
 
 
@@ -137,9 +138,12 @@ class Task:
     def _drive(self) -> None:
         assert self._process.stdin is not None
         try:
+            lines = 0
             while not self._stopping:
-                self._process.stdin.write("\n")
-                self._process.stdin.flush()
+                if lines - len(self.steps) < _MOST_AHEAD:  # the worker makes all steps it was asked for before it ends
+                    self._process.stdin.write("\n")
+                    self._process.stdin.flush()
+                    lines += 1
                 time.sleep(0.02)
             self._process.stdin.close()
         except (OSError, ValueError):

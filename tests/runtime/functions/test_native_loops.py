@@ -172,3 +172,17 @@ def test_rows_of_a_list():
     assert last.tolist() == [9.0, 9.0]
     for found, expected in ((shorter, stack), (rows.sum_with([rows]), stack * 2), (rows.zeros_like(), stack * 0)):
         assert torch.equal(torch.stack(found.items()), expected)
+
+
+def test_scan_with_logsumexp(executions, monkeypatch):
+    """The forward algorithm of a chain as a scan, with its gradient, runs natively."""
+
+    def build():
+        x = tf.placeholder(tf.float32, [6, 3, 4])
+        moves = tf.get_variable("moves", [4, 4], initializer=tf.random_normal_initializer())
+        totals = tf.scan(lambda a, s: tf.reduce_logsumexp(tf.expand_dims(a, 2) + moves, 1) + s, x[1:], x[0])
+        loss = tf.reduce_sum(tf.reduce_logsumexp(totals[-1], 1)) + tf.reduce_mean(totals)
+        return [loss, totals, *tf.gradients(loss, [x, moves])], [x]
+
+    _assert_same(_both(build, [np.random.RandomState(2).randn(6, 3, 4).astype("f")], monkeypatch))
+    assert executions and all(executions)

@@ -35,6 +35,7 @@ def run_both(build, *arrays, always=True, tolerance=2e-6):
 UNARY = {
     "neg": tf.negative, "abs": tf.abs, "square": tf.square, "exp": tf.exp, "tanh": tf.tanh, "sigmoid": tf.sigmoid,
     "relu": tf.nn.relu, "leaky": lambda x: tf.nn.leaky_relu(x, 0.3), "log": lambda x: tf.log(tf.abs(x) + 0.25),
+    "elu": tf.nn.elu, "expm1": tf.math.expm1, "softplus": tf.nn.softplus,
     "log1p": lambda x: tf.log1p(tf.exp(x)), "cast": lambda x: tf.cast(x > 0.25, tf.float32) * x,
 }  # fmt: skip
 BINARY = {"add": tf.add, "sub": tf.subtract, "mul": tf.multiply, "max": tf.maximum, "min": tf.minimum,
@@ -193,7 +194,8 @@ def test_gradients_through_a_program():
 
 @needs_native
 @pytest.mark.parametrize(
-    ("op", "reference"), [(tf.exp, np.exp), (tf.tanh, np.tanh), (tf.sigmoid, lambda x: 1 / (1 + np.exp(-x)))]
+    ("op", "reference"),
+    [(tf.exp, np.exp), (tf.tanh, np.tanh), (tf.sigmoid, lambda x: 1 / (1 + np.exp(-x))), (tf.math.expm1, np.expm1)],
 )
 def test_functions_are_exact_to_the_last_digits(op, reference):
     """Results are within two units in the last place of the float64 function, over the whole range."""
@@ -349,6 +351,26 @@ def test_booleans_of_rows_come_from_outside():
     def build(x):
         kept = tf.constant([3, 0, 2, 0, 1]) > tf.cast(tf.reduce_sum(x) * 0.0, tf.int32)
         return [tf.where(kept, tf.tanh(x) * 2.0, tf.exp(x) + 1.0)]
+
+    run_both(build, x)
+
+
+@needs_native
+@settings(deadline=None, max_examples=15)
+@given(
+    st.lists(st.integers(1, 6), min_size=1, max_size=3), st.integers(0, 7), st.booleans(), st.integers(0, 2), st.data()
+)
+def test_maxima_agree_with_their_kernels(shape, axes, keep_dims, unusual, data):
+    """Maxima over any axes, of infinities and NaN, too, their gradients and logsumexp equal the ops' own kernels."""
+    reduced = [axis for axis in range(len(shape)) if axes >> axis & 1] or [len(shape) - 1]
+    x = np.random.RandomState(data.draw(st.integers(0, 99))).randn(*shape).astype("f")
+    for value in (np.nan, -np.inf)[:unusual]:
+        x[np.unravel_index(data.draw(st.integers(0, x.size - 1)), x.shape)] = value
+
+    def build(x):
+        largest = tf.reduce_max(x * 2.0, reduced, keepdims=keep_dims) + 0.0
+        total = tf.reduce_logsumexp(x, reduced, keepdims=keep_dims)
+        return [largest, total, tf.gradients(largest, x)[0], tf.nn.elu(tf.reduce_max(x))]
 
     run_both(build, x)
 

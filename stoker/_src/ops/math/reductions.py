@@ -302,6 +302,13 @@ def _extreme(name: str, function: Callable[..., torch.Tensor], least: bool) -> C
 
 
 MAX.kernel(ordered(_extreme("max_kernel", torch.amax, False)))
+
+
+@MAX.lower
+def max_lower(build: Any, op: Operation, x: Any, axis: int | list[int]) -> Any:
+    return build.max(x, axis if isinstance(axis, list) else [axis], keep_dims=op.attr("keep_dims"))
+
+
 MIN.kernel(ordered(_extreme("min_kernel", torch.amin, True)))
 
 

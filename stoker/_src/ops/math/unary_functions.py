@@ -522,6 +522,7 @@ def _test(name: str, kernel: Callable[..., Any]) -> OpDefinition:
 IS_NAN = _test("IsNan", torch.isnan)
 IS_INF = _test("IsInf", torch.isinf)
 IS_FINITE = _test("IsFinite", torch.isfinite)
+IS_FINITE.lower(unary_loop("is_finite"))
 
 is_nan = function(IS_NAN, "is_nan", "Whether x is not a number.", "math.is_nan", v1=("is_nan", "debugging.is_nan"))
 is_inf = function(IS_INF, "is_inf", "Whether x is infinite.", "math.is_inf", v1=("is_inf", "debugging.is_inf"))

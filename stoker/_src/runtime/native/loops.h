@@ -105,6 +105,7 @@ UNARY(loop_log, log_of(x))
 UNARY(loop_log1p, log1p_of(x))
 UNARY(loop_tanh, tanh_of(x))
 UNARY(loop_sigmoid, sigmoid_of(x))
+UNARY(loop_is_finite, x - x == 0.0f ? 1.0f : 0.0f)
 UNARY(loop_expm1, expm1_of(x))
 UNARY(loop_elu, x < 0.0f ? expm1_of(x) : x)
 UNARY(loop_relu, x > 0.0f ? x : (x == x ? 0.0f : x))
@@ -236,6 +237,23 @@ VECTORISED static void loop_softmax(float *restrict out, const float *a, int64_t
 }
 
 /* -- sums -------------------------------------------------------------------------------------------------------- */
+
+/* out[outer, inner] = the largest over the middle of a[outer, middle, inner]; a NaN where there is one. */
+VECTORISED static void loop_largest(float *restrict out, const float *a, int64_t outer, int64_t middle, int64_t inner) {
+    for (int64_t i = 0; i < outer; i++) {
+        if (inner == 1) {
+            out[i] = largest_of(a + i * middle, middle);
+            continue;
+        }
+        float *largest = out + i * inner;
+        memcpy(largest, a + i * middle * inner, (size_t)inner * sizeof(float));
+        for (int64_t p = 1; p < middle; p++) {
+            const float *row = a + (i * middle + p) * inner;
+            for (int64_t j = 0; j < inner; j++)
+                largest[j] = row[j] > largest[j] || row[j] != row[j] ? row[j] : largest[j];
+        }
+    }
+}
 
 /* out[outer, inner] = scale * the sum over the middle of a[outer, middle, inner]. */
 VECTORISED static void loop_sum(float *restrict out, const float *a, int64_t outer, int64_t middle, int64_t inner, float divisor) {

@@ -15,11 +15,11 @@
 #include "loops.h"
 
 enum { WORDS = 20 }; /* length of an instruction: its kind and the operands of that kind, see `execute` */
-enum { UNARY_LOOP, BINARY_LOOP, MATMUL, SUM, SOFTMAX, COPY, SELECT };
+enum { UNARY_LOOP, BINARY_LOOP, MATMUL, SUM, SOFTMAX, COPY, SELECT, MAX };
 
 static const unary_loop UNARY_LOOPS[] = {loop_neg, loop_square, loop_sqrt, loop_rsqrt, loop_reciprocal,
-                                         loop_abs, loop_exp, loop_log, loop_log1p, loop_tanh, loop_sigmoid, loop_relu, loop_expm1, loop_elu};
-static const char *UNARY_NAMES[] = {"neg", "square", "sqrt", "rsqrt", "reciprocal", "abs", "exp", "log", "log1p", "tanh", "sigmoid", "relu", "expm1", "elu"};
+                                         loop_abs, loop_exp, loop_log, loop_log1p, loop_tanh, loop_sigmoid, loop_relu, loop_expm1, loop_elu, loop_is_finite};
+static const char *UNARY_NAMES[] = {"neg", "square", "sqrt", "rsqrt", "reciprocal", "abs", "exp", "log", "log1p", "tanh", "sigmoid", "relu", "expm1", "elu", "is_finite"};
 static const binary_loop BINARY_LOOPS[] = {loop_add, loop_sub, loop_mul, loop_div, loop_max, loop_min,
                                            loop_square_difference, loop_tanh_grad, loop_sigmoid_grad, loop_relu_grad,
                                            loop_sqrt_grad, loop_rsqrt_grad, loop_reciprocal_grad, loop_leaky_relu,
@@ -118,6 +118,9 @@ static void execute(const int64_t *w, const int64_t *end, float **buffers) {
         case SUM: /* out, a, outer, middle, inner, divisor */
             loop_sum(buffers[w[1]], buffers[w[2]], w[3], w[4], w[5], (float)w[6]);
             break;
+        case MAX: /* out, a, outer, middle, inner */
+            loop_largest(buffers[w[1]], buffers[w[2]], w[3], w[4], w[5]);
+            break;
         case SOFTMAX: /* out, a, rows, columns */
             loop_softmax(buffers[w[1]], buffers[w[2]], w[3], w[4]);
             break;
@@ -155,6 +158,11 @@ static void execute_rows(const int64_t *w, const int64_t *end, float **buffers, 
             int64_t outer = w[3] / all;
             loop_sum(buffers[w[1]] + from * outer * w[5], buffers[w[2]] + from * outer * w[4] * w[5], (to - from) * outer, w[4], w[5],
                      (float)w[6]);
+            continue;
+        }
+        if (w[0] == MAX) {
+            int64_t outer = w[3] / all;
+            loop_largest(buffers[w[1]] + from * outer * w[5], buffers[w[2]] + from * outer * w[4] * w[5], (to - from) * outer, w[4], w[5]);
             continue;
         }
         if (w[0] == SOFTMAX) {
@@ -582,7 +590,7 @@ PyMODINIT_FUNC PyInit_program(void) {
     if (m == NULL) return NULL;
     if (PyModule_AddObjectRef(m, "Program", (PyObject *)&ProgramType) < 0 || PyModule_AddIntConstant(m, "WORDS", WORDS) < 0 ||
         PyModule_AddIntMacro(m, UNARY_LOOP) < 0 || PyModule_AddIntMacro(m, BINARY_LOOP) < 0 || PyModule_AddIntMacro(m, MATMUL) < 0 ||
-        PyModule_AddIntMacro(m, SUM) < 0 || PyModule_AddIntMacro(m, SOFTMAX) < 0 || PyModule_AddIntMacro(m, COPY) < 0 || PyModule_AddIntMacro(m, SELECT) < 0 ||
+        PyModule_AddIntMacro(m, SUM) < 0 || PyModule_AddIntMacro(m, SOFTMAX) < 0 || PyModule_AddIntMacro(m, COPY) < 0 || PyModule_AddIntMacro(m, SELECT) < 0 || PyModule_AddIntMacro(m, MAX) < 0 ||
         add_names(m, "UNARY", UNARY_NAMES, UNARIES) < 0 || add_names(m, "BINARY", BINARY_NAMES, BINARIES) < 0) {
         Py_DECREF(m);
         return NULL;

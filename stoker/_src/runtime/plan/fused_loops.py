@@ -130,18 +130,30 @@ class Builder:
         """A sum over adjacent axes; None if the axes are not adjacent."""
         if not axes:
             return self.reshape(x, x.shape)
+        reduced = self._reduced(x, axes, keep_dims=keep_dims)
+        if reduced is None or reduced[2] > _LARGEST:
+            return None  # the loops sum sequentially, which loses precision over very many elements
+        out, outer, middle, inner = reduced
+        self.code.append([native.SUM, out, x, outer, middle, inner, middle if mean else 1])
+        return out
+
+    def max(self, x: Buffer, axes: list[int], *, keep_dims: bool) -> Buffer | None:
+        """The maximum over adjacent axes; None if the axes are not adjacent."""
+        reduced = self._reduced(x, axes, keep_dims=keep_dims) if axes else None
+        if reduced is None:
+            return None
+        self.code.append([native.MAX, reduced[0], x, *reduced[1:]])
+        return reduced[0]
+
+    def _reduced(self, x: Buffer, axes: list[int], *, keep_dims: bool) -> tuple[Buffer, int, int, int] | None:
+        """The result of a reduction over adjacent axes, and the numbers of elements before, in and behind these axes."""
         rank = len(x.shape)
         reduced = sorted({axis % rank for axis in axes if -rank <= axis < rank}) if rank else []
         first, last = (reduced[0], reduced[-1] + 1) if reduced else (0, 0)
-        middle = math.prod(x.shape[first:last])
-        if len(reduced) != len(axes) or last - first != len(reduced) or x.size == 0 or middle > _LARGEST:
-            return None  # the loops sum sequentially, which loses precision over very many elements
+        if len(reduced) != len(axes) or last - first != len(reduced) or x.size == 0:
+            return None
         shape = (*x.shape[:first], *((1,) * len(reduced) if keep_dims else ()), *x.shape[last:])
-        out = Buffer(shape)
-        self.code.append(
-            [native.SUM, out, x, math.prod(x.shape[:first]), middle, math.prod(x.shape[last:]), middle if mean else 1]
-        )
-        return out
+        return Buffer(shape), math.prod(x.shape[:first]), math.prod(x.shape[first:last]), math.prod(x.shape[last:])
 
     def softmax(self, x: Buffer) -> Buffer | None:
         """A softmax over the last axis."""
@@ -466,7 +478,7 @@ def _size(line: list[Any]) -> int:
     """How many elements a loop iterates over."""
     if line[0] == native.UNARY_LOOP:
         return line[4]
-    if line[0] in (native.SUM, native.SOFTMAX):
+    if line[0] in (native.SUM, native.MAX, native.SOFTMAX):
         return math.prod(line[3:6])
     return math.prod(_walks(line)[0])
 
@@ -489,7 +501,7 @@ def _has_rows(line: list[Any], rows: int, filled: set[int]) -> bool:
     """
     if line[0] == native.UNARY_LOOP:
         return line[4] % rows == 0
-    if line[0] in (native.SUM, native.SOFTMAX):
+    if line[0] in (native.SUM, native.MAX, native.SOFTMAX):
         return line[3] % rows == 0
     if line[0] not in (native.BINARY_LOOP, native.COPY, native.SELECT):
         return False

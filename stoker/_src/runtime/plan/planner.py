@@ -254,7 +254,7 @@ class Planner:
         if op in self._guards:
             self._plan_guarded(op)
             return
-        if self._shapes and traits & Trait.OF_SHAPES and self._fold_shapes(op):
+        if (self._shapes or self._is_loop) and traits & Trait.OF_SHAPES and self._fold_shapes(op):
             return
         if definition.planning.equals is not None and self.with_fused_loops:
             self._replace_outputs(op)
