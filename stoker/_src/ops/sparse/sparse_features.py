@@ -70,6 +70,8 @@ def _columns(
 
 def rows_of_sparse(indices: torch.Tensor, values: Any, shape: torch.Tensor) -> list[list[Any]]:
     """The features of each row of a sparse column."""
+    if len(values) != len(indices):
+        raise InvalidArgumentError(None, None, f"Expected size of values to be {len(indices)} got {len(values)}")
     flat_positions(indices, sizes_of(shape))
     column: list[list[Any]] = [[] for _ in range(int(shape[0]))]
     for row, item in zip(indices[:, 0].tolist(), values.tolist()):
