@@ -39,8 +39,8 @@ extern "C" void run(unsigned blocks, unsigned threads, void **arguments) {
 
 
 @functools.cache
-def _folder() -> str:
-    return tempfile.mkdtemp()
+def _folder() -> tempfile.TemporaryDirectory:
+    return tempfile.TemporaryDirectory()  # removed when the process ends
 
 
 @functools.cache
@@ -53,7 +53,7 @@ def compiled(source: str):
         f"({kind})arguments[{i}]" if kind.endswith("*") else f"*({kind} *)arguments[{i}]"
         for i, kind in enumerate(kinds)
     ]
-    name = os.path.join(_folder(), hashlib.sha1(source.encode()).hexdigest())
+    name = os.path.join(_folder().name, hashlib.sha1(source.encode()).hexdigest())
     with open(name + ".cc", "w", encoding="utf-8") as file:
         file.write(_SHIM + source + _ENTRY % ", ".join(given))
     flags = ["-shared", "-fPIC", "-O1", "-ffp-contract=off", "-w"]
