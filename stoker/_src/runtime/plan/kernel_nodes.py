@@ -29,6 +29,7 @@ UNARY = {
     "sigmoid": "1.0f / (1.0f + expf(-x))",
     "elu": "x < 0.0f ? expm1f(x) : x",
     "relu": "x > 0.0f ? x : (x == x ? 0.0f : x)",
+    "is_finite": "x - x == 0.0f ? 1.0f : 0.0f",
 }
 BINARY = {
     "add": "x + y",
