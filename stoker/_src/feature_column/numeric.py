@@ -217,6 +217,13 @@ class BucketizedColumn(
             )
         width = self.source_column.shape[0]
         rows = shaping.shape(buckets)[0]
+        if buckets.static_shape.rank is None or buckets.static_shape[1] is None:
+            buckets = shaping.reshape(buckets, [rows, width])
+        elif buckets.static_shape[1] != width:
+            raise ValueError(
+                f"Dimensions must be equal: a feature with shape {buckets.shape} does not have {width} numbers for each example. "
+                f"column: {self.name}"
+            )
         known = buckets.static_shape[0]
         if known is not None:
             places = np.indices((known, width)).reshape(2, -1).T

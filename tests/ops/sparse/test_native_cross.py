@@ -50,3 +50,28 @@ def test_indices_out_of_bounds_are_refused():
     bad = tf.SparseTensor([[5, 0]], np.array([5], np.int64), [3, 2])
     with tf.Session() as session, pytest.raises(tf.errors.InvalidArgumentError, match="out of bounds"):
         session.run(tf.sparse.cross_hashed([bad], 100))
+
+
+@pytest.mark.parametrize("rows", [1, 5])
+def test_columns_without_features_have_no_combinations(rows):
+    """An empty sparse column beside a dense one: no row has a combination."""
+    empty = tf.SparseTensor(np.zeros((0, 2), np.int64), np.zeros(0, np.int64), [rows, 3])
+    dense = tf.constant(np.arange(2 * rows).reshape(rows, 2))
+    found = tf.raw_ops.SparseCross(
+        indices=[empty.indices], values=[empty.values], shapes=[empty.dense_shape], dense_inputs=[dense],
+        hashed_output=True, num_buckets=10, hash_key=7, out_type=tf.int64, internal_type=tf.int64,
+    )  # fmt: skip
+    with tf.Session() as session:
+        indices, values, shape = session.run(found)
+    assert indices.shape == (0, 2) and values.shape == (0,) and shape.tolist() == [rows, 0]
+
+
+def test_more_values_than_indices_are_refused():
+    """InvalidArgumentError with both numbers."""
+    places = np.array([[0, 0], [1, 0], [1, 1]], np.int64)
+    found = tf.raw_ops.SparseCross(
+        indices=[places], values=[np.zeros(5, np.int64)], shapes=[[2, 2]], dense_inputs=[],
+        hashed_output=True, num_buckets=10, hash_key=7, out_type=tf.int64, internal_type=tf.int64,
+    )  # fmt: skip
+    with tf.Session() as session, pytest.raises(tf.errors.InvalidArgumentError, match="to be 3 got 5"):
+        session.run(found)

@@ -89,12 +89,13 @@ typedef struct {
     const int64_t *indices;
     int64_t count, width, longest; /* width: of a dense column; longest: the second size of a sparse one */
     int64_t at, here;              /* position and number of the features of the current row */
+    int is_dense;                  /* not the same as no indices: those of an empty tensor may be NULL */
 } part;
 
 /* Moves to the features of a row. */
 static void to_row(part *each, int64_t row) {
     each->at += each->here;
-    if (each->indices == NULL) {
+    if (each->is_dense) {
         each->here = each->width;
         return;
     }
@@ -105,7 +106,7 @@ static void to_row(part *each, int64_t row) {
 
 /* Whether the indices are in the bounds and their rows ascend. */
 static int is_in_order(const part *each, int64_t batch) {
-    if (each->indices == NULL) return 1;
+    if (each->is_dense) return 1;
     int64_t last = 0;
     for (int64_t i = 0; i < each->count; i++) {
         int64_t row = each->indices[2 * i], column = each->indices[2 * i + 1];
@@ -182,6 +183,7 @@ static PyObject *cross(PyObject *self, PyObject *args) {
         if (!PyArg_ParseTuple(PyList_GET_ITEM(list, k), "O&OLL", to_address, &parts[k].hashes, &given, &count, &width)) goto done;
         if (given != Py_None && !tensor_data(given, &parts[k].indices)) goto done;
         parts[k].count = count;
+        parts[k].is_dense = given == Py_None;
         parts[k].width = parts[k].longest = width;
         in_order &= is_in_order(&parts[k], batch);
     }
