@@ -145,86 +145,15 @@ class FixedLengthRecordDataset(Dataset):
 
 
 @export(v1="data.TFRecordDataset")
-class TFRecordDatasetV1(DatasetV1):
+class TFRecordDatasetV1(TFRecordDataset, DatasetV1):
     """The records of TFRecord files."""
-
-    def __init__(
-        self,
-        filenames: Any,
-        compression_type: Any = None,
-        buffer_size: Any = None,
-        num_parallel_reads: Any = None,
-        name: str | None = None,
-    ) -> None:
-        """Creates the dataset.
-
-        Args:
-            filenames: names of files, or a dataset of names.
-            compression_type: "", "ZLIB" or "GZIP".
-            buffer_size: the bytes to read at once; a hint.
-            num_parallel_reads: how many files to read in turn; by default one after the other.
-            name: the op's name.
-        """
-        variant = _RECORDS.variant(filenames, compression_type, buffer_size, num_parallel_reads, name)
-        super().__init__(variant, TensorSpec([], dtypes.string))
 
 
 @export(v1="data.TextLineDataset")
-class TextLineDatasetV1(DatasetV1):
+class TextLineDatasetV1(TextLineDataset, DatasetV1):
     """The lines of text files, without their ends."""
-
-    def __init__(
-        self,
-        filenames: Any,
-        compression_type: Any = None,
-        buffer_size: Any = None,
-        num_parallel_reads: Any = None,
-        name: str | None = None,
-    ) -> None:
-        """Creates the dataset.
-
-        Args:
-            filenames: names of files, or a dataset of names.
-            compression_type: "", "ZLIB" or "GZIP".
-            buffer_size: the bytes to read at once; a hint.
-            num_parallel_reads: how many files to read in turn; by default one after the other.
-            name: the op's name.
-        """
-        variant = _LINES.variant(filenames, compression_type, buffer_size, num_parallel_reads, name)
-        super().__init__(variant, TensorSpec([], dtypes.string))
 
 
 @export(v1="data.FixedLengthRecordDataset")
-class FixedLengthRecordDatasetV1(DatasetV1):
+class FixedLengthRecordDatasetV1(FixedLengthRecordDataset, DatasetV1):
     """The records of files of fixed record size."""
-
-    def __init__(
-        self,
-        filenames: Any,
-        record_bytes: Any,
-        header_bytes: Any = None,
-        footer_bytes: Any = None,
-        buffer_size: Any = None,
-        compression_type: Any = None,
-        num_parallel_reads: Any = None,
-        name: str | None = None,
-    ) -> None:
-        """Creates the dataset.
-
-        Args:
-            filenames: names of files, or a dataset of names.
-            record_bytes: the size of a record.
-            header_bytes: bytes to skip at the start of a file.
-            footer_bytes: bytes to ignore at the end of a file.
-            buffer_size: the bytes to read at once; a hint.
-            compression_type: "", "ZLIB" or "GZIP".
-            num_parallel_reads: how many files to read in turn; by default one after the other.
-            name: the op's name.
-        """
-        sizes = [
-            convert_to_tensor(0 if value is None else value, dtypes.int64)
-            for value in (header_bytes, record_bytes, footer_bytes)
-        ]
-        files = _Files(sources.FIXED_LENGTH_RECORD_DATASET_V2, *sizes, compression_first=False)
-        variant = files.variant(filenames, compression_type, buffer_size, num_parallel_reads, name)
-        super().__init__(variant, TensorSpec([], dtypes.string))

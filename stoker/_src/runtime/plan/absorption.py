@@ -11,7 +11,7 @@ from collections.abc import Hashable
 from typing import Any
 
 from stoker._src.ops.support.values import host_value
-from stoker._src.runtime.plan.instructions import EFFECTS, Host, Instruction, Value, renumber, values_of
+from stoker._src.runtime.plan.instructions import EFFECTS, Host, Instruction, Value, renumber, values_of, with_values
 
 
 def absorb(instructions: list[Instruction], results: list[Value | None]) -> list[Instruction]:
@@ -52,7 +52,7 @@ def _absorbed(taker: Instruction, instructions: list[Instruction], fetched: set[
         return instructions
     kept = [each for each in instructions if id(each) not in gone]
     for each in kept:
-        each.arguments = _replaced(each.arguments, equal)
+        each.arguments = with_values(each.arguments, equal)
     uses = Counter(value for each in kept for value in values_of(each.arguments))
     plain = {index: value for value, index in outputs.items() if uses[value] or value in fetched}
     wanted = [*plain, *made]
@@ -78,11 +78,3 @@ def _known(argument: Any) -> Any:
     if isinstance(argument, Host) and argument.value.is_constant:
         return host_value(argument.value.constant)
     return None
-
-
-def _replaced(arguments: Any, equal: dict[Value, Value]) -> Any:
-    if isinstance(arguments, list):
-        return [_replaced(argument, equal) for argument in arguments]
-    if isinstance(arguments, Host):
-        return Host(equal.get(arguments.value, arguments.value))
-    return equal.get(arguments, arguments)

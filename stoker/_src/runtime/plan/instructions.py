@@ -67,6 +67,15 @@ class Host:
     value: Value
 
 
+def with_values(arguments: Any, equal: dict[Value, Value]) -> Any:
+    """Returns arguments of an instruction with other values in the place of those in `equal`."""
+    if isinstance(arguments, list):
+        return [with_values(argument, equal) for argument in arguments]
+    if isinstance(arguments, Host):
+        return Host(equal.get(arguments.value, arguments.value))
+    return equal.get(arguments, arguments)
+
+
 def values_of(items: Any) -> Iterator[Value]:
     """Returns the values in a list of arguments or results, in order."""
     for item in items:

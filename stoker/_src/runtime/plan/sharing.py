@@ -14,7 +14,7 @@ import torch
 
 from stoker._src.base import dtypes
 from stoker._src.graph.tensor import Operation
-from stoker._src.runtime.plan.instructions import EFFECTS, Host, Instruction, Value, renumber, values_of
+from stoker._src.runtime.plan.instructions import EFFECTS, Host, Instruction, Value, renumber, values_of, with_values
 
 _SMALL = 64  # elements of a constant that is compared with another
 
@@ -29,7 +29,7 @@ def share(
     equal = _equal_values(instructions, {value for value in results if value is not None})
     if equal:
         for instruction in instructions:
-            instruction.arguments = _replaced(instruction.arguments, equal)
+            instruction.arguments = with_values(instruction.arguments, equal)
     elif not replaced:
         return instructions
     kept = _used(instructions, results, targets)
@@ -45,13 +45,13 @@ def _equal_values(instructions: list[Instruction], fetched: set[Value]) -> dict[
         if not _is_sharable(instruction):
             continue
         assert instruction.op is not None
-        arguments = _replaced(instruction.arguments, equal) if equal else instruction.arguments
+        arguments = with_values(instruction.arguments, equal) if equal else instruction.arguments
         key = (instruction.op.definition, *[id(value) for value in values_of(arguments) if not value.is_constant])
         earlier = seen.setdefault(key, [])
         for other in earlier:
             made = list(values_of(instruction.results))
             if (
-                _same(arguments, _replaced(other.arguments, equal))
+                _same(arguments, with_values(other.arguments, equal))
                 and _attributes(instruction.op) == _attributes(other.op)
                 and fetched.isdisjoint(made)
             ):
@@ -109,14 +109,6 @@ def _same_constant(left: Any, right: Any) -> bool:
         alike = left.dtype == right.dtype == object and left.shape == right.shape and left.size <= _SMALL
         return alike and left.tolist() == right.tolist()
     return False
-
-
-def _replaced(arguments: Any, equal: dict[Value, Value]) -> Any:
-    if isinstance(arguments, list):
-        return [_replaced(argument, equal) for argument in arguments]
-    if isinstance(arguments, Host):
-        return Host(equal.get(arguments.value, arguments.value))
-    return equal.get(arguments, arguments)
 
 
 def _used(instructions: list[Instruction], results: list[Value | None], targets: set[Operation]) -> list[Instruction]:
