@@ -603,20 +603,8 @@ class Dataset:
 
 
 @export(v1="data.Dataset")
-class DatasetV1(Dataset):
+class DatasetV1(structure.LegacyDescription, Dataset):
     """A sequence of elements, each a structure of tensors. Methods return new datasets."""
-
-    @property
-    def output_types(self) -> Any:
-        return structure.legacy_types(self._spec)
-
-    @property
-    def output_shapes(self) -> Any:
-        return structure.legacy_shapes(self._spec)
-
-    @property
-    def output_classes(self) -> Any:
-        return structure.legacy_classes(self._spec)
 
     def make_one_shot_iterator(self) -> Any:
         """Returns an iterator over one pass, which needs no initialization. See `tf.data.make_one_shot_iterator`."""
@@ -629,8 +617,7 @@ class DatasetV1(Dataset):
     @classmethod
     def from_sparse_tensor_slices(cls, sparse_tensor: Any) -> Any:
         """Returns the dataset of the rows of a SparseTensor."""
-        spec = structure.spec_of(sparse_tensor)
-        return cls.from_tensor_slices(sparse_tensor) if spec.static_shape.rank else cls._of(sparse_tensor, spec)
+        return cls.from_tensor_slices(sparse_tensor)
 
     def map_with_legacy_function(
         self, map_func: Callable[..., Any], num_parallel_calls: Any = None, deterministic: Any = None

@@ -85,7 +85,7 @@ def make_saveable_from_iterator(iterator: Any, external_state_policy: Any = None
 
 
 @export(v1="data.Iterator")
-class Iterator(_Saved):
+class Iterator(structure.LegacyDescription, _Saved):
     """An iterator of a graph: `get_next()` returns the tensors of the next element."""
 
     def __init__(
@@ -177,18 +177,6 @@ class Iterator(_Saved):
     @property
     def element_spec(self) -> Any:
         return self._spec
-
-    @property
-    def output_types(self) -> Any:
-        return structure.legacy_types(self._spec)
-
-    @property
-    def output_shapes(self) -> Any:
-        return structure.legacy_shapes(self._spec)
-
-    @property
-    def output_classes(self) -> Any:
-        return structure.legacy_classes(self._spec)
 
 
 class OwnedIterator(_Saved):

@@ -139,6 +139,24 @@ def legacy_classes(spec: Any) -> Any:
     return nest.map_structure(lambda leaf: leaf.value_type, spec)
 
 
+class LegacyDescription:
+    """The three properties by which 1.x describes the elements of a dataset or iterator."""
+
+    _spec: Any
+
+    @property
+    def output_types(self) -> Any:
+        return legacy_types(self._spec)
+
+    @property
+    def output_shapes(self) -> Any:
+        return legacy_shapes(self._spec)
+
+    @property
+    def output_classes(self) -> Any:
+        return legacy_classes(self._spec)
+
+
 def from_legacy(types: Any, shapes: Any, classes: Any = None) -> Any:
     """Returns the specs for structures of dtypes, shapes and classes (dense tensors by default).
 
