@@ -240,7 +240,7 @@ def ps_divided_update(tf, session, np):
         handle = tf.get_variable("divided_handle", [], initializer=tf.ones_initializer(), use_resource=True)
     with tf.device("/job:worker/task:0"):
         x = tf.placeholder(tf.float32, [])
-        y = tf.cond(x > 0, lambda: tf.identity(plain.assign_add(x)), lambda: tf.identity(plain))
+        y = tf.cond(x > 0, lambda: plain * x, lambda: tf.identity(plain))
         z = tf.cond(x > 0, lambda: handle.assign_add(x), lambda: handle.assign_sub(x * 2))
     session.run([plain.initializer, handle.initializer])
     return [[float(each) for each in session.run([y, z], {x: value})] for value in (3, -3, 2, -1)]
