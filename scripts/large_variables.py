@@ -38,7 +38,9 @@ def measure(label: str, size: int, base: int, work) -> bool:
     reset_peak()
     work()
     ratio = (status("VmHWM") - base) / size
-    print(f"{label}: {ratio:.2f} times the variable's {size / 1e9:.1f} GB (at the start {base / 1e9:.1f} GB)", flush=True)
+    print(
+        f"{label}: {ratio:.2f} times the variable's {size / 1e9:.1f} GB (at the start {base / 1e9:.1f} GB)", flush=True
+    )
     return ratio <= LIMIT
 
 

@@ -118,9 +118,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--backend", default="inductor")
     parser.add_argument("--model", nargs="+", help="only these")
-    parser.add_argument(
-        "--onnx", action="store_true", help="also torch.onnx.export, which needs stoker[onnx]"
-    )
+    parser.add_argument("--onnx", action="store_true", help="also torch.onnx.export, which needs stoker[onnx]")
     args = parser.parse_args()
     warnings.simplefilter("ignore")
     tf.logging.set_verbosity(tf.logging.ERROR)
