@@ -17,6 +17,7 @@ from stoker._src.graph.planning import Prepared
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.array import gathering, ranges, shaping
 from stoker._src.ops.math import arithmetic, reductions
+from stoker._src.ops.support import table_rows
 from stoker._src.ops.support.movement import allocatable, checked_sizes, itemsize, signed
 
 _MATRIX, _VECTOR = Shape((None, None)), Shape((None,))
@@ -157,6 +158,10 @@ def sparse_to_dense_kernel(
     rows = sparse_indices
     if rows.ndim < 2:
         rows = rows.reshape(-1, 1)
+    if isinstance(sparse_values, torch.Tensor):
+        placed = table_rows.placed(rows, sizes, sparse_values, default_value, ascending=validate_indices)
+        if placed is not None:
+            return placed
     flat = flat_positions(rows, sizes)
     if validate_indices:
         check_order(flat, rows)
