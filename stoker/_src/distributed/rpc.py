@@ -27,7 +27,7 @@ from stoker._src.base.errors import (
 )
 from stoker._src.distributed import links, messages
 from stoker._src.distributed.links import Link, LinkCall
-from stoker._src.distributed.rendezvous import DeadTensorError, StepTable
+from stoker._src.distributed.rendezvous import StepTable
 from stoker._src.distributed.statuses import error_of
 from stoker._src.distributed.wire_graph import Edge
 from stoker._src.formats import protos
@@ -414,21 +414,9 @@ class Peers:
                 table.abort(from_rpc_error(error, task))
                 return
             try:
-                value, is_dead = messages.read_recv_tensor_response(done.result())
+                table.put({edge.key: messages.read_recv_tensor_response(done.result())})
             except OpError as problem:
                 table.abort(problem)
-                return
-            if is_dead:
-                table.abort(
-                    DeadTensorError(
-                        None,
-                        None,
-                        f"The value of {edge.tensor.op.name} belongs to a branch that {task} did not take: branches and loops "
-                        "that span several tasks are not supported.",
-                    )
-                )
-            else:
-                table.put({edge.key: value})
 
         future.add_done_callback(ended)
         table.on_abort(lambda error: future.cancel())
