@@ -5,6 +5,7 @@
 from stoker.compat.v1.estimator import experimental as experimental
 from stoker.compat.v1.estimator import export as export
 from stoker.compat.v1.estimator import inputs as inputs
+from stoker.compat.v1.estimator import tpu as tpu
 from stoker._src.estimator.estimator import Estimator as Estimator
 from stoker._src.estimator.exporters import BestExporter as BestExporter
 from stoker._src.estimator.exporters import Exporter as Exporter
