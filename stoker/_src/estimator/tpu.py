@@ -513,9 +513,9 @@ class CrossShardOptimizer(Optimizer):
         super().__init__(False, name)
         self._opt, self._reduction, self._group_assignment = opt, reduction, group_assignment
 
-    def compute_gradients(self, loss: Any, var_list: Any = None, **kwargs: Any) -> list[tuple[Any, Any]]:  # type: ignore[override]
+    def compute_gradients(self, loss: Any, *args: Any, **kwargs: Any) -> list[tuple[Any, Any]]:
         """Returns the gradients of the wrapped optimizer."""
-        return self._opt.compute_gradients(loss, var_list=var_list, **kwargs)
+        return self._opt.compute_gradients(loss, *args, **kwargs)
 
     def apply_gradients(self, grads_and_vars: Any, global_step: Any = None, name: str | None = None) -> Any:
         """Applies gradients with the wrapped optimizer."""
