@@ -257,6 +257,14 @@ VECTORISED static void loop_largest(float *restrict out, const float *a, int64_t
 
 /* out[outer, inner] = scale * the sum over the middle of a[outer, middle, inner]. */
 VECTORISED static void loop_sum(float *restrict out, const float *a, int64_t outer, int64_t middle, int64_t inner, float divisor) {
+    if (inner == 1 && middle < 8) { /* too short for lanes */
+        for (int64_t i = 0; i < outer; i++, a += middle) {
+            float sum = a[0];
+            for (int64_t j = 1; j < middle; j++) sum += a[j];
+            out[i] = sum / divisor;
+        }
+        return;
+    }
     if (inner == 1) {
         for (int64_t i = 0; i < outer; i++) {
             float lanes[16] = {0};

@@ -55,7 +55,7 @@ _MOST_PRODUCTS = 1 << 16  # most multiplications of a matmul; torch's BLAS is fa
 _MOST_BLAS_PRODUCTS = (
     1 << 24
 )  # most multiplications of a matmul that the loops leave to BLAS; torch has faster products beyond that
-_FEWEST, _FEWEST_LARGE = 3, 2  # fewest ops worth fusing, for small and for large tensors
+_FEWEST = 2  # fewest ops worth fusing; a single one if its kernel needs several torch calls, or slow ones
 _DIMENSIONS = 4  # number of dimensions of a native loop
 _FEWEST_ROWS = 16  # fewest rows of large tensors, so that threads can share them
 _BLOCK = 2048  # elements of the largest buffer in one block of rows
@@ -135,6 +135,8 @@ class Builder:
         if reduced is None or reduced[2] > _LARGEST:
             return None  # the loops sum sequentially, which loses precision over very many elements
         out, outer, middle, inner = reduced
+        if middle == 1:
+            return self.reshape(x, out.shape)
         self.code.append([native.SUM, out, x, outer, middle, inner, middle if mean else 1])
         return out
 
@@ -143,6 +145,8 @@ class Builder:
         reduced = self._reduced(x, axes, keep_dims=keep_dims) if axes else None
         if reduced is None:
             return None
+        if reduced[2] == 1:
+            return self.reshape(x, reduced[0].shape)
         self.code.append([native.MAX, reduced[0], x, *reduced[1:]])
         return reduced[0]
 
@@ -301,7 +305,7 @@ class Builder:
 
     def finish(self, wanted: set[Value]) -> list[Instruction] | None:
         """Instructions that compute the `wanted` values: the fused loops, then views. None if fusing does not pay."""
-        fewest = self.fewest or (_FEWEST if self.row_counts is None else _FEWEST_LARGE)
+        fewest = self.fewest or (1 if self._is_worth_a_call() else _FEWEST)
         if sum(1 for each in self.instructions if not each.traits & Trait.VIEW) < fewest:
             return None
         apart, wanted = self._run_apart(wanted)
@@ -361,6 +365,13 @@ class Builder:
         members = [each.op for each in self.instructions if each.op is not None]
         fused = Instruction(members[0], "fused_loops", kernel, inputs, results=list(results), members=members)
         return [fused, *apart]
+
+    def _is_worth_a_call(self) -> bool:
+        """Whether the loops of a single op are worth a native call: there are several, or they are slower as torch calls."""
+        loops = [line for line in self.code if line[0] != native.COPY]
+        return len(loops) > 1 or any(
+            line[0] == native.SOFTMAX or (line[0] == native.UNARY_LOOP and line[1] in _slow_loops()) for line in loops
+        )
 
     def _run_apart(self, wanted: set[Value]) -> tuple[list[Instruction], set[Value]]:
         """Returns instructions that run separately after the loops, and the values that are wanted including their inputs.
