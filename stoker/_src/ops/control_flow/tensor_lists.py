@@ -706,14 +706,15 @@ TENSOR_LIST_PUSH_BACK.elements(
     lambda op, shape_of, elements_of: [_agreed(elements_of(op._inputs[0]), shape_of(op._inputs[1]))]
 )
 TENSOR_LIST_POP_BACK.elements(
-    lambda op, shape_of, elements_of: [elements_of(op._inputs[0]), _taken_out(op.outputs[1], elements_of(op._inputs[0]))]
+    lambda op, shape_of, elements_of: [
+        elements_of(op._inputs[0]),
+        _taken_out(op.outputs[1], elements_of(op._inputs[0])),
+    ]
 )
 TENSOR_LIST_SET_ITEM.elements(
     lambda op, shape_of, elements_of: [_agreed(elements_of(op._inputs[0]), shape_of(op._inputs[2]))]
 )
-TENSOR_LIST_GET_ITEM.elements(
-    lambda op, shape_of, elements_of: [_taken_out(op.outputs[0], elements_of(op._inputs[0]))]
-)
+TENSOR_LIST_GET_ITEM.elements(lambda op, shape_of, elements_of: [_taken_out(op.outputs[0], elements_of(op._inputs[0]))])
 TENSOR_LIST_RESIZE.elements(lambda op, shape_of, elements_of: [elements_of(op._inputs[0])])
 TENSOR_LIST_STACK.elements(
     lambda op, shape_of, elements_of: [_taken_out(op.outputs[0], _stacked_shape(elements_of(op._inputs[0])))]
