@@ -28,6 +28,7 @@ from stoker._src.graph.definition import Trait
 from stoker._src.graph.tensor import Tensor
 from stoker._src.ops.support.values import host_value
 from stoker._src.runtime.failures import explain_failure
+from stoker._src.runtime.plan import background
 from stoker._src.runtime.plan.instructions import EFFECTS, Host, Instruction, Value, renumber, values_of
 
 native = extension("stoker._src.runtime.native.program")  # if it is missing, every op runs its own kernel
@@ -545,13 +546,17 @@ def form(
 ) -> list[Instruction]:
     """Replaces runs of at least `fewest` instructions by fused loops. `results` are the values that the plan returns.
 
-    A run stays open until an instruction needs one of its results or changes one of its inputs. Other instructions move ahead of it.
+    A run stays open until an instruction needs one of its results or changes one of its inputs. Other instructions move ahead of it, except
+    that a run does not hold back the last input of a message to other processes.
     """
     if native is None:
         return instructions
     runs = _Runs(shape_of, fewest)
-    for instruction in instructions:
+    completions = background.completions(instructions)
+    for index, instruction in enumerate(instructions):
         runs.add(instruction)
+        if index in completions:
+            runs.end(*(run for run in (runs.large, runs.small) if not run.made.isdisjoint(completions[index])))
     runs.end(runs.small, runs.large)
     return _joined(runs.ended, {value for value in results if value is not None})
 
