@@ -123,7 +123,7 @@ class Builder:
         m, k = (k, m) if transpose_a else (m, k)
         n = b.shape[-2] if transpose_b else b.shape[-1]
         count = math.prod(outer)
-        if tuple(outer) != b.shape[:-2] or not 0 < m * k * n * count:
+        if tuple(outer) != b.shape[:-2] or not m * k * n * count > 0:
             return None
         if outer and (m * k * n > _MOST_PRODUCTS or m * k * n * count > _MOST_BLAS_PRODUCTS):
             return None
