@@ -31,7 +31,13 @@ from stoker._src.runtime.plan import fused_kernels
 from stoker._src.runtime.plan.division import Division, Obstacle
 from stoker._src.runtime.plan.emit import Step
 from stoker._src.runtime.plan.known_shapes import Known
-from stoker._src.runtime.plan.on_host import Choice, OnHost, read_variables
+from stoker._src.runtime.plan.on_host import (
+    BorrowingOnHost,
+    Choice,
+    OnHost,
+    borrowed_variables,
+    read_variables,
+)
 from stoker._src.runtime.plan.padding import CannotPad
 from stoker._src.runtime.plan.planner import Planner
 
@@ -45,6 +51,8 @@ _SMALL = 1 << 20  # bytes of a result that is copied to the host with the others
 _ALIGNMENT = 256  # bytes
 _SHARED, _WORTH_SHARING = 1 << 15, 1 << 23  # bytes of a copy that torch shares among threads, and for which that pays
 
+_TURNED_OFF, _TOO_SHORT = _NOT_TRIED = ("STOKER_CUDA_GRAPHS=0", "it is too short")
+
 MakePlanner = Callable[..., Planner]
 
 
@@ -54,16 +62,17 @@ class Repeated:
     def __init__(self, planner: Planner, make_planner: MakePlanner, placement: Placement, lock: VariablesLock) -> None:
         self._make_planner, self._placement, self._variables_lock = make_planner, placement, lock
         self._is_pure = not planner.writes_variables and not planner.blocks
-        self._small = read_variables(planner, placement) is not None
+        self._planner = planner
+        self._for_host: dict[bool, bool] = {}  # whether the host may run the plan, by whether it is recorded
         self._choices: dict[Any, Choice] = {}  # by the shapes of the feeds
         self._runs: dict[Any, int] = {}
         self._lock = threading.Lock()
         self._divided: dict[Any, _Divided] = {}
         self.obstacle: str | None = None  # why the plan is not recorded
         if os.environ.get("STOKER_CUDA_GRAPHS") == "0":
-            self.obstacle = "STOKER_CUDA_GRAPHS=0"
+            self.obstacle = _TURNED_OFF
         elif len(planner.instructions) < _FEWEST:
-            self.obstacle = "it is too short"
+            self.obstacle = _TOO_SHORT
 
     @property
     def recordings(self) -> list[_Recording]:
@@ -97,11 +106,21 @@ class Repeated:
             if not isinstance(value, torch.Tensor):
                 return function(holding, *[self._placement.data(value) for value in values])
         key = tuple([(value.shape, value.dtype, value.device) for value in values])
-        if self._small:
+        if self._may_run_on_host():
             choice = self._choices.get(key) or self._choice(key, values)
             if choice is not None:
                 return choice.run(lambda: self._on_gpu(key, function, holding, values), holding, values)
         return self._on_gpu(key, function, holding, values)
+
+    def _may_run_on_host(self) -> bool:
+        """Whether the host could be faster: the plan is small, or it cannot be recorded."""
+        recorded = self.obstacle is None or self.obstacle in _NOT_TRIED
+        found = self._for_host.get(recorded)
+        if found is None:
+            variables = read_variables if self._is_pure else borrowed_variables
+            found = variables(self._planner, self._placement, recorded=recorded) is not None
+            self._for_host[recorded] = found
+        return found
 
     def _choice(self, key: Any, values: Any) -> Choice | None:
         """Returns how a small step that repeats is to be run; None for one that has not repeated."""
@@ -111,7 +130,13 @@ class Repeated:
         if any(value.is_cuda for value in values):
             return None
         with self._lock:
-            return self._choices.setdefault(key, Choice(OnHost(self._make_planner, values, self._variables_lock)))
+            found = self._choices.get(key)
+            if found is None:
+                make, lock, gpu = self._make_planner, self._variables_lock, self._placement.gpu
+                assert gpu is not None
+                on_host = OnHost(make, values, lock) if self._is_pure else BorrowingOnHost(make, values, lock, gpu)
+                found = self._choices[key] = Choice(on_host)
+            return found
 
     def _on_gpu(self, key: Any, function: Any, holding: Any, values: Any) -> Any:
         divided = self._for(key, values) if self.obstacle is None else None
