@@ -2,6 +2,7 @@
 
 # Written by scripts/api_gen.py.
 # fmt: off
+from stoker.compat.v1.contrib import estimator as estimator
 from stoker.compat.v1.contrib import framework as framework
 from stoker.compat.v1.contrib import layers as layers
 from stoker.compat.v1.contrib import lookup as lookup
