@@ -146,6 +146,10 @@ _RUN_HEAD = messages.link_run_head("h", "g", "/job:worker/replica:0/task:0", ("k
 @target(
     b"".join(link_frames.encode(link_frames.RUN, 7, _RUN_HEAD, _VALUES)),
     b"".join(link_frames.encode(link_frames.VALUES, -1, b"", _VALUES[:1])),
+    b"".join(
+        link_frames.encode(link_frames.VALUES, 2, b"\x58\x01", _VALUES)
+        + link_frames.encode(link_frames.RECEIPT, 2, b"")
+    ),
     b"".join(link_frames.encode(link_frames.RESULT, 3, messages.link_error_head(3, "bad"))),
     refused=(OpError, ConnectionError),
 )

@@ -367,8 +367,17 @@ class Peers:
             return found
 
     def push(self, task: str, step_id: int, values: dict[str, Any], table: StepTable) -> Callable[[], None]:
-        """Sends values to a stoker task: small ones in one message, large ones in a stream. Returns a function that waits for the end."""
-        connection = self.connect(task).connection
+        """Sends values to a stoker task. Returns a function that waits until they have arrived.
+
+        They go over a link if there is one. Over gRPC, small ones are one message, and large ones a stream.
+        """
+        worker = self.connect(task)
+        link = worker.link()
+        if link is not None:
+            receipt = link.deliver(step_id, values, table.abort)
+            table.on_abort(receipt.end)
+            return receipt.wait
+        connection = worker.connection
         connection.recognize()
         small = {key: value for key, value in values.items() if not messages.is_streamed(value)}
         large = {key: value for key, value in values.items() if messages.is_streamed(value)}

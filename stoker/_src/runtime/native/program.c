@@ -93,6 +93,27 @@ static void choose(const int64_t *w, float *out, const float *mask, const float 
                 loop_select(out, mask + i * w[4] + j * w[5] + k * w[6], t, e, n, (int)w[7]);
 }
 
+/* Matrix products number `from` to `to` of one instruction.
+ *
+ * w: the kind, out, a, b, m, k, n, transpose a, transpose b, room for the transposes of b, whether BLAS is faster, how many products */
+static void products(const int64_t *w, float **buffers, int64_t from, int64_t to) {
+    int64_t m = w[4], k = w[5], n = w[6];
+    for (int64_t i = from; i < to; i++) {
+        float *out = buffers[w[1]] + i * m * n;
+        const float *a = buffers[w[2]] + i * m * k, *b = buffers[w[3]] + i * k * n;
+        if (w[10]) {
+            blas_matmul(out, a, b, m, k, n, (int)w[7], (int)w[8]);
+            continue;
+        }
+        if (w[8]) {
+            float *room = buffers[w[9]] + i * k * n;
+            loop_transpose(room, b, k, n);
+            b = room;
+        }
+        loop_matmul(out, a, b, m, k, n, w[7] ? 1 : k, w[7] ? m : 1);
+    }
+}
+
 static void execute(const int64_t *w, const int64_t *end, float **buffers) {
     for (; w < end; w += WORDS) {
         switch (w[0]) {
@@ -102,19 +123,9 @@ static void execute(const int64_t *w, const int64_t *end, float **buffers) {
         case BINARY_LOOP: /* loop, out, a, b, sizes, steps */
             rows(w + 5, BINARY_LOOPS[w[1]], buffers[w[2]], buffers[w[3]], buffers[w[4]]);
             break;
-        case MATMUL: { /* out, a, b, m, k, n, transpose a, transpose b, room for the transpose of b, whether BLAS is faster */
-            const float *b = buffers[w[3]];
-            if (w[10]) {
-                blas_matmul(buffers[w[1]], buffers[w[2]], b, w[4], w[5], w[6], (int)w[7], (int)w[8]);
-                break;
-            }
-            if (w[8]) {
-                loop_transpose(buffers[w[9]], b, w[5], w[6]);
-                b = buffers[w[9]];
-            }
-            loop_matmul(buffers[w[1]], buffers[w[2]], b, w[4], w[5], w[6], w[7] ? 1 : w[5], w[7] ? w[4] : 1);
+        case MATMUL:
+            products(w, buffers, 0, w[11]);
             break;
-        }
         case SUM: /* out, a, outer, middle, inner, divisor */
             loop_sum(buffers[w[1]], buffers[w[2]], w[3], w[4], w[5], (float)w[6]);
             break;
@@ -163,6 +174,10 @@ static void execute_rows(const int64_t *w, const int64_t *end, float **buffers, 
         if (w[0] == MAX) {
             int64_t outer = w[3] / all;
             loop_largest(buffers[w[1]] + from * outer * w[5], buffers[w[2]] + from * outer * w[4] * w[5], (to - from) * outer, w[4], w[5]);
+            continue;
+        }
+        if (w[0] == MATMUL) {
+            products(w, buffers, from * (w[11] / all), to * (w[11] / all));
             continue;
         }
         if (w[0] == SOFTMAX) {
