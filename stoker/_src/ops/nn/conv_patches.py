@@ -14,8 +14,11 @@ import torch
 
 from stoker._src.base.extensions import extension
 from stoker._src.ops.nn.windows import Windows
+from stoker._src.ops.support import blas
 
 _native = extension("stoker._src.ops.native.patches")
+if not blas.connect(_native):
+    _native = None
 _FEW_CHANNELS = 8  # below this number, the windows of images are a product faster
 _MOST = 1 << 22  # elements of the windows
 _MOST_OF_FEW = 1 << 19  # elements of the windows if they move by one pixel and are only read
@@ -52,21 +55,15 @@ def _windows(
     return tuple(sizes), found.outputs, tuple(filter_sizes[:2]), steps, rates, found.before, threads
 
 
-def _taken(input: torch.Tensor, filter_sizes: Sequence[int], found: Windows, steps: Any, rates: Any) -> torch.Tensor:
-    """The windows as a matrix: one row for each, with the elements of its pixels."""
-    rows = input.shape[0] * found.outputs[0] * found.outputs[1]
-    taken = torch.empty(rows, filter_sizes[0] * filter_sizes[1] * filter_sizes[2])
-    _native.take(taken.numpy(), input.numpy(), *_windows(input.shape, filter_sizes, found, steps, rates))
-    return taken
-
-
 def forward(
     input: torch.Tensor, filter: torch.Tensor, found: Windows, steps: Any, rates: Any, groups: int, data_format: str
 ) -> torch.Tensor | None:
-    if not _is_faster((input, filter), input.shape, filter.shape, found, steps, groups, data_format, spreads=False):
+    sizes = filter.shape
+    if not _is_faster((input, filter), input.shape, sizes, found, steps, groups, data_format, spreads=False):
         return None
-    matrix = _taken(input, filter.shape, found, steps, rates)
-    return torch.mm(matrix, filter.view(-1, filter.shape[-1])).view(input.shape[0], *found.outputs, filter.shape[-1])
+    out = torch.empty(input.shape[0], *found.outputs, sizes[-1])
+    _native.forward(out, input, filter, sizes[-1], *_windows(input.shape, sizes, found, steps, rates))
+    return out
 
 
 def backprop_input(
@@ -79,12 +76,12 @@ def backprop_input(
     groups: int,
     data_format: str,
 ) -> torch.Tensor | None:
-    if not _is_faster((filter, out_backprop), sizes, filter.shape, found, steps, groups, data_format, spreads=True):
+    filter_sizes = filter.shape
+    if not _is_faster((filter, out_backprop), sizes, filter_sizes, found, steps, groups, data_format, spreads=True):
         return None
-    matrix = torch.mm(out_backprop.view(-1, filter.shape[-1]), filter.view(-1, filter.shape[-1]).t())
-    result = torch.empty(tuple(sizes))
-    _native.spread(result.numpy(), matrix.numpy(), *_windows(sizes, filter.shape, found, steps, rates))
-    return result
+    out = torch.empty(tuple(sizes))
+    _native.to_input(out, out_backprop, filter, filter_sizes[-1], *_windows(sizes, filter_sizes, found, steps, rates))
+    return out
 
 
 def backprop_filter(
@@ -101,5 +98,7 @@ def backprop_filter(
         (input, out_backprop), input.shape, filter_sizes, found, steps, groups, data_format, spreads=False
     ):
         return None
-    matrix = _taken(input, filter_sizes, found, steps, rates)
-    return torch.mm(matrix.t(), out_backprop.view(-1, filter_sizes[-1])).view(tuple(filter_sizes))
+    out = torch.empty(tuple(filter_sizes))
+    windows = _windows(input.shape, filter_sizes, found, steps, rates)
+    _native.to_filter(out, input, out_backprop, filter_sizes[-1], *windows)
+    return out
