@@ -239,7 +239,7 @@ class Choice:
         self.chosen = None
         self._times: dict[bool, list[float]] = {True: [], False: []}
         self._next, self._left = False, self.on_host.in_a_row
-        self._late = 0
+        self._late, self._limit = 0, 0.0
 
     @property
     def remark(self) -> str | None:
@@ -269,7 +269,7 @@ class Choice:
         """Counts a run, and decides if there are enough."""
         if self.chosen:
             # Many late runs in a row: the machine has other work, or the data has grown.
-            self._late = self._late + 1 if seconds > _NO_LONGER_FASTER * self._typical(False) else 0
+            self._late = self._late + 1 if seconds > self._limit else 0
             if self._late > _TRIALS:
                 self._begin()
             return
@@ -280,5 +280,6 @@ class Choice:
         host, gpu = self._times[True], self._times[False]
         if min(len(host), len(gpu)) >= _TRIALS + _UNCOUNTED:
             self.chosen = self._typical(True) < _CLEARLY_FASTER * self._typical(False)
+            self._limit = _NO_LONGER_FASTER * self._typical(False)
         elif len(host) > 1 and len(gpu) > 1 and min(host) > max(_CLEARLY_LONGER, 4 * min(gpu)):
             self.chosen = False
