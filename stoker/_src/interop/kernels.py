@@ -63,7 +63,7 @@ class _Recorded(torch.autograd.Function):
         ctx.save_for_backward(*tensors)
         plain = [tensor.detach() for tensor in tensors]
         results = layout.definition.flatten_results(layout.kernel(*layout.filled(plain), **layout.keywords))
-        # # A result may not be an input, and autograd must treat integers as not differentiable.
+        # A result may not be an input, and autograd must treat integers as not differentiable.
         shared = {id(tensor) for tensor in plain}
         results = tuple(each.clone() if id(each) in shared else each for each in results)
         ctx.mark_non_differentiable(
@@ -95,7 +95,7 @@ def _eager(value: torch.Tensor) -> EagerTensor:
 
 
 def _dense(value: Any) -> torch.Tensor:
-    return _value_of(convert_to_tensor(value))  # # the gradient of a lookup is IndexedSlices
+    return _value_of(convert_to_tensor(value))  # the gradient of a lookup is IndexedSlices
 
 
 def _value_of(tensor: Any) -> torch.Tensor:

@@ -29,7 +29,7 @@ class Value:
     code: str = ""
     items: list[str] | None = None
     array: Any = None
-    name: str = ""  # # the node of a constant, or the argument of an input
+    name: str = ""  # the node of a constant, or the argument of an input
 
     @property
     def is_host(self) -> bool:

@@ -58,7 +58,7 @@ BINARY: dict[str, tuple[str, Any]] = {
     "RightShift": ("RIGHT_SHIFT", schema.RightShiftOptionsT),
     "SquaredDifference": ("SQUARED_DIFFERENCE", schema.SquaredDifferenceOptionsT),
 }
-# # Ops that an activation can be fused into.
+# Ops that an activation can be fused into.
 ARITHMETIC: dict[str, tuple[str, Any]] = {
     "Add": ("ADD", schema.AddOptionsT),
     "AddV2": ("ADD", schema.AddOptionsT),
@@ -258,7 +258,7 @@ def cosh(e: Expression, x: Tensor) -> Tensor:
 
 @_composed("Atan")
 def atan(e: Expression, x: Tensor) -> Tensor:
-    # # Both arguments have the same shape.
+    # Both arguments have the same shape.
     return e.last("ATAN2", x, e.of("ADD", e.of("ZEROS_LIKE", x), e.number(1, x)))
 
 
