@@ -12,6 +12,7 @@
 #include <omp.h>
 #endif
 
+#include "../../base/native/blas.h"
 #include "loops.h"
 
 enum { WORDS = 20 }; /* length of an instruction: its kind and the operands of that kind, see `execute` */
@@ -43,19 +44,6 @@ typedef struct {
     int64_t scratch_size; /* in floats; that of one row if `rows` is not 0 */
     int64_t rows, block;  /* number of rows that threads share (or 0), and number of rows in one block */
 } Program;
-
-/* Fortran's sgemm of the BLAS that torch contains; NULL if it is not known. */
-typedef void (*sgemm_function)(const char *, const char *, const int *, const int *, const int *, const float *, const float *, const int *,
-                               const float *, const int *, const float *, float *, const int *);
-static sgemm_function blas_sgemm = NULL;
-
-/* out[m, n] = a[m, k] b[k, n] for row-major matrices. BLAS has column-major ones, so it computes the transposed product. */
-static void blas_matmul(float *out, const float *a, const float *b, int64_t m, int64_t k, int64_t n, int transpose_a, int transpose_b) {
-    int rows = (int)m, inner = (int)k, columns = (int)n;
-    int a_step = transpose_a ? rows : inner, b_step = transpose_b ? inner : columns;
-    float one = 1.0f, zero = 0.0f;
-    blas_sgemm(transpose_b ? "T" : "N", transpose_a ? "T" : "N", &columns, &rows, &inner, &one, b, &b_step, a, &a_step, &zero, out, &columns);
-}
 
 static PyObject *str_shape, *str_is_contiguous, *str_contiguous, *str_data_ptr, *str_unbind;
 
@@ -562,14 +550,6 @@ static PyTypeObject ProgramType = {
 };
 
 static int is_program(PyObject *object) { return Py_IS_TYPE(object, &ProgramType); }
-
-static PyObject *set_sgemm(PyObject *m, PyObject *pointer) {
-    (void)m;
-    void *found = PyLong_AsVoidPtr(pointer);
-    if (PyErr_Occurred()) return NULL;
-    blas_sgemm = (sgemm_function)found;
-    Py_RETURN_NONE;
-}
 
 static PyMethodDef functions[] = {
     {"run_loop", run_loop, METH_VARARGS, "Runs iterations of a loop whose body is a list of programs, with the addresses of all buffers."},

@@ -12,9 +12,7 @@ If a tensor's shape at run time differs from its static shape, the ops' own kern
 
 from __future__ import annotations
 
-import ctypes
 import math
-import os
 from collections.abc import Callable
 from typing import Any
 
@@ -26,6 +24,7 @@ from stoker._src.base.extensions import extension
 from stoker._src.base.shapes import Shape
 from stoker._src.graph.definition import Trait
 from stoker._src.graph.tensor import Tensor
+from stoker._src.ops.support import blas
 from stoker._src.ops.support.values import host_value
 from stoker._src.runtime.failures import explain_failure
 from stoker._src.runtime.plan import background
@@ -34,20 +33,7 @@ from stoker._src.runtime.plan.instructions import EFFECTS, Host, Instruction, Va
 native = extension("stoker._src.runtime.native.program")  # if it is missing, every op runs its own kernel
 
 
-def _find_blas() -> bool:
-    """Passes the address of torch's BLAS to the native loops. Returns whether there is one."""
-    if native is None:
-        return False
-    library = os.path.join(os.path.dirname(torch.__file__), "lib", "libtorch_cpu.so")
-    try:
-        found = ctypes.CDLL(library).sgemm_
-    except (OSError, AttributeError):
-        return False
-    native.set_sgemm(ctypes.cast(found, ctypes.c_void_p).value)
-    return True
-
-
-_has_blas = _find_blas()
+_has_blas = blas.connect(native)
 
 ShapeOf = Callable[[Tensor], Shape]
 _LARGEST = 1 << 15  # most elements of a small tensor; torch splits larger ones among threads
