@@ -4,6 +4,14 @@
 # fmt: off
 from stoker.estimator import experimental as experimental
 from stoker.estimator import export as export
+from stoker._src.estimator.canned.class_heads import BinaryClassHead as BinaryClassHead
+from stoker._src.estimator.canned.class_heads import MultiClassHead as MultiClassHead
+from stoker._src.estimator.canned.class_heads import MultiLabelHead as MultiLabelHead
+from stoker._src.estimator.canned.heads import Head as Head
+from stoker._src.estimator.canned.number_heads import LogisticRegressionHead as LogisticRegressionHead
+from stoker._src.estimator.canned.number_heads import MultiHead as MultiHead
+from stoker._src.estimator.canned.number_heads import PoissonRegressionHead as PoissonRegressionHead
+from stoker._src.estimator.canned.number_heads import RegressionHead as RegressionHead
 from stoker._src.estimator.estimator import Estimator as Estimator
 from stoker._src.estimator.exporters import BestExporter as BestExporter
 from stoker._src.estimator.exporters import Exporter as Exporter

@@ -2,6 +2,7 @@
 
 # Written by scripts/api_gen.py.
 # fmt: off
+from stoker._src.estimator.canned.logits import call_logit_fn as call_logit_fn
 from stoker._src.estimator.early_stopping import make_early_stopping_hook as make_early_stopping_hook
 from stoker._src.estimator.early_stopping import make_stop_at_checkpoint_step_hook as make_stop_at_checkpoint_step_hook
 from stoker._src.estimator.early_stopping import stop_if_higher_hook as stop_if_higher_hook

@@ -96,7 +96,7 @@ class Estimator:
 
     def _check_overrides(self) -> None:
         """Raises ValueError if a subclass replaces a method that others of this class rely on."""
-        allowed = {"model_fn", "_train_model", *self._REPLACED}
+        allowed = {"model_fn", "_train_model", "_REPLACED", *self._REPLACED}
         members = {name for name in vars(Estimator) if not name.startswith("__")} - allowed
         replaced = {name for name in members if getattr(Estimator, name, None) is not getattr(type(self), name, None)}
         if replaced:

@@ -89,7 +89,7 @@ def head_model(features, labels, mode, params):
     """A model function with a head."""
     tf, head = params["tf"], params["head"]
     size = head.logits_dimension
-    sizes = size if isinstance(size, dict) else {None: size}
+    sizes = {None: size}
     logits = {
         name: tf.layers.dense(features["petals"], size, kernel_initializer=tf.glorot_uniform_initializer(seed=3))
         for name, size in sorted(sizes.items())

@@ -7,8 +7,15 @@ import pytest
 import torch
 
 import stoker.compat.v1 as tf
+from stoker._src.runtime import devices
 from stoker._src.runtime.plan import on_host as module
 from stoker._src.runtime.plan.on_host import BorrowingOnHost, Choice, OnHost, borrowed_variables, read_variables
+
+
+@pytest.fixture(autouse=True)
+def no_device(monkeypatch):
+    """Variables are on the host, also where there is a GPU."""
+    monkeypatch.setattr(devices, "usable_gpus", lambda: 0)
 
 
 def _plan(session, fetches, feeds):

@@ -184,6 +184,11 @@ class Plan:
         """Returns the error to raise. It names the node whose line failed and the inputs of that line."""
         return step_failure(error, *self._steps())
 
+    def release(self) -> None:
+        """Gives up what the plan holds on a GPU. Called when its session is closed."""
+        if self.repeated is not None:
+            self.repeated.release()
+
     def _steps(self) -> list[Step]:
         """Returns all compiled steps."""
         made = [self.traced_step, *(self.shaped.steps.values() if self.shaped else ()), self.__dict__.get("step")]
