@@ -14,6 +14,7 @@ from stoker._src.estimator.canned.logits import (
     linear_logit_fn_builder,
     optimizer_of,
     partitioner_of,
+    summarize,
 )
 from stoker._src.estimator.canned.number_heads import RegressionHead
 from stoker._src.estimator.estimator import Estimator
@@ -314,8 +315,9 @@ def _combined_model_fn(
                 made.append(logit_fn(features, mode))
         if linear_columns:
             trained.append(("linear", optimizer_of(linear_optimizer, linear_learning_rate(linear_columns, _WIDE_RATE))))
-            with variable_scope.variable_scope("linear", partitioner=parts):
+            with variable_scope.variable_scope("linear", partitioner=parts) as scope:
                 made.append(linear_logit_fn_builder(head.logits_dimension, linear_columns, combiner)(features))
+                summarize(made[-1], scope.name)
         logits = made[0] + made[1] if len(made) == 2 else made[0]
 
         def train_op_fn(loss: Tensor) -> Any:

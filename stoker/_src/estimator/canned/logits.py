@@ -129,10 +129,10 @@ def dnn_logit_fn_builder(
                     net = _dropped(net, rate)
                 if batch_norm:
                     net = batch_normalization(net, momentum=0.999, training=is_training, name=f"batchnorm_{number}")
-                _summarize(net, scope.name)
+            summarize(net, scope.name)
         with variable_scope.variable_scope("logits") as scope:
             logits = _hidden(net, units, None, scope)
-            _summarize(logits, scope.name)
+        summarize(logits, scope.name)
         return logits
 
     return dnn_logit_fn
@@ -146,7 +146,8 @@ def _dropped(net: Tensor, rate: Any) -> Tensor:
     return dropout(net, rate=rate, training=True)
 
 
-def _summarize(values: Tensor, name: str) -> None:
+def summarize(values: Tensor, name: str) -> None:
+    """Adds summaries of the outputs of a layer."""
     scalar_summary(f"{name}/fraction_of_zero_values", zero_fraction(values))
     histogram_summary(f"{name}/activation", values)
 
