@@ -28,7 +28,7 @@ from stoker._src.graph.tracked_structures import AutoTrackable, no_automatic_dep
 from stoker._src.keras import activations, constraints, initializers
 from stoker._src.keras.learning_phase import calls_deep, in_call, outer_training
 from stoker._src.keras.serialization import find, instance_of, plain
-from stoker._src.keras.sessions import batch_get_value, batch_set_value
+from stoker._src.keras.sessions import batch_get_value, batch_set_value, remember_variable
 from stoker._src.layers import base as layers
 from stoker._src.ops.variables.creators import VariableAggregation, VariableSynchronization
 from stoker._src.ops.variables.variables import Variable
@@ -56,6 +56,16 @@ def default_data_format() -> str:
 def set_default_data_format(name: str) -> None:
     global _data_format
     _data_format = name
+
+
+class _Hooks:
+    """What a later module of this room supplies."""
+
+    wrap_plain_ops: Callable[[Any], None]
+    """Makes layers of the ops between Keras tensors and these tensors."""
+
+
+hooks = _Hooks()
 
 
 class Node:
@@ -350,7 +360,9 @@ class Layer(AutoTrackable, layers.Layer):
             raise TypeError(f"Unknown keyword argument: {', '.join(sorted(unknown))}")
         if synchronization == VariableSynchronization.ON_READ:
             if trainable:
-                raise ValueError("Synchronization value can be set to VariableSynchronization.ON_READ only for non-trainable variables. You have specified trainable=True and synchronization=VariableSynchronization.ON_READ.")  # fmt: skip
+                raise ValueError(
+                    "Synchronization value can be set to VariableSynchronization.ON_READ only for non-trainable variables. You have specified trainable=True and synchronization=VariableSynchronization.ON_READ."
+                )
             trainable = False
         trainable = True if trainable is None else trainable
         kind = as_dtype(dtype or self._dtype or floatx()).base_dtype
@@ -377,6 +389,7 @@ class Layer(AutoTrackable, layers.Layer):
                 synchronization=synchronization,
                 aggregation=aggregation,
             )
+        remember_variable(weight)
         penalty = instance_of(regularizer, "regularizers")
         if penalty is not None:
             self._regularizations.append(functools.partial(_penalty, penalty, weight, name))
@@ -391,7 +404,11 @@ class Layer(AutoTrackable, layers.Layer):
         for each in nest.flatten(losses):
             if each is None:
                 continue
-            self._losses.append(each if callable(each) and not isinstance(each, Variable) else convert_to_tensor(each, dtype_hint=dtypes.float32))  # fmt: skip
+            self._losses.append(
+                each
+                if callable(each) and not isinstance(each, Variable)
+                else convert_to_tensor(each, dtype_hint=dtypes.float32)
+            )
             if inputs is not None:
                 self._conditional.add(id(self._losses[-1]))
 
@@ -410,14 +427,19 @@ class Layer(AutoTrackable, layers.Layer):
             ValueError: the aggregation is unknown, or neither a name nor a metric is given.
         """
         if aggregation not in (None, "mean"):
-            raise ValueError("We currently support only `mean` sample-wise metric aggregation. You provided aggregation=`%s`" % aggregation)  # fmt: skip
+            raise ValueError(
+                "We currently support only `mean` sample-wise metric aggregation. You provided aggregation=`%s`"
+                % aggregation
+            )
         made_by = getattr(value, "_metric_obj", None)
         if made_by is not None:
             if not any(each is made_by for each in self._metrics):
                 self._metrics.append(made_by)
             return
         if name is None:
-            raise ValueError("Please provide a name for your metric like `self.add_metric(tf.reduce_sum(inputs), name='mean_activation', aggregation='mean')`")  # fmt: skip
+            raise ValueError(
+                "Please provide a name for your metric like `self.add_metric(tf.reduce_sum(inputs), name='mean_activation', aggregation='mean')`"
+            )
         metric = next((each for each in self._metrics if each.name == name), None)
         if metric is None:
             metric = find("metrics", "Mean")(name=name)
@@ -427,11 +449,16 @@ class Layer(AutoTrackable, layers.Layer):
     def compute_output_shape(self, input_shape: Any) -> Any:
         """The output shape, found by calling the layer on placeholders of that shape."""
         with context.enter_graph(FuncGraph("shapes")):
-            shapes = nest.map_structure(TensorShape, input_shape) if not _is_shape(input_shape) else TensorShape(input_shape)  # fmt: skip
+            shapes = (
+                nest.map_structure(TensorShape, input_shape) if not _is_shape(input_shape) else TensorShape(input_shape)
+            )
             graph = context.get_default_graph()
             kind = as_dtype(self._dtype or floatx())
             inputs = nest.map_structure(lambda shape: graph.add_input(kind, layers.as_shape(shape)), shapes)
-            return nest.map_structure(lambda tensor: tensor.shape, self(inputs, training=False) if takes(self.call, "training") else self(inputs))  # fmt: skip
+            return nest.map_structure(
+                lambda tensor: tensor.shape,
+                self(inputs, training=False) if takes(self.call, "training") else self(inputs),
+            )
 
     def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
         """The mask of the outputs: that of the inputs, if the layer supports masks.
@@ -456,13 +483,15 @@ class Layer(AutoTrackable, layers.Layer):
         config: dict[str, Any] = {"name": self.name, "trainable": self.trainable}
         if hasattr(self, "_batch_input_shape"):
             config["batch_input_shape"] = self._batch_input_shape
-        config["dtype"] = self.dtype or floatx()
+        config["dtype"] = self.dtype
         own = _own_arguments(type(self))
         if not own:
             return config
         if not type(self).__module__.startswith("stoker._src."):
             if type(self).get_config is Layer.get_config:
-                raise NotImplementedError(f"Layers with arguments in `__init__` must override `get_config`: {type(self).__name__}.")  # fmt: skip
+                raise NotImplementedError(
+                    f"Layers with arguments in `__init__` must override `get_config`: {type(self).__name__}."
+                )
             return config
         for name in own:
             value = getattr(self, name)
@@ -492,8 +521,12 @@ class Layer(AutoTrackable, layers.Layer):
             AttributeError: it was not called, or more than once.
         """
         node = self._only_node("input")
-        if len(self._inbound_nodes) > 1 and any(each.input_tensors is not node.input_tensors for each in self._inbound_nodes):  # fmt: skip
-            raise AttributeError(f"Layer {self.name} has multiple inbound nodes, hence the notion of \"layer input\" is ill-defined. Use `get_input_at(node_index)` instead.")  # fmt: skip
+        if len(self._inbound_nodes) > 1 and any(
+            each.input_tensors is not node.input_tensors for each in self._inbound_nodes
+        ):
+            raise AttributeError(
+                f'Layer {self.name} has multiple inbound nodes, hence the notion of "layer input" is ill-defined. Use `get_input_at(node_index)` instead.'
+            )
         return node.input_tensors
 
     @property
@@ -505,12 +538,16 @@ class Layer(AutoTrackable, layers.Layer):
         """
         node = self._only_node("output")
         if len(self._inbound_nodes) > 1:
-            raise AttributeError(f"Layer {self.name} has multiple inbound nodes, hence the notion of \"layer output\" is ill-defined. Use `get_output_at(node_index)` instead.")  # fmt: skip
+            raise AttributeError(
+                f'Layer {self.name} has multiple inbound nodes, hence the notion of "layer output" is ill-defined. Use `get_output_at(node_index)` instead.'
+            )
         return node.outputs
 
     @property
     def input_shape(self) -> Any:
-        return nest.map_structure(lambda tensor: tuple(tensor.shape.as_list()), self._only_node("input shape").input_tensors)  # fmt: skip
+        return nest.map_structure(
+            lambda tensor: tuple(tensor.shape.as_list()), self._only_node("input shape").input_tensors
+        )
 
     @property
     def output_shape(self) -> Any:
@@ -542,15 +579,12 @@ class Layer(AutoTrackable, layers.Layer):
         inputs = nest.map_structure(_as_tensor, inputs)
         values = nest.flatten((inputs, args, kwargs))
         with graph_of_inputs(values):
+            if getattr(context.target(), "keras_inputs", False):
+                hooks.wrap_plain_ops(values)
             in_network = any(hasattr(each, "_keras_history") for each in values)
-            if in_network:
-                self._wrap_plain_ops(values)
             return self._called(inputs, args, kwargs, in_network)
 
     apply = __call__
-
-    def _wrap_plain_ops(self, values: list[Any]) -> None:
-        """Makes layers of ops that stand between Keras tensors and these values."""
 
     def _called(self, inputs: Any, args: tuple[Any, ...], kwargs: dict[str, Any], in_network: bool) -> Any:
         if not calls_deep() and (context.executing_eagerly() or context.get_default_graph().building_function):

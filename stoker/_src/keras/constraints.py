@@ -90,7 +90,12 @@ class MinMaxNorm(Constraint):
         return {"min_value": self.min_value, "max_value": self.max_value, "rate": self.rate, "axis": self.axis}
 
 
-for _class, _snake in ((MaxNorm, "max_norm"), (NonNeg, "non_neg"), (UnitNorm, "unit_norm"), (MinMaxNorm, "min_max_norm")):  # fmt: skip
+for _class, _snake in (
+    (MaxNorm, "max_norm"),
+    (NonNeg, "non_neg"),
+    (UnitNorm, "unit_norm"),
+    (MinMaxNorm, "min_max_norm"),
+):
     export_constant(__name__, _class.__name__, f"keras.constraints.{_snake}")
 
 

@@ -23,7 +23,9 @@ class RandomNormal(initializers.RandomNormal):
 class RandomUniform(initializers.RandomUniform):
     """Uniform numbers, between -0.05 and 0.05 by default."""
 
-    def __init__(self, minval: float = -0.05, maxval: float = 0.05, seed: Any = None, dtype: Any = dtypes.float32) -> None:  # fmt: skip
+    def __init__(
+        self, minval: float = -0.05, maxval: float = 0.05, seed: Any = None, dtype: Any = dtypes.float32
+    ) -> None:
         super().__init__(minval, maxval, seed, dtype)
 
 

@@ -56,7 +56,9 @@ def learning_phase() -> Any:
     phase = getattr(graph, "keras_learning_phase", None)
     if phase is None:
         with graph.as_default(), graph.name_scope(None), graph.control_dependencies(None):
-            phase = placeholder_with_default(constants.constant(False, name="keras_learning_phase/input"), [], name="keras_learning_phase")  # fmt: skip
+            phase = placeholder_with_default(
+                constants.constant(False, name="keras_learning_phase/input"), [], name="keras_learning_phase"
+            )
         graph.keras_learning_phase = phase
     return phase
 

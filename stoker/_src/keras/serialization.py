@@ -106,7 +106,9 @@ def deserialize(identifier: Any, kind: str, custom_objects: Any = None) -> Any:
 export_constant(__name__, "deserialize_keras_object", "keras.utils.deserialize_keras_object")
 
 
-def deserialize_keras_object(identifier: Any, module_objects: Any = None, custom_objects: Any = None, printable_module_name: str = "object") -> Any:  # fmt: skip
+def deserialize_keras_object(
+    identifier: Any, module_objects: Any = None, custom_objects: Any = None, printable_module_name: str = "object"
+) -> Any:
     """The object that a configuration describes. `module_objects` names classes and functions by name."""
     objects = {**(module_objects or {}), **(custom_objects or {})}
     return deserialize(identifier, f"{printable_module_name}s", objects)

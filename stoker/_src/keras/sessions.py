@@ -15,6 +15,12 @@ from stoker._src.ops.variables import reports, variable_functions
 from stoker._src.runtime import session as runtime_session
 
 _local = threading.local()
+_manual = False  # whether the program initializes variables itself
+
+
+def set_manual_initialization(value: bool) -> None:
+    global _manual
+    _manual = value
 
 
 @export(v1="keras.backend.get_session")
@@ -27,7 +33,8 @@ def get_session(op_input_list: Any = ()) -> Any:
     if context.executing_eagerly():
         raise RuntimeError("`get_session` is not available when executing eagerly.")
     session = _session()
-    _initialize(session)
+    if not _manual:
+        _initialize(session)
     return session
 
 
@@ -53,13 +60,23 @@ def close_session() -> None:
     reset_learning_phase()
 
 
+def remember_variable(variable: Any) -> None:
+    """Notes a variable of Keras: some are in no collection, and are initialized with the others."""
+    if not context.executing_eagerly():
+        graph: Any = variable.graph
+        if not hasattr(graph, "keras_variables"):
+            graph.keras_variables = []
+        graph.keras_variables.append(variable)
+
+
 def _initialize(session: Any) -> None:
     """Initializes the variables that have no value in the session. A variable is asked once."""
     with session.graph.as_default():
         known = getattr(session, "_keras_initialized", None)
         if known is None:
             known = session._keras_initialized = set()
-        candidates = [each for each in variable_functions.global_variables() if id(each) not in known]
+        named = {id(each): each for each in [*variable_functions.global_variables(), *getattr(session.graph, "keras_variables", ())]}
+        candidates = [each for key, each in named.items() if key not in known]
         if not candidates:
             return
         if session.graph.finalized:

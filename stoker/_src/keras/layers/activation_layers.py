@@ -52,7 +52,13 @@ class PReLU(_Elementwise):
         super().__init__(**kwargs)
         self.alpha_initializer, self.alpha_regularizer = given["alpha_initializer"], given["alpha_regularizer"]
         self.alpha_constraint = given["alpha_constraint"]
-        self.shared_axes = None if shared_axes is None else list(shared_axes) if isinstance(shared_axes, (list, tuple)) else [shared_axes]  # fmt: skip
+        self.shared_axes = (
+            None
+            if shared_axes is None
+            else list(shared_axes)
+            if isinstance(shared_axes, (list, tuple))
+            else [shared_axes]
+        )
         self.alpha: Any = None
 
     def build(self, input_shape: Any) -> None:
@@ -116,7 +122,9 @@ class ReLU(_Elementwise):
         ValueError: `max_value` or `negative_slope` is negative.
     """
 
-    def __init__(self, max_value: float | None = None, negative_slope: float = 0, threshold: float = 0, **kwargs: Any) -> None:  # fmt: skip
+    def __init__(
+        self, max_value: float | None = None, negative_slope: float = 0, threshold: float = 0, **kwargs: Any
+    ) -> None:
         super().__init__(**kwargs)
         if max_value is not None and max_value < 0.0:
             raise ValueError(f"max_value of Relu layer cannot be negative value: {max_value}")

@@ -72,7 +72,14 @@ class _Cell(Layer):
         given = resolved(arguments)
         super().__init__(**arguments["kwargs"])
         self.units = given["units"]
-        for name in ("activation", "use_bias", "recurrent_activation", "unit_forget_bias", "implementation", "reset_after"):  # fmt: skip
+        for name in (
+            "activation",
+            "use_bias",
+            "recurrent_activation",
+            "unit_forget_bias",
+            "implementation",
+            "reset_after",
+        ):
             if name in given:
                 setattr(self, name, given[name])
         for name in ("kernel", "recurrent", "bias"):
@@ -96,10 +103,31 @@ class _Cell(Layer):
     def build(self, input_shape: Any) -> None:
         columns = self.gates * self.units
         own: Any = self
-        self.kernel = self.add_weight("kernel", (dims(input_shape)[-1], columns), None, own.kernel_initializer, own.kernel_regularizer, constraint=own.kernel_constraint)  # fmt: skip
-        self.recurrent_kernel = self.add_weight("recurrent_kernel", (self.units, columns), None, own.recurrent_initializer, own.recurrent_regularizer, constraint=own.recurrent_constraint)  # fmt: skip
+        self.kernel = self.add_weight(
+            "kernel",
+            (dims(input_shape)[-1], columns),
+            None,
+            own.kernel_initializer,
+            own.kernel_regularizer,
+            constraint=own.kernel_constraint,
+        )
+        self.recurrent_kernel = self.add_weight(
+            "recurrent_kernel",
+            (self.units, columns),
+            None,
+            own.recurrent_initializer,
+            own.recurrent_regularizer,
+            constraint=own.recurrent_constraint,
+        )
         if own.use_bias:
-            self.bias = self.add_weight("bias", self._bias_shape(), None, self._bias_initializer(), own.bias_regularizer, constraint=own.bias_constraint)  # fmt: skip
+            self.bias = self.add_weight(
+                "bias",
+                self._bias_shape(),
+                None,
+                self._bias_initializer(),
+                own.bias_regularizer,
+                constraint=own.bias_constraint,
+            )
         self.built = True
 
     # -- dropout -------------------------------------------------------------------------------------------------
@@ -112,7 +140,10 @@ class _Cell(Layer):
                 return None
             ones = shaping.ones_like(like)
             flag = training_flag(training)
-            return [smart_cond(flag, lambda: nn_dropout.dropout(ones, rate=rate), lambda: shaping.identity(ones)) for _ in range(self.gates)]  # fmt: skip
+            return [
+                smart_cond(flag, lambda: nn_dropout.dropout(ones, rate=rate), lambda: shaping.identity(ones))
+                for _ in range(self.gates)
+            ]
 
         self._masks = drawn(inputs, self.dropout), drawn(state, self.recurrent_dropout)
 
@@ -132,7 +163,11 @@ class _Cell(Layer):
         """x @ weights + bias for each gate. With dropout, each gate has a mask of its own."""
         if masks is None or getattr(self, "implementation", 1) == 2:
             y = matrix_products.matmul(x if masks is None else x * masks[0], weights)
-            return joining.split(y if bias is None else nn_bias.bias_add(y, bias), self.gates, axis=1) if self.gates > 1 else [y if bias is None else nn_bias.bias_add(y, bias)]  # fmt: skip
+            return (
+                joining.split(y if bias is None else nn_bias.bias_add(y, bias), self.gates, axis=1)
+                if self.gates > 1
+                else [y if bias is None else nn_bias.bias_add(y, bias)]
+            )
         parts = joining.split(conversion.convert_to_tensor(weights), self.gates, axis=1)
         offsets = [None] * self.gates if bias is None else joining.split(conversion.convert_to_tensor(bias), self.gates)
         products = [matrix_products.matmul(x * mask, part) for mask, part in zip(masks, parts)]
@@ -216,7 +251,9 @@ class LSTMCell(_Cell):
 
         def with_open_gates(shape: Any, dtype: Any = None, **_: Any) -> Any:
             first = own.bias_initializer((self.units,), dtype=dtype)
-            return joining.concat([first, shaping.ones((self.units,), dtype), own.bias_initializer((self.units * 2,), dtype=dtype)], 0)  # fmt: skip
+            return joining.concat(
+                [first, shaping.ones((self.units,), dtype), own.bias_initializer((self.units * 2,), dtype=dtype)], 0
+            )
 
         return with_open_gates
 
@@ -309,7 +346,9 @@ class StackedRNNCells(Layer):
         super().__init__(**kwargs)
         for cell in cells:
             if not hasattr(cell, "call") or not hasattr(cell, "state_size"):
-                raise ValueError(f"All cells must have a `call` method and a `state_size` attribute. received cells: {cells}")  # fmt: skip
+                raise ValueError(
+                    f"All cells must have a `call` method and a `state_size` attribute. received cells: {cells}"
+                )
         self.cells = list(cells)
 
     @property
@@ -334,11 +373,18 @@ class StackedRNNCells(Layer):
                     cell.build(sizes)
                     cell.built = True
             output = getattr(cell, "output_size", None)
-            sizes = TensorShape([dims(sizes)[0], *TensorShape(output if output is not None else nest.flatten(cell.state_size)[0]).as_list()])  # fmt: skip
+            sizes = TensorShape(
+                [
+                    dims(sizes)[0],
+                    *TensorShape(output if output is not None else nest.flatten(cell.state_size)[0]).as_list(),
+                ]
+            )
         self.built = True
 
     def call(self, inputs: Any, states: Any, training: Any = None, **kwargs: Any) -> Any:
-        packed = nest.pack_sequence_as([nest.map_structure(lambda _: 0, cell.state_size) for cell in self.cells], nest.flatten(states))  # fmt: skip
+        packed = nest.pack_sequence_as(
+            [nest.map_structure(lambda _: 0, cell.state_size) for cell in self.cells], nest.flatten(states)
+        )
         following = []
         for cell, state in zip(self.cells, packed):
             single = not nest.is_sequence(state)
@@ -348,7 +394,9 @@ class StackedRNNCells(Layer):
 
     def make_masks(self, inputs: Any, states: Any, training: Any) -> None:
         """Draws the masks of all cells, which hold for every time step."""
-        packed = nest.pack_sequence_as([nest.map_structure(lambda _: 0, cell.state_size) for cell in self.cells], nest.flatten(states))  # fmt: skip
+        packed = nest.pack_sequence_as(
+            [nest.map_structure(lambda _: 0, cell.state_size) for cell in self.cells], nest.flatten(states)
+        )
         for cell, state in zip(self.cells, packed):
             first = nest.flatten(state)[0]
             if hasattr(cell, "make_masks"):
@@ -380,7 +428,9 @@ class LSTMCellV2(LSTMCell):
 
     _keras_name = "LSTMCell"
 
-    def __init__(self, units: int, activation: Any = "tanh", recurrent_activation: Any = "sigmoid", **kwargs: Any) -> None:  # fmt: skip
+    def __init__(
+        self, units: int, activation: Any = "tanh", recurrent_activation: Any = "sigmoid", **kwargs: Any
+    ) -> None:
         super().__init__(units, activation, recurrent_activation, **kwargs)
 
 
@@ -390,5 +440,12 @@ class GRUCellV2(GRUCell):
 
     _keras_name = "GRUCell"
 
-    def __init__(self, units: int, activation: Any = "tanh", recurrent_activation: Any = "sigmoid", reset_after: bool = True, **kwargs: Any) -> None:  # fmt: skip
+    def __init__(
+        self,
+        units: int,
+        activation: Any = "tanh",
+        recurrent_activation: Any = "sigmoid",
+        reset_after: bool = True,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(units, activation, recurrent_activation, reset_after=reset_after, **kwargs)

@@ -81,7 +81,9 @@ class _TransposedArguments:
         del given["output_padding"], given["dilation_rate"]
         super().__init__(**given)
         rank: int = self.rank  # type: ignore[attr-defined]
-        self.output_padding = None if output_padding is None else spatial_tuple(output_padding, rank, "output_padding", allow_zero=True)  # fmt: skip
+        self.output_padding = (
+            None if output_padding is None else spatial_tuple(output_padding, rank, "output_padding", allow_zero=True)
+        )
         if any(each != 1 for each in spatial_tuple(dilation_rate, rank, "dilation_rate")):
             raise NotImplementedError("Transposed convolutions with a dilation rate other than 1.")
         self.dilation_rate = spatial_tuple(1, rank, "dilation_rate")
@@ -172,7 +174,10 @@ class DepthwiseConv2D(Layer):
         given = resolved(locals())
         super().__init__(activity_regularizer=activity_regularizer, **kwargs)
         self.kernel_size = spatial_tuple(kernel_size, 2, "kernel_size")
-        self.strides, self.dilation_rate = spatial_tuple(strides, 2, "strides"), spatial_tuple(dilation_rate, 2, "dilation_rate")  # fmt: skip
+        self.strides, self.dilation_rate = (
+            spatial_tuple(strides, 2, "strides"),
+            spatial_tuple(dilation_rate, 2, "dilation_rate"),
+        )
         self.padding, self.data_format = checked_padding(padding), checked_format(given["data_format"])
         self.depth_multiplier, self.activation, self.use_bias = depth_multiplier, given["activation"], use_bias
         self.depthwise_initializer, self.bias_initializer = given["depthwise_initializer"], given["bias_initializer"]
@@ -225,6 +230,8 @@ class DepthwiseConv2D(Layer):
         sizes = dims(input_shape)
         first = 2 if self._channels == 1 else 1
         for i in range(2):
-            sizes[first + i] = output_length(sizes[first + i], self.kernel_size[i], self.padding, self.strides[i], self.dilation_rate[i])  # fmt: skip
+            sizes[first + i] = output_length(
+                sizes[first + i], self.kernel_size[i], self.padding, self.strides[i], self.dilation_rate[i]
+            )
         sizes[self._channels] *= self.depth_multiplier
         return TensorShape(sizes)

@@ -219,7 +219,9 @@ class Permute(Layer):
         super().__init__(**kwargs)
         self.dims = tuple(dims)
         if sorted(self.dims) != list(range(1, len(self.dims) + 1)):
-            raise ValueError(f"Invalid permutation `dims` for Permute Layer: {dims}. The set of indices in `dims` must be consecutive and start from 1.")  # fmt: skip
+            raise ValueError(
+                f"Invalid permutation `dims` for Permute Layer: {dims}. The set of indices in `dims` must be consecutive and start from 1."
+            )
         self.input_spec = InputSpec(ndim=len(self.dims) + 1)
 
     def call(self, inputs: Any) -> Any:
@@ -309,8 +311,10 @@ class Lambda(Layer):
             NotImplementedError: the function has no name. Files never hold code.
         """
         if getattr(self.function, "__name__", "<lambda>") == "<lambda>":
-            raise NotImplementedError(f"The function of layer {self.name} has no name, and files hold no code: give Lambda a named function, and pass it as custom_objects when the model is loaded.")  # fmt: skip
-        config = {"name": self.name, "trainable": self.trainable, "dtype": self.dtype or "float32"}
+            raise NotImplementedError(
+                f"The function of layer {self.name} has no name, and files hold no code: give Lambda a named function, and pass it as custom_objects when the model is loaded."
+            )
+        config = {"name": self.name, "trainable": self.trainable, "dtype": self.dtype}
         if hasattr(self, "_batch_input_shape"):
             config["batch_input_shape"] = self._batch_input_shape
         shape = self._output_shape
@@ -369,7 +373,9 @@ class Embedding(Layer):
         **kwargs: Any,
     ) -> None:
         if "input_shape" not in kwargs and "batch_input_shape" not in kwargs:
-            kwargs["input_shape"] = (input_length,) if not isinstance(input_length, (list, tuple)) else tuple(input_length)  # fmt: skip
+            kwargs["input_shape"] = (
+                (input_length,) if not isinstance(input_length, (list, tuple)) else tuple(input_length)
+            )
         given = resolved(locals())
         super().__init__(activity_regularizer=activity_regularizer, **{"dtype": "float32", **kwargs})
         self.input_dim, self.output_dim, self.mask_zero, self.input_length = (

@@ -26,7 +26,9 @@ class _Merge(Layer):
 
     def build(self, input_shape: Any) -> None:
         if not isinstance(input_shape, (list, tuple)) or isinstance(input_shape, TensorShape) or len(input_shape) < 2:
-            raise ValueError(f"A merge layer should be called on a list of at least 2 inputs. Got {input_shape if isinstance(input_shape, TensorShape) else len(input_shape)}.")  # fmt: skip
+            raise ValueError(
+                f"A merge layer should be called on a list of at least 2 inputs. Got {input_shape if isinstance(input_shape, TensorShape) else len(input_shape)}."
+            )
         self.built = True
 
     def _combined(self, inputs: list[Any]) -> Any:
@@ -117,7 +119,9 @@ class Concatenate(_Merge):
             rest.append(sizes)
         for each in rest[1:]:
             if len(each) != len(rest[0]) or any(None not in pair and pair[0] != pair[1] for pair in zip(each, rest[0])):
-                raise ValueError(f"A `Concatenate` layer requires inputs with matching shapes except for the concat axis. Got inputs shapes: {[tuple(dims(shape)) for shape in input_shape]}")  # fmt: skip
+                raise ValueError(
+                    f"A `Concatenate` layer requires inputs with matching shapes except for the concat axis. Got inputs shapes: {[tuple(dims(shape)) for shape in input_shape]}"
+                )
 
     def call(self, inputs: Any) -> Any:
         return joining.concat(list(inputs), self.axis)
@@ -171,7 +175,9 @@ def batch_dot(x: Any, y: Any, axes: Any = None) -> Any:
     left = ["z", *letters[: ranks[0] - 1]]
     right = ["z", *letters[ranks[0] - 1 : ranks[0] + ranks[1] - 2]]
     right[second] = left[first]
-    kept = [each for i, each in enumerate(left) if i != first] + [each for i, each in enumerate(right) if i not in (0, second)]  # fmt: skip
+    kept = [each for i, each in enumerate(left) if i != first] + [
+        each for i, each in enumerate(right) if i not in (0, second)
+    ]
     product = einsum.einsum(f"{''.join(left)},{''.join(right)}->{''.join(kept)}", x, y)
     return shaping.expand_dims(product, 1) if len(kept) == 1 else product
 

@@ -99,7 +99,10 @@ class LayerNormalization(Layer):
         axes = self._axes(rank)
         mean, variance = moments.moments(inputs, axes, keep_dims=True)
         along = [inputs.static_shape[i] if i in axes else 1 for i in range(rank)]
-        spread = [each if each is None or axes == [rank - 1] else shaping.reshape(each, along) for each in (self.beta, self.gamma)]  # fmt: skip
+        spread = [
+            each if each is None or axes == [rank - 1] else shaping.reshape(each, along)
+            for each in (self.beta, self.gamma)
+        ]
         outputs = moments.batch_normalization(inputs, mean, variance, *spread, variance_epsilon=self.epsilon)
         outputs.set_shape(inputs.shape)
         return outputs

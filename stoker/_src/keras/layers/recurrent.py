@@ -14,7 +14,7 @@ from stoker._src.keras.base import Layer, floatx, takes
 from stoker._src.keras.layers import cells
 from stoker._src.keras.layers.cells import StackedRNNCells
 from stoker._src.keras.rnn_loop import rnn
-from stoker._src.keras.serialization import deserialize, serialize
+from stoker._src.keras.serialization import deserialize, plain, serialize
 from stoker._src.keras.sessions import batch_set_value
 from stoker._src.layers.base import dims
 from stoker._src.ops.array import shaping
@@ -52,7 +52,9 @@ class RNN(Layer):
         if not hasattr(cell, "call"):
             raise ValueError(f"`cell` should have a `call` method. The RNN was passed: {cell}")
         if not hasattr(cell, "state_size"):
-            raise ValueError(f"The RNN cell should have an attribute `state_size` (tuple of integers, one integer per RNN state). The cell was: {cell}")  # fmt: skip
+            raise ValueError(
+                f"The RNN cell should have an attribute `state_size` (tuple of integers, one integer per RNN state). The cell was: {cell}"
+            )
         self.zero_output_for_mask = kwargs.pop("zero_output_for_mask", False)
         if "input_dim" in kwargs and "input_shape" not in kwargs:
             kwargs["input_shape"] = (kwargs.pop("input_length", None), kwargs.pop("input_dim"))
@@ -103,7 +105,11 @@ class RNN(Layer):
         return inputs, states, nest.flatten(constants) if constants is not None else []
 
     def build(self, input_shape: Any) -> None:
-        shape = input_shape[0] if isinstance(input_shape, (list, tuple)) and input_shape and not _plain_shape(input_shape) else input_shape  # fmt: skip
+        shape = (
+            input_shape[0]
+            if isinstance(input_shape, (list, tuple)) and input_shape and not _plain_shape(input_shape)
+            else input_shape
+        )
         sizes = dims(shape)
         batch = sizes[1] if self.time_major else sizes[0]
         if isinstance(self.cell, Layer) and not self.cell.built:
@@ -131,7 +137,7 @@ class RNN(Layer):
                     trainable=False,
                     use_resource=True,
                     name="Variable",
-                )  # fmt: skip
+                )
                 for size in sizes
             ]
 
@@ -147,7 +153,11 @@ class RNN(Layer):
         batch = shaping.shape(x)[1 if self.time_major else 0]
         if states is None:
             kept = self._states if self.stateful else None
-            states = [conversion.convert_to_tensor(each) for each in kept] if kept else nest.flatten(cells.initial_state(self.cell, None, batch, x.dtype.base_dtype))  # fmt: skip
+            states = (
+                [conversion.convert_to_tensor(each) for each in kept]
+                if kept
+                else nest.flatten(cells.initial_state(self.cell, None, batch, x.dtype.base_dtype))
+            )
         count = len(nest.flatten(self.cell.state_size))
         if len(states) != count:
             raise ValueError(f"Layer has {count} states but was passed {len(states)} initial states.")
@@ -208,17 +218,21 @@ class RNN(Layer):
             raise ValueError("The layer has not been called, so it has no states to reset.")
         values = [np.zeros(each.shape.as_list()) for each in self._states] if states is None else nest.flatten(states)
         if len(values) != len(self._states):
-            raise ValueError(f"Layer {self.name} expects {len(self._states)} states, but it received {len(values)} state values. Input received: {states}")  # fmt: skip
+            raise ValueError(
+                f"Layer {self.name} expects {len(self._states)} states, but it received {len(values)} state values. Input received: {states}"
+            )
         for i, (variable, value) in enumerate(zip(self._states, values)):
             if tuple(variable.shape.as_list()) != np.shape(value):
-                raise ValueError(f"State {i} is incompatible with layer {self.name}: expected shape={tuple(variable.shape.as_list())}, found shape={np.shape(value)}")  # fmt: skip
+                raise ValueError(
+                    f"State {i} is incompatible with layer {self.name}: expected shape={tuple(variable.shape.as_list())}, found shape={np.shape(value)}"
+                )
         batch_set_value(list(zip(self._states, values)))
 
     # -- configuration -------------------------------------------------------------------------------------------
 
     def _options(self) -> dict[str, Any]:
         names = ("return_sequences", "return_state", "go_backwards", "stateful", "unroll", "time_major")
-        config = {"name": self.name, "trainable": self.trainable, "dtype": self.dtype or floatx()}
+        config = {"name": self.name, "trainable": self.trainable, "dtype": self.dtype}
         if hasattr(self, "_batch_input_shape"):
             config["batch_input_shape"] = self._batch_input_shape
         return {**config, **{name: getattr(self, name) for name in names}}
@@ -268,7 +282,7 @@ class _OneCell(RNN):
         mine = self.cell.get_config()
         for name in ("name", "trainable", "dtype"):
             mine.pop(name, None)
-        return {**self._options(), **mine}
+        return {**self._options(), **mine, "activity_regularizer": plain(self.activity_regularizer)}
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Any:
@@ -279,11 +293,24 @@ class _OneCell(RNN):
 
 
 def _cell_name(kind: type[Any]) -> str:
-    return {"SimpleRNNCell": "simple_rnn_cell", "GRUCell": "gru_cell", "LSTMCell": "lstm_cell"}.get(getattr(kind, "_keras_name", kind.__name__), "cell")  # fmt: skip
+    return {"SimpleRNNCell": "simple_rnn_cell", "GRUCell": "gru_cell", "LSTMCell": "lstm_cell"}.get(
+        getattr(kind, "_keras_name", kind.__name__), "cell"
+    )
 
 
 _LOOP = ("return_sequences", "return_state", "go_backwards", "stateful", "unroll", "time_major", "zero_output_for_mask")
-_LAYER = ("name", "trainable", "dtype", "dynamic", "input_shape", "batch_input_shape", "batch_size", "input_dim", "input_length", "weights")  # fmt: skip
+_LAYER = (
+    "name",
+    "trainable",
+    "dtype",
+    "dynamic",
+    "input_shape",
+    "batch_input_shape",
+    "batch_size",
+    "input_dim",
+    "input_length",
+    "weights",
+)
 _OF_CELL = frozenset(
     "units activation recurrent_activation use_bias unit_forget_bias kernel_initializer recurrent_initializer bias_initializer "
     "kernel_regularizer recurrent_regularizer bias_regularizer kernel_constraint recurrent_constraint bias_constraint dropout "

@@ -60,7 +60,9 @@ class UpSampling2D(_UpSampling):
 
     rank = 2
 
-    def __init__(self, size: Any = (2, 2), data_format: str | None = None, interpolation: str = "nearest", **kwargs: Any) -> None:  # fmt: skip
+    def __init__(
+        self, size: Any = (2, 2), data_format: str | None = None, interpolation: str = "nearest", **kwargs: Any
+    ) -> None:
         super().__init__(size, data_format, **kwargs)
         if interpolation not in ("nearest", "bilinear"):
             raise ValueError('`interpolation` argument should be one of `"nearest"` or `"bilinear"`.')

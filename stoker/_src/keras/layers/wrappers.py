@@ -33,7 +33,7 @@ class Wrapper(Layer):
         return getattr(self.layer, "activity_regularizer", None)
 
     def get_config(self) -> dict[str, Any]:
-        config: dict[str, Any] = {"name": self.name, "trainable": self.trainable, "dtype": self.dtype or "float32"}
+        config: dict[str, Any] = {"name": self.name, "trainable": self.trainable, "dtype": self.dtype}
         if hasattr(self, "_batch_input_shape"):
             config["batch_input_shape"] = self._batch_input_shape
         return {**config, "layer": serialize(self.layer)}
@@ -50,12 +50,23 @@ class TimeDistributed(Wrapper):
 
     def __init__(self, layer: Any, **kwargs: Any) -> None:
         if not isinstance(layer, Layer):
-            raise ValueError(f"Please initialize `TimeDistributed` layer with a `tf.keras.layers.Layer` instance. You passed: {layer}")  # fmt: skip
+            raise ValueError(
+                f"Please initialize `TimeDistributed` layer with a `tf.keras.layers.Layer` instance. You passed: {layer}"
+            )
         super().__init__(layer, **kwargs)
         self.supports_masking = True
 
     def build(self, input_shape: Any = None) -> None:
+        if not self.layer.built and not self._calls_whole():
+            batch, _, *rest = dims(input_shape)
+            self.layer._dtype = self.layer._dtype or self._dtype
+            self.layer.build(TensorShape([batch, *rest]))
+            self.layer.built = True
         self.built = True
+
+    def _calls_whole(self) -> bool:
+        """Whether the layer is called as such, with a scope of its own, because it consists of other layers."""
+        return type(self.layer).build is Layer.build or bool(self.layer._sublayers())
 
     def compute_output_shape(self, input_shape: Any) -> Any:
         batch, time, *rest = dims(input_shape)
@@ -70,7 +81,7 @@ class TimeDistributed(Wrapper):
         rows.set_shape([None if None in known[:2] else known[0] * known[1], *known[2:]])
         if mask is not None and takes(self.layer.call, "mask"):
             arguments["mask"] = shaping.reshape(mask, joining.concat([[-1], shaping.shape(mask)[2:]], 0))
-        outputs = self.layer(rows, **arguments)
+        outputs = (self.layer if self._calls_whole() else self.layer.call)(rows, **arguments)
         result = shaping.reshape(outputs, joining.concat([sizes[:2], shaping.shape(outputs)[1:]], 0))
         result.set_shape([*known[:2], *outputs.static_shape[1:]])
         return result
@@ -91,7 +102,14 @@ class Bidirectional(Wrapper):
         ValueError: the layer is not a layer, the mode is unknown, or both layers go in the same direction.
     """
 
-    def __init__(self, layer: Any, merge_mode: str | None = "concat", weights: Any = None, backward_layer: Any = None, **kwargs: Any) -> None:  # fmt: skip
+    def __init__(
+        self,
+        layer: Any,
+        merge_mode: str | None = "concat",
+        weights: Any = None,
+        backward_layer: Any = None,
+        **kwargs: Any,
+    ) -> None:
         if not isinstance(layer, Layer):
             raise ValueError(f"Please initialize `Bidirectional` layer with a `Layer` instance. You passed: {layer}")
         if merge_mode not in ("sum", "mul", "ave", "concat", None):

@@ -1,0 +1,875 @@
+"""`tf.keras.optimizers`: hyperparameters are variables, and the number of steps is one, too."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from stoker._src.base import dtypes
+from stoker._src.base.export import export
+from stoker._src.graph import context, scopes
+from stoker._src.graph.indexed_slices import IndexedSlices
+from stoker._src.graph.trackable import Trackable
+from stoker._src.keras.serialization import deserialize as _deserialize
+from stoker._src.keras.serialization import serialize as _serialize
+from stoker._src.keras.sessions import batch_get_value, batch_set_value, remember_variable
+from stoker._src.ops.array import casting, constants, gathering, scattering, shaping
+from stoker._src.ops.control_flow import gradients as control_flow_gradients
+from stoker._src.ops.math import arithmetic, clipping, unary_functions
+from stoker._src.ops.training import rules
+from stoker._src.ops.variables import variables as variables_variables
+from stoker._src.runtime.eager import tape
+from stoker._src.train.optimizers import optimizer as train_optimizer
+
+_OLD_NAMES = {"lr": "learning_rate"}
+
+
+@export("keras.optimizers.Optimizer")
+class Optimizer(Trackable):
+    """The base of optimizers.
+
+    A subclass lists its numbers with `_set_hyper`, creates slots in `_create_slots`, and updates a variable in
+    `_resource_apply_dense` and `_resource_apply_sparse`.
+
+    Args:
+        name: the name of its variables' scope.
+        **kwargs: `clipnorm`, `clipvalue`: bounds of gradients, each on its own; `lr`, `decay`: the learning rate and how fast it falls.
+    """
+
+    def __init__(self, name: str, **kwargs: Any) -> None:
+        for key, value in kwargs.items():
+            if key not in ("clipnorm", "clipvalue", "lr", "decay"):
+                raise TypeError(f"Unexpected keyword argument passed to optimizer: {key}")
+            if value is not None and value < 0:
+                raise ValueError(f"Expected {key} >= 0, received: {value}")
+        self._name = name
+        self._hyper: dict[str, Any] = {}
+        self._slots: dict[int, dict[str, Any]] = {}
+        self._slot_names: list[str] = []
+        self._weights: list[Any] = []
+        self._owners: list[Any] = []
+        self._iterations: Any = None
+        self._made_hypers = False
+        self._pending_slots: dict[tuple[int, str], list[Any]] = {}
+        decay = kwargs.pop("decay", 0.0)
+        self._initial_decay = decay
+        self.clipnorm, self.clipvalue = kwargs.get("clipnorm"), kwargs.get("clipvalue")
+
+    # -- hyperparameters -----------------------------------------------------------------------------------------
+
+    def _set_hyper(self, name: str, value: Any) -> None:
+        held = self._hyper.get(name)
+        if held is None or not hasattr(held, "assign"):
+            if hasattr(value, "get_config") and isinstance(value, Trackable):
+                self._track_trackable(value, name, overwrite=True)
+            self._hyper[name] = value
+        elif context.executing_eagerly():
+            held.assign(value)
+        else:
+            batch_set_value([(held, value)])
+
+    def _get_hyper(self, name: str, dtype: Any = None) -> Any:
+        self._create_hypers()
+        value = self._hyper[name]
+        value = (
+            value() if callable(value) and not hasattr(value, "assign") and not hasattr(value, "get_config") else value
+        )
+        return value if dtype is None or hasattr(value, "get_config") else casting.cast(value, dtype)
+
+    def __getattribute__(self, name: str) -> Any:
+        try:
+            return super().__getattribute__(name)
+        except AttributeError:
+            hyper = self.__dict__.get("_hyper", {})
+            key = _OLD_NAMES.get(name, name)
+            if key in hyper:
+                return self._get_hyper(key)
+            raise
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        key = _OLD_NAMES.get(name, name)
+        if key in self.__dict__.get("_hyper", {}):
+            self._set_hyper(key, value)
+        else:
+            super().__setattr__(name, value)
+
+    def _create_hypers(self) -> None:
+        if self._made_hypers:
+            return
+        self._made_hypers = True
+        for name, value in sorted(self._hyper.items()):
+            if callable(value) or hasattr(value, "static_shape"):
+                continue
+            self._hyper[name] = self.add_weight(name, [], initializer=value, trainable=False)
+
+    def add_weight(
+        self, name: str, shape: Any, dtype: Any = None, initializer: Any = "zeros", trainable: bool = False, **_: Any
+    ) -> Any:
+        """Creates a variable of the optimizer."""
+        kind = dtype or dtypes.float32
+        with scopes.init_scope():
+            value = initializer if isinstance(initializer, (int, float)) else shaping.zeros(shape, kind)
+            made = variables_variables.Variable(
+                lambda: constants.constant(value, kind, shape) if isinstance(value, (int, float)) else value,
+                name=name,
+                trainable=trainable,
+                dtype=kind,
+                use_resource=True,
+            )
+        remember_variable(made)
+        self._track_trackable(made, name, overwrite=True)
+        return made
+
+    @property
+    def iterations(self) -> Any:
+        """How often `apply_gradients` has run."""
+        if self._iterations is None:
+            self._iterations = self.add_weight("iter", [], dtypes.int64, 0)
+            self._weights.insert(0, self._iterations)
+        return self._iterations
+
+    @iterations.setter
+    def iterations(self, variable: Any) -> None:
+        if self._iterations is not None:
+            raise RuntimeError(
+                "Cannot set `iterations` to a new Variable after the Optimizer weights have been created"
+            )
+        self._iterations = variable
+        self._weights.insert(0, variable)
+        self._track_trackable(variable, "iter", overwrite=True)
+
+    def _decayed_lr(self, dtype: Any) -> Any:
+        rate = self._get_hyper("learning_rate", dtype)
+        if hasattr(rate, "get_config"):
+            rate = casting.cast(rate(casting.cast(self.iterations, dtype)), dtype)
+        if self._initial_decay > 0.0:
+            steps = casting.cast(self.iterations, dtype)
+            rate = rate / (1.0 + casting.cast(self._get_hyper("decay"), dtype) * steps)
+        return rate
+
+    # -- slots ---------------------------------------------------------------------------------------------------
+
+    def _key(self, variable: Any) -> int:
+        return id(variable)
+
+    def add_slot(self, var: Any, slot_name: str, initializer: Any = 0.0) -> Any:
+        """The slot of a variable, created on the first call: a variable of its shape."""
+        if slot_name not in self._slot_names:
+            self._slot_names.append(slot_name)
+        mine = self._slots.setdefault(self._key(var), {})
+        if slot_name in mine:
+            return mine[slot_name]
+        kind = var.dtype.base_dtype
+        shape = var.shape.as_list()
+        name = f"{var.name.split(':')[0]}/{slot_name}"
+        with scopes.init_scope():
+            made = variables_variables.Variable(
+                lambda: (
+                    shaping.fill(shape, constants.constant(float(initializer), kind))
+                    if initializer
+                    else shaping.zeros(shape, kind)
+                ),
+                name=name,
+                trainable=False,
+                dtype=kind,
+                use_resource=True,
+            )
+        mine[slot_name] = made
+        remember_variable(made)
+        self._owners.append(var)
+        self._weights.append(made)
+        for pending in self._pending_slots.pop((self._key(var), slot_name), ()):
+            pending.restore(made)
+        return made
+
+    def get_slot(self, var: Any, slot_name: str) -> Any:
+        return self._slots.get(self._key(var), {}).get(slot_name)
+
+    def get_slot_names(self) -> list[str]:
+        return list(self._slot_names)
+
+    def _restore_slot(self, slot_name: str, variable: Any, pending: Any, value: Any) -> None:
+        """Restores a slot from a checkpoint: now, or when it is created."""
+        slot = self.get_slot(variable, slot_name)
+        if slot is None and value is not None:
+            slot = self.add_slot(variable, slot_name)
+        if slot is not None:
+            pending.restore(slot)
+        else:
+            self._pending_slots.setdefault((self._key(variable), slot_name), []).append(pending)
+
+    def _create_slots(self, var_list: list[Any]) -> None:
+        """Creates the slots of all variables."""
+
+    # -- training ------------------------------------------------------------------------------------------------
+
+    def get_gradients(self, loss: Any, params: Any) -> list[Any]:
+        """The gradients of a loss in a graph, within the bounds.
+
+        Raises:
+            ValueError: a parameter has no gradient.
+        """
+        found = control_flow_gradients.gradients(loss, list(params))
+        for gradient, parameter in zip(found, params):
+            if gradient is None:
+                raise ValueError(
+                    f"Variable {parameter} has `None` for gradient. Please make sure that all of your ops have a gradient defined (i.e. are differentiable)."
+                )
+        return self._bounded(found)
+
+    def _bounded(self, gradients: list[Any]) -> list[Any]:
+        if self.clipnorm:
+            gradients = [each if each is None else clipping.clip_by_norm(each, self.clipnorm) for each in gradients]
+        if self.clipvalue:
+            gradients = [
+                each if each is None else clipping.clip_by_value(each, -self.clipvalue, self.clipvalue)
+                for each in gradients
+            ]
+        return gradients
+
+    def get_updates(self, loss: Any, params: Any) -> list[Any]:
+        """The op of one training step, in a list."""
+        return [self.apply_gradients(list(zip(self.get_gradients(loss, params), params)))]
+
+    def _compute_gradients(self, loss: Any, var_list: Any, grad_loss: Any = None) -> list[Any]:
+        if callable(loss):
+            with tape.GradientTape() as recorded:
+                if not callable(var_list):
+                    recorded.watch(var_list)
+                value = loss()
+            var_list = var_list() if callable(var_list) else var_list
+            found = recorded.gradient(value, list(var_list), grad_loss)
+        else:
+            var_list = list(var_list() if callable(var_list) else var_list)
+            found = control_flow_gradients.gradients(loss, var_list, grad_loss)
+        return list(zip(self._bounded(found), var_list))
+
+    def minimize(self, loss: Any, var_list: Any, grad_loss: Any = None, name: str | None = None) -> Any:
+        """One training step: a loss, or a function that computes it, and the variables to change."""
+        return self.apply_gradients(self._compute_gradients(loss, var_list, grad_loss), name)
+
+    def apply_gradients(self, grads_and_vars: Any, name: str | None = None) -> Any:
+        """Updates variables by (gradient, variable) pairs.
+
+        Raises:
+            ValueError: no variable has a gradient.
+        """
+        pairs = [(gradient, variable) for gradient, variable in grads_and_vars if gradient is not None]
+        if not pairs:
+            raise ValueError("No gradients provided for any variable.")
+        variables = [variable for _, variable in pairs]
+        with scopes.NameScope(self._name):
+            with scopes.init_scope():
+                self.iterations  # noqa: B018
+                self._create_hypers()
+                self._create_slots(variables)
+            self._prepare(variables[0].dtype.base_dtype)
+            with scopes.NameScope(name or "update"):
+                updates = []
+                for gradient, variable in pairs:
+                    op = self._update(gradient, variable)
+                    if variable.constraint is not None:
+                        with scopes.control_dependencies([op] if op is not None else []):
+                            op = variable.assign(variable.constraint(variable))
+                    updates.append(op)
+                if context.executing_eagerly():
+                    return self.iterations.assign_add(1)
+                with scopes.control_dependencies([getattr(each, "op", each) for each in updates]):
+                    return self.iterations.assign_add(1, read_value=False)
+
+    def _prepare(self, dtype: Any) -> None:
+        """Computes what all variables need: the learning rate and so on."""
+        self._rate = self._decayed_lr(dtype)
+
+    def _number(self, name: str, variable: Any) -> Any:
+        return casting.cast(self._get_hyper(name), variable.dtype.base_dtype)
+
+    def _update(self, gradient: Any, variable: Any) -> Any:
+        if not isinstance(gradient, IndexedSlices):
+            return self._resource_apply_dense(gradient, variable)
+        values, rows = train_optimizer.sum_duplicates(gradient.values, gradient.indices)
+        return self._resource_apply_sparse(values, variable, rows)
+
+    def _resource_apply_dense(self, grad: Any, var: Any) -> Any:
+        raise NotImplementedError
+
+    def _resource_apply_sparse(self, grad: Any, var: Any, indices: Any) -> Any:
+        raise NotImplementedError
+
+    # -- values --------------------------------------------------------------------------------------------------
+
+    @property
+    def weights(self) -> list[Any]:
+        return list(self._weights)
+
+    def variables(self) -> list[Any]:
+        return list(self._weights)
+
+    def get_weights(self) -> list[Any]:
+        """The values of its weights."""
+        return batch_get_value(self.weights)
+
+    def set_weights(self, weights: Any) -> None:
+        """Assigns arrays to its weights.
+
+        Raises:
+            ValueError: their number or a shape differs.
+        """
+        mine = self.weights
+        if len(mine) != len(weights):
+            raise ValueError(
+                f"You called `set_weights(weights)` on optimizer {self._name} with a  weight list of length {len(weights)}, but the optimizer was expecting {len(mine)} weights. Provided weights: {str(weights)[:50]}..."
+            )
+        for variable, value in zip(mine, weights):
+            if tuple(variable.shape.as_list()) != np.shape(value):
+                raise ValueError(
+                    f"Optimizer weight shape {tuple(variable.shape.as_list())} not compatible with provided weight shape {np.shape(value)}"
+                )
+        batch_set_value(list(zip(mine, weights)))
+
+    def _serialized(self, name: str) -> Any:
+        value = self._hyper[name]
+        if hasattr(value, "get_config"):
+            return _serialize(value)
+        if hasattr(value, "assign"):
+            return float(batch_get_value([value])[0])
+        return value() if callable(value) else value
+
+    def get_config(self) -> dict[str, Any]:
+        """The arguments that create an equal optimizer."""
+        config: dict[str, Any] = {"name": self._name}
+        for name in ("clipnorm", "clipvalue"):
+            if getattr(self, name) is not None:
+                config[name] = getattr(self, name)
+        config.update((name, self._serialized(name)) for name in self._hyper)
+        config["decay"] = config.get("decay", self._initial_decay)
+        return config
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> Any:
+        config = dict(config)
+        if "lr" in config:
+            config["learning_rate"] = config.pop("lr")
+        if isinstance(config.get("learning_rate"), dict):
+            config["learning_rate"] = _deserialize(config["learning_rate"], "optimizers.schedules", custom_objects)
+        return cls(**config)
+
+
+class _ByRule(Optimizer):
+    """Optimizers whose update of a variable is one op.
+
+    A subclass declares its slots, its hyperparameters besides the learning rate, and the order of the op's numbers.
+    """
+
+    slots: ClassVar[tuple[str, ...]] = ()
+
+    def __init__(self, name: str, learning_rate: Any, kwargs: dict[str, Any], **hypers: Any) -> None:
+        super().__init__(name, **kwargs)
+        self._set_hyper("learning_rate", kwargs.get("lr", learning_rate))
+        self._set_hyper("decay", self._initial_decay)
+        for key, value in hypers.items():
+            self._set_hyper(key, value)
+
+    def _create_slots(self, var_list: list[Any]) -> None:
+        for name in self.slots:
+            for variable in var_list:
+                self.add_slot(variable, name, self._first(name))
+
+    def _first(self, slot: str) -> float:
+        """The initial value of a slot."""
+        return 0.0
+
+    def _call(
+        self, op: Any, variable: Any, before: list[Any], gradient: list[Any], after: tuple[Any, ...] = (), **attrs: Any
+    ) -> Any:
+        handles = [variable.handle, *[self.get_slot(variable, name).handle for name in self.slots]]
+        numbers = [[casting.cast(each, variable.dtype.base_dtype) for each in group] for group in (before, after)]
+        return op(*handles, *numbers[0], *gradient, *numbers[1], **attrs)
+
+
+@export("keras.optimizers.SGD")
+class SGD(_ByRule):
+    """Gradient descent, with momentum and Nesterov's form of it."""
+
+    def __init__(
+        self, learning_rate: Any = 0.01, momentum: float = 0.0, nesterov: bool = False, name: str = "SGD", **kwargs: Any
+    ) -> None:
+        super().__init__(name, learning_rate, kwargs, momentum=momentum)
+        self._has_momentum = hasattr(momentum, "static_shape") or callable(momentum) or momentum > 0
+        if isinstance(momentum, (int, float)) and not 0 <= momentum <= 1:
+            raise ValueError("`momentum` must be between [0, 1].")
+        self.nesterov = nesterov
+
+    def _create_slots(self, var_list: list[Any]) -> None:
+        if self._has_momentum:
+            for variable in var_list:
+                self.add_slot(variable, "momentum")
+
+    def _resource_apply_dense(self, grad: Any, var: Any) -> Any:
+        rate = casting.cast(self._rate, var.dtype.base_dtype)
+        if not self._has_momentum:
+            return rules.GRADIENT_DESCENT.resource_dense(var.handle, rate, grad, use_locking=False)
+        slot = self.get_slot(var, "momentum")
+        return rules.KERAS_MOMENTUM.resource_dense(
+            var.handle, slot.handle, rate, grad, self._number("momentum", var), use_nesterov=self.nesterov
+        )
+
+    def _resource_apply_sparse(self, grad: Any, var: Any, indices: Any) -> Any:
+        rate = casting.cast(self._rate, var.dtype.base_dtype)
+        if not self._has_momentum:
+            return var.scatter_sub(IndexedSlices(grad * rate, indices))
+        slot = self.get_slot(var, "momentum")
+        return rules.KERAS_MOMENTUM.resource_sparse(
+            var.handle, slot.handle, rate, grad, indices, self._number("momentum", var), use_nesterov=self.nesterov
+        )
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), "nesterov": self.nesterov}
+
+
+@export("keras.optimizers.Adam")
+class Adam(_ByRule):
+    """Adam (Kingma and Ba, 2014), also as AMSGrad (Reddi et al., 2018)."""
+
+    slots = ("m", "v")
+
+    def __init__(
+        self,
+        learning_rate: Any = 0.001,
+        beta_1: float = 0.9,
+        beta_2: float = 0.999,
+        epsilon: float = 1e-7,
+        amsgrad: bool = False,
+        name: str = "Adam",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(name, learning_rate, kwargs, beta_1=beta_1, beta_2=beta_2)
+        self.epsilon, self.amsgrad = epsilon or 1e-7, amsgrad
+        if amsgrad:
+            self.slots = ("m", "v", "vhat")  # type: ignore[misc]
+
+    def _prepare(self, dtype: Any) -> None:
+        super()._prepare(dtype)
+        step = casting.cast(self.iterations + 1, dtype)
+        self._betas = casting.cast(self._get_hyper("beta_1"), dtype), casting.cast(self._get_hyper("beta_2"), dtype)
+        self._powers = arithmetic.power(self._betas[0], step), arithmetic.power(self._betas[1], step)
+
+    def _resource_apply_dense(self, grad: Any, var: Any) -> Any:
+        rule = rules.ADAM_WITH_AMSGRAD if self.amsgrad else rules.ADAM
+        return self._call(
+            rule.resource_dense, var, [*self._powers, self._rate, *self._betas, self.epsilon], [grad], use_locking=False
+        )
+
+    def _resource_apply_sparse(self, grad: Any, var: Any, indices: Any) -> Any:
+        kind = var.dtype.base_dtype
+        beta_1, beta_2 = (casting.cast(each, kind) for each in self._betas)
+        power_1, power_2 = (casting.cast(each, kind) for each in self._powers)
+        rate = casting.cast(self._rate, kind) * unary_functions.sqrt(1 - power_2) / (1 - power_1)
+        m, v = self.get_slot(var, "m"), self.get_slot(var, "v")
+        first = m.assign(m * beta_1)
+        with scopes.control_dependencies([first]):
+            first = m.scatter_add(IndexedSlices(grad * (1 - beta_1), indices))
+        second = v.assign(v * beta_2)
+        with scopes.control_dependencies([second]):
+            second = v.scatter_add(IndexedSlices(grad * grad * (1 - beta_2), indices))
+        root = unary_functions.sqrt(second)
+        if self.amsgrad:
+            highest = self.get_slot(var, "vhat")
+            root = unary_functions.sqrt(highest.assign(arithmetic.maximum(highest, second)))
+        return var.assign_sub(rate * first / (root + self.epsilon))
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), "epsilon": self.epsilon, "amsgrad": self.amsgrad}
+
+
+@export("keras.optimizers.RMSprop")
+class RMSprop(_ByRule):
+    """Divides by a moving root mean square of the gradient (Tieleman and Hinton, 2012); centered, by the standard deviation."""
+
+    def __init__(
+        self,
+        learning_rate: Any = 0.001,
+        rho: float = 0.9,
+        momentum: float = 0.0,
+        epsilon: float = 1e-7,
+        centered: bool = False,
+        name: str = "RMSprop",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(name, learning_rate, kwargs, rho=rho, momentum=momentum)
+        self.epsilon, self.centered = epsilon or 1e-7, centered
+        self._has_momentum = hasattr(momentum, "static_shape") or callable(momentum) or momentum > 0
+        if isinstance(momentum, (int, float)) and not 0 <= momentum <= 1:
+            raise ValueError("`momentum` must be between [0, 1].")
+        self.slots = ("rms", *(["momentum"] if self._has_momentum else []), *(["mg"] if centered else []))  # type: ignore[misc]
+
+    def _resource_apply_dense(self, grad: Any, var: Any) -> Any:
+        if self._has_momentum:
+            return self._with_momentum(var, "resource_dense", grad)
+        rho, rate = self._number("rho", var), casting.cast(self._rate, var.dtype.base_dtype)
+        rms = self.get_slot(var, "rms")
+        spread = rms.assign(rho * rms + (1 - rho) * unary_functions.square(grad))
+        if self.centered:
+            mg = self.get_slot(var, "mg")
+            spread = spread - unary_functions.square(mg.assign(rho * mg + (1 - rho) * grad))
+        return var.assign_sub(rate * grad / (unary_functions.sqrt(spread) + self.epsilon))
+
+    def _with_momentum(self, var: Any, kind: str, *gradient: Any) -> Any:
+        names = ("mg", "rms", "momentum") if self.centered else ("rms", "momentum")
+        rule = rules.CENTERED_RMS_PROP if self.centered else rules.RMS_PROP
+        numbers = [self._rate, self._get_hyper("rho"), self._get_hyper("momentum"), self.epsilon]
+        handles = [var.handle, *[self.get_slot(var, name).handle for name in names]]
+        return getattr(rule, kind)(
+            *handles, *[casting.cast(each, var.dtype.base_dtype) for each in numbers], *gradient, use_locking=False
+        )
+
+    def _resource_apply_sparse(self, grad: Any, var: Any, indices: Any) -> Any:
+        if self._has_momentum:
+            return self._with_momentum(var, "resource_sparse", grad, indices)
+        kind = var.dtype.base_dtype
+        rho, rate = self._number("rho", var), casting.cast(self._rate, kind)
+        rms = self.get_slot(var, "rms")
+        with scopes.control_dependencies([rms.assign(rms * rho)]):
+            squares = rms.scatter_add(IndexedSlices(grad * grad * (1 - rho), indices))
+        spread = gathering.gather(squares, indices)
+        if self.centered:
+            mg = self.get_slot(var, "mg")
+            with scopes.control_dependencies([mg.assign(mg * rho)]):
+                means = mg.scatter_add(IndexedSlices(grad * (1 - rho), indices))
+            spread = spread - unary_functions.square(gathering.gather(means, indices))
+        return var.scatter_add(IndexedSlices(-rate * grad / (unary_functions.sqrt(spread) + self.epsilon), indices))
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), "epsilon": self.epsilon, "centered": self.centered}
+
+
+@export("keras.optimizers.Adagrad")
+class Adagrad(_ByRule):
+    """Divides by the root of the sum of squared gradients (Duchi, Hazan and Singer, 2011)."""
+
+    slots = ("accumulator",)
+
+    def __init__(
+        self,
+        learning_rate: Any = 0.001,
+        initial_accumulator_value: float = 0.1,
+        epsilon: float = 1e-7,
+        name: str = "Adagrad",
+        **kwargs: Any,
+    ) -> None:
+        if initial_accumulator_value < 0.0:
+            raise ValueError(f"initial_accumulator_value must be non-negative: {initial_accumulator_value}")
+        super().__init__(name, learning_rate, kwargs)
+        self.epsilon, self.initial_accumulator_value = epsilon or 1e-7, initial_accumulator_value
+
+    def _first(self, slot: str) -> float:
+        return self.initial_accumulator_value
+
+    def _resource_apply_dense(self, grad: Any, var: Any) -> Any:
+        return self._call(rules.ADAGRAD_V2.resource_dense, var, [self._rate, self.epsilon], [grad], use_locking=False)
+
+    def _resource_apply_sparse(self, grad: Any, var: Any, indices: Any) -> Any:
+        return self._call(
+            rules.ADAGRAD_V2.resource_sparse, var, [self._rate, self.epsilon], [grad, indices], use_locking=False
+        )
+
+    def get_config(self) -> dict[str, Any]:
+        return {
+            **super().get_config(),
+            "initial_accumulator_value": self.initial_accumulator_value,
+            "epsilon": self.epsilon,
+        }
+
+
+@export("keras.optimizers.Adadelta")
+class Adadelta(_ByRule):
+    """Adapts the rate by moving averages of squared gradients and squared updates (Zeiler, 2012)."""
+
+    slots = ("accum_grad", "accum_var")
+
+    def __init__(
+        self,
+        learning_rate: Any = 0.001,
+        rho: float = 0.95,
+        epsilon: float = 1e-7,
+        name: str = "Adadelta",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(name, learning_rate, kwargs, rho=rho)
+        self.epsilon = epsilon or 1e-7
+
+    def _resource_apply_dense(self, grad: Any, var: Any) -> Any:
+        return self._call(
+            rules.ADADELTA.resource_dense,
+            var,
+            [self._rate, self._get_hyper("rho"), self.epsilon],
+            [grad],
+            use_locking=False,
+        )
+
+    def _resource_apply_sparse(self, grad: Any, var: Any, indices: Any) -> Any:
+        return self._call(
+            rules.ADADELTA.resource_sparse,
+            var,
+            [self._rate, self._get_hyper("rho"), self.epsilon],
+            [grad, indices],
+            use_locking=False,
+        )
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), "epsilon": self.epsilon}
+
+
+@export("keras.optimizers.Adamax")
+class Adamax(_ByRule):
+    """Adam with the infinity norm (Kingma and Ba, 2014)."""
+
+    slots = ("m", "v")
+
+    def __init__(
+        self,
+        learning_rate: Any = 0.001,
+        beta_1: float = 0.9,
+        beta_2: float = 0.999,
+        epsilon: float = 1e-7,
+        name: str = "Adamax",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(name, learning_rate, kwargs, beta_1=beta_1, beta_2=beta_2)
+        self.epsilon = epsilon or 1e-7
+
+    def _prepare(self, dtype: Any) -> None:
+        super()._prepare(dtype)
+        self._betas = casting.cast(self._get_hyper("beta_1"), dtype), casting.cast(self._get_hyper("beta_2"), dtype)
+        self._power = arithmetic.power(self._betas[0], casting.cast(self.iterations + 1, dtype))
+
+    def _resource_apply_dense(self, grad: Any, var: Any) -> Any:
+        return self._call(
+            rules.ADA_MAX.resource_dense,
+            var,
+            [self._power, self._rate, *self._betas, self.epsilon],
+            [grad],
+            use_locking=False,
+        )
+
+    def _resource_apply_sparse(self, grad: Any, var: Any, indices: Any) -> Any:
+        kind = var.dtype.base_dtype
+        beta_1, beta_2 = (casting.cast(each, kind) for each in self._betas)
+        m, v = self.get_slot(var, "m"), self.get_slot(var, "v")
+        first = beta_1 * gathering.gather(m, indices) + (1 - beta_1) * grad
+        norm = arithmetic.maximum(beta_2 * gathering.gather(v, indices), unary_functions.abs(grad))
+        rate = -casting.cast(self._rate, kind) / (1 - casting.cast(self._power, kind))
+        kept = [m.scatter_update(IndexedSlices(first, indices)), v.scatter_update(IndexedSlices(norm, indices))]
+        with scopes.control_dependencies(kept):
+            return var.scatter_add(IndexedSlices(rate * first / (norm + self.epsilon), indices))
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), "epsilon": self.epsilon}
+
+
+@export("keras.optimizers.Nadam")
+class Nadam(_ByRule):
+    """Adam with Nesterov momentum and its schedule of the momentum (Dozat, 2015)."""
+
+    slots = ("m", "v")
+
+    def __init__(
+        self,
+        learning_rate: Any = 0.001,
+        beta_1: float = 0.9,
+        beta_2: float = 0.999,
+        epsilon: float = 1e-7,
+        name: str = "Nadam",
+        **kwargs: Any,
+    ) -> None:
+        kwargs = dict(kwargs)
+        kwargs["decay"] = kwargs.pop("schedule_decay", kwargs.get("decay", 0.004))
+        if hasattr(learning_rate, "get_config"):
+            raise ValueError(
+                "The Nadam optimizer does not support tf.keras.optimizers.LearningRateSchedules as the learning rate."
+            )
+        super().__init__(name, learning_rate, kwargs, beta_1=beta_1, beta_2=beta_2)
+        self.epsilon = epsilon or 1e-7
+        self._product: Any = None
+
+    def _create_slots(self, var_list: list[Any]) -> None:
+        if self._product is None:
+            self._product = self.add_weight("momentum_cache", [], var_list[0].dtype.base_dtype, 1.0)
+            self._weights.append(self._product)
+        super()._create_slots(var_list)
+
+    def _prepare(self, dtype: Any) -> None:
+        step = casting.cast(self.iterations + 1, dtype)
+        self._rate = casting.cast(self._get_hyper("learning_rate"), dtype)
+        beta_1, beta_2 = (casting.cast(self._get_hyper(name), dtype) for name in ("beta_1", "beta_2"))
+        decay = casting.cast(self._get_hyper("decay"), dtype)
+        now, following = (
+            beta_1 * (1.0 - 0.5 * arithmetic.power(constants.constant(0.96, dtype), decay * when))
+            for when in (step, step + 1)
+        )
+        product = casting.cast(self._product, dtype) * now
+        with scopes.control_dependencies([self._product.assign(product)]):
+            self._schedule = (
+                shaping.identity(product),
+                product * following,
+                now,
+                following,
+                beta_1,
+                beta_2,
+                arithmetic.power(beta_2, step),
+            )
+
+    def _moments(self, grad: Any, m: Any, v: Any, kind: Any) -> tuple[Any, Any, Any]:
+        product, product_next, now, following, beta_1, beta_2, power = (
+            casting.cast(each, kind) for each in self._schedule
+        )
+        first = beta_1 * m + (1 - beta_1) * grad
+        second = beta_2 * v + (1 - beta_2) * unary_functions.square(grad)
+        mean = (1.0 - now) * grad / (1.0 - product) + following * first / (1.0 - product_next)
+        return first, second, mean / (unary_functions.sqrt(second / (1.0 - power)) + self.epsilon)
+
+    def _resource_apply_dense(self, grad: Any, var: Any) -> Any:
+        kind = var.dtype.base_dtype
+        m, v = self.get_slot(var, "m"), self.get_slot(var, "v")
+        first, second, change = self._moments(grad, m, v, kind)
+        with scopes.control_dependencies([change]):
+            kept = [m.assign(first), v.assign(second)]
+        with scopes.control_dependencies(kept):
+            return var.assign_sub(casting.cast(self._rate, kind) * change)
+
+    def _resource_apply_sparse(self, grad: Any, var: Any, indices: Any) -> Any:
+        kind = var.dtype.base_dtype
+        dense = scattering.scatter_nd(
+            shaping.expand_dims(casting.cast(indices, dtypes.int32), 1), grad, shaping.shape(var)
+        )
+        m, v = self.get_slot(var, "m"), self.get_slot(var, "v")
+        first, second, change = self._moments(dense, m, v, kind)
+        with scopes.control_dependencies([change]):
+            kept = [m.assign(first), v.assign(second)]
+        with scopes.control_dependencies(kept):
+            rows = gathering.gather(change, indices)
+            return var.scatter_sub(IndexedSlices(casting.cast(self._rate, kind) * rows, indices))
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), "epsilon": self.epsilon}
+
+
+@export("keras.optimizers.Ftrl")
+class Ftrl(_ByRule):
+    """Follow the regularized leader (McMahan et al., 2013)."""
+
+    slots = ("accumulator", "linear")
+
+    def __init__(
+        self,
+        learning_rate: Any = 0.001,
+        learning_rate_power: float = -0.5,
+        initial_accumulator_value: float = 0.1,
+        l1_regularization_strength: float = 0.0,
+        l2_regularization_strength: float = 0.0,
+        name: str = "Ftrl",
+        l2_shrinkage_regularization_strength: float = 0.0,
+        **kwargs: Any,
+    ) -> None:
+        for label, value in (
+            ("initial_accumulator_value", initial_accumulator_value),
+            ("l1_regularization_strength", l1_regularization_strength),
+            ("l2_regularization_strength", l2_regularization_strength),
+            ("l2_shrinkage_regularization_strength", l2_shrinkage_regularization_strength),
+        ):
+            if value < 0.0:
+                raise ValueError(f"{label} {value} needs to be positive or zero")
+        if learning_rate_power > 0.0:
+            raise ValueError(f"learning_rate_power {learning_rate_power} needs to be negative or zero")
+        super().__init__(
+            name,
+            learning_rate,
+            kwargs,
+            learning_rate_power=learning_rate_power,
+            l1_regularization_strength=l1_regularization_strength,
+            l2_regularization_strength=l2_regularization_strength,
+        )
+        self.initial_accumulator_value = initial_accumulator_value
+        self.l2_shrinkage_regularization_strength = l2_shrinkage_regularization_strength
+
+    def _first(self, slot: str) -> float:
+        return self.initial_accumulator_value if slot == "accumulator" else 0.0
+
+    def _both(self, var: Any, gradient: list[Any], kind: str) -> Any:
+        names = ("l1_regularization_strength", "l2_regularization_strength", "learning_rate_power")
+        l1, l2, power = (self._get_hyper(name) for name in names)
+        shrinkage = self.l2_shrinkage_regularization_strength
+        rule = rules.FTRL_V2 if shrinkage > 0 else rules.FTRL
+        after = [self._rate, l1, l2, *([shrinkage] if shrinkage > 0 else []), power]
+        return self._call(getattr(rule, kind), var, [], gradient, after, use_locking=False)
+
+    def _resource_apply_dense(self, grad: Any, var: Any) -> Any:
+        return self._both(var, [grad], "resource_dense")
+
+    def _resource_apply_sparse(self, grad: Any, var: Any, indices: Any) -> Any:
+        return self._both(var, [grad, indices], "resource_sparse")
+
+    def get_config(self) -> dict[str, Any]:
+        return {
+            **super().get_config(),
+            "initial_accumulator_value": self.initial_accumulator_value,
+            "l2_shrinkage_regularization_strength": self.l2_shrinkage_regularization_strength,
+        }
+
+
+class TFOptimizer(Optimizer):
+    """An optimizer of `tf.train` inside a model."""
+
+    def __init__(self, optimizer: Any) -> None:
+        super().__init__("TFOptimizer")
+        self.optimizer = optimizer
+        self._track_trackable(optimizer, "optimizer", overwrite=True)
+
+    def apply_gradients(self, grads_and_vars: Any, name: str | None = None) -> Any:
+        if context.executing_eagerly():
+            self.optimizer.apply_gradients(grads_and_vars)
+            return self.iterations.assign_add(1)
+        return self.optimizer.apply_gradients(grads_and_vars, global_step=self.iterations)
+
+    @property
+    def weights(self) -> list[Any]:
+        raise NotImplementedError("Weights of an optimizer of tf.train: use its variables().")
+
+    def get_config(self) -> dict[str, Any]:
+        raise NotImplementedError("Configurations of optimizers of tf.train.")
+
+
+@export("keras.optimizers.serialize")
+def serialize(optimizer: Any) -> Any:
+    """The configuration of an optimizer."""
+    return _serialize(optimizer)
+
+
+@export("keras.optimizers.deserialize")
+def deserialize(config: Any, custom_objects: Any = None) -> Any:
+    """The optimizer that a configuration describes."""
+    names = {
+        each.lower(): each for each in ("SGD", "Adam", "RMSprop", "Adagrad", "Adadelta", "Adamax", "Nadam", "Ftrl")
+    }
+    if isinstance(config, dict):
+        config = {**config, "class_name": names.get(config["class_name"].lower(), config["class_name"])}
+    return _deserialize(config, "optimizers", custom_objects)
+
+
+@export("keras.optimizers.get")
+def get(identifier: Any) -> Any:
+    """An optimizer from an object, a name or a configuration.
+
+    Raises:
+        ValueError: it cannot be interpreted.
+    """
+    if isinstance(identifier, Optimizer):
+        return identifier
+    if isinstance(identifier, train_optimizer.Optimizer):
+        return TFOptimizer(identifier)
+    if isinstance(identifier, dict):
+        return deserialize(identifier)
+    if isinstance(identifier, str):
+        return deserialize({"class_name": identifier, "config": {}})
+    raise ValueError(f"Could not interpret optimizer identifier: {identifier}")
