@@ -23,14 +23,21 @@ from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.function_graph import FuncGraph
 from stoker._src.graph.scopes import init_scope, name_scope
 from stoker._src.graph.tensor import Tensor
-from stoker._src.graph.trackable import Trackable
-from stoker._src.graph.tracked_structures import AutoTrackable, no_automatic_dependency_tracking
+from stoker._src.graph.tracked_structures import (
+    AutoTrackable,
+    DictWrapper,
+    ListWrapper,
+    OrderedDictWrapper,
+    TupleWrapper,
+    no_automatic_dependency_tracking,
+)
 from stoker._src.keras import activations, constraints, initializers
 from stoker._src.keras.learning_phase import calls_deep, in_call, outer_training
 from stoker._src.keras.serialization import find, instance_of, plain
 from stoker._src.keras.sessions import batch_get_value, batch_set_value, remember_variable
 from stoker._src.layers import base as layers
 from stoker._src.ops.variables.creators import VariableAggregation, VariableSynchronization
+from stoker._src.ops.variables.module import Module
 from stoker._src.ops.variables.variables import Variable
 
 _floatx = "float32"
@@ -108,6 +115,7 @@ def private_graph() -> FuncGraph:
     if _private_graph is None:
         with context.enter_eager():
             _private_graph = FuncGraph("keras_graph")
+        _private_graph.adopts_eager_ops = True
     return _private_graph
 
 
@@ -150,7 +158,7 @@ def _leaves(value: Any, seen: set[int]) -> Iterator[Any]:
     seen.add(id(value))
     if isinstance(value, (Variable, layers.Layer)):
         yield value
-    elif isinstance(value, Trackable):
+    elif isinstance(value, (ListWrapper, DictWrapper, OrderedDictWrapper, TupleWrapper, Module)):
         for child in value._trackable_children().values():
             yield from _leaves(child, seen)
 
@@ -255,21 +263,21 @@ class Layer(AutoTrackable, layers.Layer):
         if not self._trainable:
             return []
         mine = [each for each in self._own_weights() if self._is_trained(each)]
-        return _once([*mine, *(each for layer in self._sublayers() for each in layer.trainable_weights)])
+        return once([*mine, *(each for layer in self._sublayers() for each in layer.trainable_weights)])
 
     @property
     def non_trainable_weights(self) -> list[Any]:
         mine, inner = self._own_weights(), self._sublayers()
         if self._trainable:
             fixed = [each for each in mine if not self._is_trained(each)]
-            return _once([*fixed, *(each for layer in inner for each in layer.non_trainable_weights)])
+            return once([*fixed, *(each for layer in inner for each in layer.non_trainable_weights)])
         trained = [each for each in mine if self._is_trained(each)]
         fixed = [each for each in mine if not self._is_trained(each)]
-        return _once([*trained, *fixed, *(each for layer in inner for each in layer.weights)])
+        return once([*trained, *fixed, *(each for layer in inner for each in layer.weights)])
 
     @property
     def weights(self) -> list[Any]:
-        return _once([*self.trainable_weights, *self.non_trainable_weights])
+        return once([*self.trainable_weights, *self.non_trainable_weights])
 
     @property
     def variables(self) -> list[Any]:
@@ -295,11 +303,11 @@ class Layer(AutoTrackable, layers.Layer):
         """The ops to run with every training step, also those of the layers inside it."""
         if not self._trainable and not self.stateful:
             return []
-        return _once([*self._updates, *(each for layer in self._sublayers() for each in layer.updates)])
+        return once([*self._updates, *(each for layer in self._sublayers() for each in layer.updates)])
 
     @property
     def metrics(self) -> list[Any]:
-        return _once([*self._metrics, *(each for layer in self._sublayers() for each in getattr(layer, "metrics", ()))])
+        return once([*self._metrics, *(each for layer in self._sublayers() for each in getattr(layer, "metrics", ()))])
 
     def count_params(self) -> int:
         if not self.built:
@@ -450,7 +458,7 @@ class Layer(AutoTrackable, layers.Layer):
         """The output shape, found by calling the layer on placeholders of that shape."""
         with context.enter_graph(FuncGraph("shapes")):
             shapes = (
-                nest.map_structure(TensorShape, input_shape) if not _is_shape(input_shape) else TensorShape(input_shape)
+                nest.map_structure(TensorShape, input_shape) if not is_shape(input_shape) else TensorShape(input_shape)
             )
             graph = context.get_default_graph()
             kind = as_dtype(self._dtype or floatx())
@@ -608,7 +616,7 @@ class Layer(AutoTrackable, layers.Layer):
         ):
             kwargs = {**kwargs, "mask": masks}
         with in_call(training), self._scope_of_call():
-            self._build_once(inputs)
+            self._buildonce(inputs)
             self._check(nest.flatten(inputs))
             outputs = self.call(inputs, *args, **kwargs)
             if self._activity_regularizer is not None:
@@ -626,7 +634,7 @@ class Layer(AutoTrackable, layers.Layer):
     def _scope_of_call(self) -> Any:
         return name_scope(self.name)
 
-    def _build_once(self, inputs: Any) -> None:
+    def _buildonce(self, inputs: Any) -> None:
         if self.built:
             return
         flat = nest.flatten(inputs)
@@ -672,7 +680,7 @@ class MasksInside:
     """Layers whose outputs get their masks during the call, because inner layers made them."""
 
 
-def _once(values: Iterable[Any]) -> list[Any]:
+def once(values: Iterable[Any]) -> list[Any]:
     return list({id(each): each for each in values}.values())
 
 
@@ -681,7 +689,7 @@ def _penalty(regularizer: Any, weight: Any, name: str) -> Any:
         return regularizer(weight)
 
 
-def _is_shape(value: Any) -> bool:
+def is_shape(value: Any) -> bool:
     return isinstance(value, TensorShape) or (
         isinstance(value, (list, tuple)) and all(each is None or isinstance(each, int) for each in value)
     )

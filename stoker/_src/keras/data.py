@@ -65,6 +65,7 @@ class Arrays:
             )
         self.samples = sizes.pop() if sizes else 0
         self.batch_size, self.shuffle = batch_size, shuffle
+        self._order: Any = None
 
     def __len__(self) -> int:
         return -(-self.samples // self.batch_size)
@@ -72,15 +73,18 @@ class Arrays:
     def epoch(self) -> Iterator[tuple[Batch, int]]:
         """Batches with their sizes."""
         order: Any = None
-        if self.shuffle == "batch":
-            order = np.arange(self.samples)
-            whole = self.samples // self.batch_size * self.batch_size
-            blocks = order[:whole].reshape(-1, self.batch_size)
-            np.random.shuffle(blocks)
-            order = np.concatenate([blocks.reshape(-1), order[whole:]])
-        elif self.shuffle:
-            order = np.arange(self.samples)
-            np.random.shuffle(order)
+        if self.shuffle:
+            # Each epoch shuffles the order of the one before, by the global generator, which programs seed.
+            if self._order is None:
+                self._order = np.arange(self.samples)
+            if self.shuffle == "batch":
+                whole = self.samples // self.batch_size * self.batch_size
+                blocks = self._order[:whole].reshape(-1, self.batch_size)
+                np.random.shuffle(blocks)
+                self._order = np.concatenate([blocks.reshape(-1), self._order[whole:]])
+            else:
+                np.random.shuffle(self._order)
+            order = self._order
         for start in range(0, self.samples, self.batch_size):
             chosen: Any = slice(start, start + self.batch_size)
             if order is not None:

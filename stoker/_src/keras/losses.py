@@ -321,7 +321,7 @@ class Loss:
         self.reduction, self.name = reduction, name
 
     def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Any:
-        with scopes.NameScope(self.name or type(self).__name__):
+        with scopes.NameScope((self.name or type(self).__name__).strip("<>_")):
             return reduced(weighted(self.call(y_true, y_pred), sample_weight), self.reduction)
 
     def call(self, y_true: Any, y_pred: Any) -> Any:

@@ -15,7 +15,7 @@ from stoker._src.graph.function_graph import FuncGraph
 from stoker._src.graph.trackable import Trackable
 from stoker._src.graph.tracked_structures import no_automatic_dependency_tracking
 from stoker._src.keras import weights_files
-from stoker._src.keras.base import Layer, MasksInside, _is_shape, floatx, takes
+from stoker._src.keras.base import Layer, MasksInside, floatx, is_shape, is_symbolic, once, takes
 from stoker._src.keras.network import Input, InputLayer, Network
 from stoker._src.keras.serialization import class_name, deserialize, plain, serialize
 from stoker._src.keras.training import Training
@@ -63,7 +63,7 @@ class Model(Training, MasksInside, Layer):
 
     @no_automatic_dependency_tracking
     def _set_network(self, inputs: Any, outputs: Any) -> None:
-        self._network = Network(inputs, outputs, self.name)
+        self._network = Network(inputs, outputs)
         self.built = True
         self.supports_masking = True
         # The model's own node: what it makes of its inputs, so that `model.output` can go on in other networks.
@@ -98,6 +98,12 @@ class Model(Training, MasksInside, Layer):
         found = {id(each): each for each in self._network.layers}
         found.update((id(each), each) for each in self._attribute_layers())
         return list(found.values())
+
+    @property
+    def weights(self) -> list[Any]:
+        """The weights layer by layer, in the order of files."""
+        inner = [each for layer in self._sublayers() for each in layer.weights]
+        return once([*self._own_weights(), *inner])
 
     def _layer_children(self) -> dict[str, Any]:
         """The layers as checkpoints name them: by position, and by position among those with weights."""
@@ -206,7 +212,19 @@ class Model(Training, MasksInside, Layer):
         """
         if self._network is None:
             raise NotImplementedError("When subclassing the `Model` class, you should implement a `call` method.")
-        return self._network.run(inputs, training, mask)
+        outputs, losses = self._network.run(inputs, training, mask)
+        self._losses.extend(losses)
+        return outputs
+
+    @no_automatic_dependency_tracking
+    def add_loss(self, losses: Any, inputs: Any = None) -> None:
+        """Adds penalties. Tensors of the network, in eager mode, are computed with each call."""
+        flat = [each for each in nest.flatten(losses) if each is not None]
+        symbolic = [each for each in flat if is_symbolic(each) and each.op.graph.adopts_eager_ops]
+        if symbolic and self._network is not None:
+            network = self._network
+            self._network = Network(network.inputs, network.outputs, [*network.losses, *symbolic])
+        super().add_loss([each for each in flat if not any(each is other for other in symbolic)], inputs)
 
     def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
         return None
@@ -218,7 +236,7 @@ class Model(Training, MasksInside, Layer):
         """Creates the weights by calling the model on placeholders of that shape."""
         if self._network is not None or self.built:
             return
-        shapes = TensorShape(input_shape) if _is_shape(input_shape) else nest.map_structure(TensorShape, input_shape)
+        shapes = TensorShape(input_shape) if is_shape(input_shape) else nest.map_structure(TensorShape, input_shape)
         outer = context.executing_eagerly()
         graph = FuncGraph("build") if outer else context.get_default_graph()
         kind = layers.as_dtype(self._dtype or floatx())
@@ -229,7 +247,7 @@ class Model(Training, MasksInside, Layer):
                 self.call(made, **arguments)
         self.built = True
 
-    def _build_once(self, inputs: Any) -> None:
+    def _buildonce(self, inputs: Any) -> None:
         if not self.built and self._dtype is None:
             flat = nest.flatten(inputs)
             self._dtype = flat[0].dtype.base_dtype if flat and hasattr(flat[0], "dtype") else None
@@ -453,7 +471,7 @@ class Sequential(Model):
 
     @no_automatic_dependency_tracking
     def _define(self, inputs: Any, outputs: Any) -> None:
-        self._network = Network(inputs, outputs, self.name)
+        self._network = Network(inputs, outputs)
         self.built = len(self._steps) > 0
         for layer in self.layers:
             self._handle_deferred_layer(layer)

@@ -211,14 +211,15 @@ hooks.wrap_plain_ops = wrap_plain_ops
 
 
 class Network:
-    """The nodes between inputs and outputs, in an order in which they can run.
+    """The nodes between inputs and outputs, in an order in which they can run. `losses` are tensors that are computed with the outputs.
 
     Raises:
         ValueError: an input is not the beginning of a network, or an output does not come from the inputs alone.
     """
 
-    def __init__(self, inputs: Any, outputs: Any, name: str) -> None:
-        wrap_plain_ops(outputs)
+    def __init__(self, inputs: Any, outputs: Any, losses: Any = ()) -> None:
+        wrap_plain_ops((outputs, list(losses)))
+        self.losses = list(losses)
         self.inputs, self.outputs = inputs, outputs
         self.flat_inputs, self.flat_outputs = nest.flatten(inputs), nest.flatten(outputs)
         for tensor in self.flat_inputs:
@@ -246,7 +247,7 @@ class Network:
         """The nodes, each after those it depends on."""
         done: dict[int, Node] = {}
         self._entered: dict[int, int] = {}  # by layer: when the search for nodes met it first
-        for output in self.flat_outputs:
+        for output in [*self.flat_outputs, *self.losses]:
             waiting: list[tuple[Node, bool]] = [(output._keras_node, False)]
             while waiting:
                 node, ready = waiting.pop()
@@ -287,8 +288,8 @@ class Network:
                 depth[key] = max(depth.get(key, 0), mine + 1)
         return sorted(layers.values(), key=lambda each: (-of_layer[id(each)], self._entered[id(each)]))
 
-    def run(self, inputs: Any, training: Any = None, mask: Any = None) -> Any:
-        """The outputs for other inputs: each layer is called once more."""
+    def run(self, inputs: Any, training: Any = None, mask: Any = None) -> tuple[Any, list[Any]]:
+        """The outputs and losses for other inputs: each layer is called once more."""
         values = {id(key): value for key, value in zip(self.flat_inputs, self._matched(inputs))}
         if mask is not None:
             for tensor, each in zip(self.flat_inputs, nest.flatten(mask)):
@@ -306,7 +307,8 @@ class Network:
             outputs = node.layer(*arguments, **kwargs)
             for key, value in zip(nest.flatten(node.outputs), nest.flatten(outputs)):
                 values[id(key)] = value
-        return nest.pack_sequence_as(self.outputs, [values[id(each)] for each in self.flat_outputs])
+        outputs = nest.pack_sequence_as(self.outputs, [values[id(each)] for each in self.flat_outputs])
+        return outputs, [values[id(each)] for each in self.losses]
 
     def _matched(self, inputs: Any) -> list[Any]:
         """The inputs in the order of the network's, which a dictionary names."""

@@ -574,6 +574,11 @@ class Adagrad(_ByRule):
             rules.ADAGRAD_V2.resource_sparse, var, [self._rate, self.epsilon], [grad, indices], use_locking=False
         )
 
+    @classmethod
+    def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> Any:
+        # By name or from old configurations, Keras starts with empty accumulators.
+        return super().from_config({"initial_accumulator_value": 0.0, **config}, custom_objects)
+
     def get_config(self) -> dict[str, Any]:
         return {
             **super().get_config(),

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from stoker._src.base import settings
 from stoker._src.base.dtypes import DType
 from stoker._src.base.export import export, export_constant
 from stoker._src.base.shapes import TensorShape
@@ -52,8 +53,9 @@ def find(kind: str, name: str, custom_objects: Any = None) -> Any:
     for objects in (custom_objects or {}, getattr(_scoped, "objects", {}), _custom):
         if name in objects:
             return objects[name]
+    package = "stoker" if settings.tensor_equality else "stoker.compat.v1"  # importing the latter selects 1.x behaviour
     for module in (f"keras.{kind}", "keras"):
-        found = getattr(importlib.import_module(f"stoker.compat.v1.{module}"), name, None)
+        found = getattr(importlib.import_module(f"{package}.{module}"), name, None)
         if callable(found):
             return found
     what = kind.rstrip("s") if kind != "losses" else "loss function"

@@ -62,8 +62,8 @@ def close_session() -> None:
 
 def remember_variable(variable: Any) -> None:
     """Notes a variable of Keras: some are in no collection, and are initialized with the others."""
-    if not context.executing_eagerly():
-        graph: Any = variable.graph
+    graph: Any = context.outermost_context()
+    if graph is not None:
         if not hasattr(graph, "keras_variables"):
             graph.keras_variables = []
         graph.keras_variables.append(variable)
@@ -75,7 +75,10 @@ def _initialize(session: Any) -> None:
         known = getattr(session, "_keras_initialized", None)
         if known is None:
             known = session._keras_initialized = set()
-        named = {id(each): each for each in [*variable_functions.global_variables(), *getattr(session.graph, "keras_variables", ())]}
+        named = {
+            id(each): each
+            for each in [*variable_functions.global_variables(), *getattr(session.graph, "keras_variables", ())]
+        }
         candidates = [each for key, each in named.items() if key not in known]
         if not candidates:
             return

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from stoker._src.base import dtypes, nest
+from stoker._src.base import dtypes, nest, settings
 from stoker._src.graph import context, conversion, scopes
 from stoker._src.keras import callbacks as callback_classes
 from stoker._src.keras import losses, metrics, optimizers
@@ -66,15 +66,17 @@ class Compiled:
             output.loss = _loss_object(per_loss[i])
             output.loss_name = getattr(getattr(output.loss, "fn", output.loss), "__name__", "")
             output.weight = 1.0 if weights[i] is None else weights[i]
-            for target, chosen in ((output.metrics, ordinary[i]), (output.weighted_metrics, weighted[i])):
-                target.extend(self._metric(each, output, tensors[i], len(names) > 1) for each in chosen)
+            prefixed = len(names) > 1
+            output.metrics = [self._metric(each, output, tensors[i], prefixed) for each in ordinary[i]]
+            before = "" if settings.tensor_equality else "weighted_"
+            output.weighted_metrics = [self._metric(each, output, tensors[i], prefixed, before) for each in weighted[i]]
             self.outputs.append(output)
         if len(names) > 1:
             self.loss_trackers = [
                 metrics.Mean(name=f"{each.name}_loss") if each.loss is not None else None for each in self.outputs
             ]
 
-    def _metric(self, given: Any, output: _Output, tensor: Any, prefixed: bool) -> Any:
+    def _metric(self, given: Any, output: _Output, tensor: Any, prefixed: bool, before: str = "") -> Any:
         if isinstance(given, metrics.Metric):
             if prefixed and not given.name.startswith(output.name):
                 given._name = f"{output.name}_{given.name}"
@@ -88,7 +90,7 @@ class Compiled:
             kind = "binary" if single else "sparse_categorical" if sparse else "categorical"
             exact = given in ("accuracy", "acc")
             function = find("metrics", f"{kind}_{'accuracy' if exact else 'crossentropy'}")
-            name = ("accuracy" if context.executing_eagerly() and given == "accuracy" else "acc") if exact else given
+            name = ("accuracy" if settings.tensor_equality and given == "accuracy" else "acc") if exact else given
         else:
             function = metrics.get(given)
             if isinstance(function, type):
@@ -96,8 +98,10 @@ class Compiled:
             if isinstance(function, metrics.Metric):
                 return self._metric(function, output, tensor, prefixed)
             plain = getattr(function, "__name__", type(function).__name__)
-            name = plain if name is None or not context.executing_eagerly() else name
-        return metrics.MeanMetricWrapper(function, name=f"{output.name}_{name}" if prefixed else name)
+            name = plain if name is None or not settings.tensor_equality else name
+        return metrics.MeanMetricWrapper(
+            function, name=f"{output.name}_{before}{name}" if prefixed else f"{before}{name}"
+        )
 
     @property
     def metrics(self) -> list[Any]:
@@ -293,7 +297,7 @@ class Training:
 
     # -- one batch -----------------------------------------------------------------------------------------------
 
-    def _graph_parts(self, x: Any, y: Any, w: Any) -> dict[str, Any]:
+    def _graph_parts(self, x: Any, y: Any, w: Any, *, measures: bool) -> dict[str, Any]:
         """In a graph: the placeholders, predictions and loss, made for the first batch."""
         own: Any = self
         compiled = self._compiled
@@ -308,12 +312,12 @@ class Training:
                 inputs, outputs = nest.flatten(made), nest.flatten(result)
                 own.__dict__["_seen_output_names"] = [f"output_{i + 1}" for i in range(len(outputs))]
             parts = store["parts"] = {"inputs": inputs, "outputs": outputs}
-        if y is not None and "targets" not in parts:
+        if measures and "targets" not in parts:
             compiled = self._ready()
             compiled.spread(parts["outputs"], own.output_names)
             parts["targets"] = [
                 _placeholder(each, name=f"{output.name}_target")
-                for each, output in zip(nest.flatten(y), compiled.outputs)
+                for each, output in zip([] if y is None else nest.flatten(y), compiled.outputs)
             ]
             parts["weights"] = [
                 constants.placeholder_with_default(
@@ -329,7 +333,7 @@ class Training:
 
     def _graph_function(self, kind: str, x: Any, y: Any, w: Any) -> Callable[..., list[Any]]:
         own: Any = self
-        parts = self._graph_parts(x, y, w)
+        parts = self._graph_parts(x, y, w, measures=kind != "predict")
         store = self._compiled.functions if self._compiled is not None else own.__dict__["_plain_functions"]
         made = store.get(kind)
         if made is None:
@@ -360,7 +364,7 @@ class Training:
         def call() -> list[Any]:
             feeds: dict[Any, Any] = dict(zip(parts["inputs"], nest.flatten(x)))
             if kind != "predict":
-                feeds.update(zip(parts["targets"], nest.flatten(y)))
+                feeds.update(zip(parts["targets"], [] if y is None else nest.flatten(y)))
                 feeds.update(
                     (key, value)
                     for key, value in zip(parts["weights"], _weight_list(w, len(parts["weights"])))
@@ -397,7 +401,9 @@ class Training:
                     with scopes.init_scope():
                         compiled.spread(outputs, names)
                 masks = [getattr(each, "_keras_mask", None) for each in outputs]
-                loss = compiled.total(nest.flatten(y), outputs, _weight_list(w, len(outputs)), masks)
+                loss = compiled.total(
+                    [] if y is None else nest.flatten(y), outputs, _weight_list(w, len(outputs)), masks
+                )
             if training:
                 variables = own.trainable_weights
                 gradients = own.optimizer._bounded(recorded.gradient(loss, variables))
