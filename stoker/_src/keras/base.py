@@ -81,7 +81,7 @@ class Node:
     def __init__(self, layer: Layer, arguments: tuple[Any, ...], kwargs: dict[str, Any], outputs: Any) -> None:
         self.layer, self.arguments, self.kwargs, self.outputs = layer, arguments, kwargs, outputs
         given = [each for each in nest.flatten((arguments, kwargs)) if isinstance(each, Tensor)]
-        self.inputs = [each for each in given if hasattr(each, "_keras_history")]
+        self.inputs: list[Any] = [each for each in given if hasattr(each, "_keras_history")]
         for index, tensor in enumerate(nest.flatten(outputs)):
             tensor._keras_history = (layer, len(layer._inbound_nodes), index)
             tensor._keras_node = self

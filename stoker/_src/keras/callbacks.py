@@ -528,7 +528,7 @@ class LearningRateScheduler(Callback):
             rate = self.schedule(epoch, float(get_value(self.model.optimizer.lr)))
         except TypeError:
             rate = self.schedule(epoch)
-        if not isinstance(rate, (float, np.float32, np.float64)):
+        if not isinstance(rate, (float, np.floating)):
             raise ValueError(f'The output of the "schedule" function should be float. Got: {rate}')
         set_value(self.model.optimizer.lr, rate)
         if self.verbose:

@@ -296,9 +296,9 @@ def weighted(losses: Any, sample_weight: Any) -> Any:
     weights = casting.cast(sample_weight, losses.dtype.base_dtype)
     ranks = losses.static_shape.rank, weights.static_shape.rank
     if None not in ranks:
-        if ranks[1] == ranks[0] + 1 and weights.static_shape[-1] == 1:  # type: ignore[operator]
+        if ranks[1] == ranks[0] + 1 and weights.static_shape[-1] == 1:
             weights = shaping.squeeze(weights, -1)
-        elif ranks[0] == ranks[1] + 1:  # type: ignore[operator]
+        elif ranks[0] == ranks[1] + 1:
             weights = shaping.expand_dims(weights, -1)
     return losses * weights
 

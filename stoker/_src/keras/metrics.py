@@ -101,9 +101,9 @@ def _weights_like(values: Any, sample_weight: Any) -> Any:
     ranks = values.static_shape.rank, weights.static_shape.rank
     if None in ranks:
         return weights
-    if ranks[1] == ranks[0] + 1 and weights.static_shape[-1] == 1:  # type: ignore[operator]
+    if ranks[1] == ranks[0] + 1 and weights.static_shape[-1] == 1:
         weights = shaping.squeeze(weights, -1)
-    while weights.static_shape.rank < ranks[0]:  # type: ignore[operator]
+    while weights.static_shape.rank < ranks[0]:
         weights = shaping.expand_dims(weights, -1)
     return weights
 

@@ -54,17 +54,15 @@ class InputLayer(Layer):
         self.sparse, self.ragged, self.built, self.supports_masking = sparse, ragged, True, True
         self.is_placeholder = input_tensor is None
         if input_tensor is not None:
-            tensor = input_tensor
+            tensor: Any = input_tensor
             batch = tuple(tensor.shape.as_list()) if tensor.shape.ndims is not None else None
         else:
             with context.enter_graph(private_graph()) if context.executing_eagerly() else scopes.NameScope(None):
                 make = sparse_functions.sparse_placeholder if sparse else constants.placeholder
                 tensor = make(as_dtype(dtype), batch if batch is None else list(batch), name=self.name)
-        context_graph = tensor.indices.op.graph if sparse else tensor.op.graph
-        context_graph.keras_inputs = True
+        graph: Any = tensor.indices.op.graph if sparse else tensor.op.graph
+        graph.keras_inputs = True
         self._batch_input_shape = None if batch is None else tuple(batch)
-        if hasattr(tensor, "_keras_history"):  # an inner part of another network is an input here
-            tensor._keras_first_node = getattr(tensor, "_keras_first_node", tensor._keras_node)
         Node(self, (), {}, tensor)
 
     def get_config(self) -> dict[str, Any]:
@@ -141,7 +139,7 @@ class TensorFlowOpLayer(Layer):
 
 def _repeated(op: Any, inputs: list[Any]) -> Any:
     """The op once more, on other inputs."""
-    definition = find_definition(op.type)
+    definition: Any = find_definition(op.type)
     attrs = {
         name: value for name, value in op.attrs.items() if name in definition.attrs and name not in definition.inferred
     }

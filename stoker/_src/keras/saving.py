@@ -234,11 +234,11 @@ def clone_model(model: Any, input_tensors: Any = None, clone_function: Callable[
 def print_summary(model: Any, line_length: int | None = None, positions: Any = None, print_fn: Any = None) -> None:
     """Prints the layers of a model: their output shapes, numbers of weights and, if they are no plain sequence, inputs."""
     show = print if print_fn is None else print_fn
-    network = model._network
+    network: Any = model._network
     simple = isinstance(model, Sequential) or network is None or _is_chain(network)
     shares = positions or ([0.45, 0.85, 1.0] if simple else [0.33, 0.55, 0.67, 1.0])
     width = line_length or (65 if simple else 98)
-    ends = [int(width * each) for each in shares] if shares[-1] <= 1 else list(shares)
+    ends = [int(width * each if shares[-1] <= 1 else each) for each in shares]
 
     def row(fields: list[Any]) -> None:
         line = ""
@@ -266,7 +266,7 @@ def print_summary(model: Any, line_length: int | None = None, positions: Any = N
         sources = []
         if not simple:
             for node in getattr(layer, "_inbound_nodes", ()):
-                if id(node) in kept and not network._begins(node):
+                if network is not None and id(node) in kept and not network._begins(node):
                     sources.extend(
                         f"{each._keras_history[0].name}[{each._keras_history[1]}][{each._keras_history[2]}]"
                         for each in node.inputs

@@ -7,211 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from stoker._src.base import dtypes, nest, settings
+from stoker._src.base import nest
 from stoker._src.graph import context, conversion, scopes
-from stoker._src.keras import callbacks as callback_classes
-from stoker._src.keras import losses, metrics, optimizers
+from stoker._src.keras import optimizers
 from stoker._src.keras.base import is_symbolic
+from stoker._src.keras.compiled import Compiled
 from stoker._src.keras.data import Arrays, Sequence, Stream, standardized, unpacked
 from stoker._src.keras.learning_phase import learning_phase
-from stoker._src.keras.serialization import find
+from stoker._src.keras.runs import Run
 from stoker._src.keras.sessions import get_session
-from stoker._src.ops.array import casting, constants, ranges, shaping
-from stoker._src.ops.math import arithmetic, reductions
+from stoker._src.ops.array import constants, shaping
 from stoker._src.runtime.eager import tape
 from stoker._src.runtime.functions import def_function
-
-
-class _Output:
-    """What training measures at one output: the loss, its weight, and metrics."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.loss: Any = None
-        self.loss_name: str = ""
-        self.weight: float = 1.0
-        self.metrics: list[Any] = []
-        self.weighted_metrics: list[Any] = []
-
-
-class Compiled:
-    """The arguments of `compile`, spread over the outputs when these are known."""
-
-    def __init__(
-        self, model: Any, loss: Any, given: Any, loss_weights: Any, weighted: Any, options: dict[str, Any]
-    ) -> None:
-        self.model, self.loss, self.given, self.loss_weights, self.weighted = model, loss, given, loss_weights, weighted
-        self.options = options
-        self.outputs: list[_Output] = []
-        self.functions: dict[Any, Any] = {}
-        self.loss_trackers: list[Any] = []
-
-    def spread(self, tensors: list[Any], names: list[str]) -> None:
-        """Assigns losses and metrics to outputs.
-
-        Raises:
-            ValueError: there are more or other losses than outputs.
-        """
-        if self.outputs:
-            return
-        per_loss = _by_output(self.loss, names, "loss")
-        weights = (
-            _by_output(self.loss_weights, names, "loss_weights")
-            if self.loss_weights is not None
-            else [1.0] * len(names)
-        )
-        ordinary, weighted = (_metrics_by_output(each, names) for each in (self.given, self.weighted))
-        for i, name in enumerate(names):
-            output = _Output(name)
-            output.loss = _loss_object(per_loss[i])
-            output.loss_name = getattr(getattr(output.loss, "fn", output.loss), "__name__", "")
-            output.weight = 1.0 if weights[i] is None else weights[i]
-            prefixed = len(names) > 1
-            output.metrics = [self._metric(each, output, tensors[i], prefixed) for each in ordinary[i]]
-            before = "" if settings.tensor_equality else "weighted_"
-            output.weighted_metrics = [self._metric(each, output, tensors[i], prefixed, before) for each in weighted[i]]
-            self.outputs.append(output)
-        if len(names) > 1:
-            self.loss_trackers = [
-                metrics.Mean(name=f"{each.name}_loss") if each.loss is not None else None for each in self.outputs
-            ]
-
-    def _metric(self, given: Any, output: _Output, tensor: Any, prefixed: bool, before: str = "") -> Any:
-        if isinstance(given, metrics.Metric):
-            if prefixed and not given.name.startswith(output.name):
-                given._name = f"{output.name}_{given.name}"
-            return given
-        name, function = given if isinstance(given, str) else None, given
-        if given in ("accuracy", "acc", "crossentropy", "ce"):
-            single = tensor.static_shape.rank is not None and tensor.static_shape[-1] == 1
-            sparse = output.loss_name == "sparse_categorical_crossentropy"
-            if output.loss_name == "binary_crossentropy":
-                single = True
-            kind = "binary" if single else "sparse_categorical" if sparse else "categorical"
-            exact = given in ("accuracy", "acc")
-            function = find("metrics", f"{kind}_{'accuracy' if exact else 'crossentropy'}")
-            name = ("accuracy" if settings.tensor_equality and given == "accuracy" else "acc") if exact else given
-        else:
-            function = metrics.get(given)
-            if isinstance(function, type):
-                function = function()
-            if isinstance(function, metrics.Metric):
-                return self._metric(function, output, tensor, prefixed)
-            plain = getattr(function, "__name__", type(function).__name__)
-            name = plain if name is None or not settings.tensor_equality else name
-        return metrics.MeanMetricWrapper(
-            function, name=f"{output.name}_{before}{name}" if prefixed else f"{before}{name}"
-        )
-
-    @property
-    def metrics(self) -> list[Any]:
-        found = [each for each in self.loss_trackers if each is not None]
-        for output in self.outputs:
-            found.extend([*output.metrics, *output.weighted_metrics])
-        return found
-
-    def total(self, targets: list[Any], predictions: list[Any], weights: list[Any], masks: list[Any]) -> Any:
-        """The loss of a batch, and the updates of the metrics."""
-        total: Any = None
-        position = 0
-        for i, output in enumerate(self.outputs):
-            if output.loss is None and not output.metrics and not output.weighted_metrics:
-                continue
-            target = targets[position]
-            position += 1
-            weight = weights[i]
-            if masks[i] is not None:
-                mask = casting.cast(masks[i], predictions[i].dtype)
-                weight = mask if weight is None else _times(mask, weight)
-            if output.loss is not None:
-                value = self._loss_of(output, target, predictions[i], weight, masks[i])
-                if self.loss_trackers and self.loss_trackers[i] is not None:
-                    self.loss_trackers[i](value)
-                value = value * output.weight if output.weight != 1.0 else value
-                total = value if total is None else total + value
-            for metric in output.metrics:
-                metric(
-                    target,
-                    predictions[i],
-                    sample_weight=None if masks[i] is None else casting.cast(masks[i], dtypes.float32),
-                )
-            for metric in output.weighted_metrics:
-                metric(target, predictions[i], sample_weight=weight)
-        penalties = self.model.losses
-        if penalties:
-            extra = arithmetic.add_n(
-                [reductions.reduce_sum(each) if each.static_shape.rank else each for each in penalties]
-            )
-            total = extra if total is None else total + extra
-        if total is None:
-            raise ValueError("The model cannot be compiled because it has no loss to optimize.")
-        return total
-
-    @staticmethod
-    def _loss_of(output: _Output, target: Any, prediction: Any, weight: Any, mask: Any) -> Any:
-        loss = output.loss
-        if (
-            mask is not None
-            and hasattr(loss, "call")
-            and getattr(loss, "reduction", "") in ("auto", "sum_over_batch_size")
-        ):
-            # Masked steps do not count, so the sum is divided by the number of the others.
-            each = losses.weighted(loss.call(target, prediction), weight)
-            return (
-                reductions.reduce_sum(each)
-                / casting.cast(ranges.size(each), each.dtype)
-                / reductions.reduce_mean(casting.cast(mask, each.dtype))
-            )
-        return loss(target, prediction, sample_weight=weight)
-
-
-def _times(mask: Any, weight: Any) -> Any:
-    weight = casting.cast(weight, mask.dtype)
-    while (weight.static_shape.rank or 0) < (mask.static_shape.rank or 0):
-        weight = shaping.expand_dims(weight, -1)
-    return mask * weight
-
-
-def _loss_object(given: Any) -> Any:
-    if given is None:
-        return None
-    found = losses.get(given)
-    if isinstance(found, type):
-        return found()
-    return (
-        found
-        if isinstance(found, losses.Loss)
-        else losses.LossFunctionWrapper(found, name=getattr(found, "__name__", "loss"))
-    )
-
-
-def _by_output(given: Any, names: list[str], what: str) -> list[Any]:
-    if isinstance(given, dict):
-        unknown = set(given) - set(names)
-        if unknown:
-            raise ValueError(
-                f"Unknown entries in {what} dictionary: {sorted(unknown)}. Only expected following keys: {names}"
-            )
-        return [given.get(name) for name in names]
-    if isinstance(given, (list, tuple)):
-        if len(given) != len(names):
-            raise ValueError(
-                f"When passing a list as {what}, it should have one entry per model output. The model has {len(names)} outputs, but you passed {what}={given}"
-            )
-        return list(given)
-    return [given] * len(names)
-
-
-def _metrics_by_output(given: Any, names: list[str]) -> list[list[Any]]:
-    if given is None:
-        return [[] for _ in names]
-    if isinstance(given, dict):
-        chosen = [given.get(name) for name in names]
-        return [[] if each is None else list(each) if isinstance(each, (list, tuple)) else [each] for each in chosen]
-    given = list(given) if isinstance(given, (list, tuple)) else [given]
-    if len(names) > 1 and given and any(isinstance(each, (list, tuple)) for each in given):
-        return [[] if each is None else list(each) if isinstance(each, (list, tuple)) else [each] for each in given]
-    return [list(given) for _ in names]
 
 
 class Training:
@@ -493,10 +300,10 @@ class Training:
                     "If your data is in the form of symbolic tensors, you should specify the `steps_per_epoch` argument (instead of the `batch_size` argument)."
                 )
             return Stream((x,) if y is None else (x, y) if w is None else (x, y, w), steps)
-        parts = [standardized(x, own.input_names), standardized(y, own.output_names)]
+        inputs, targets = standardized(x, own.input_names), standardized(y, own.output_names)
         if steps is not None and batch_size is None:
-            batch_size = -(-len(nest.flatten(parts[0])[0]) // steps)
-        return Arrays(*parts, w, batch_size or 32, shuffle=shuffle)
+            batch_size = -(-len(nest.flatten(inputs)[0]) // steps)
+        return Arrays(inputs, targets, w, batch_size or 32, shuffle=shuffle)
 
     def fit(
         self,
@@ -562,12 +369,12 @@ class Training:
         )
         if class_weight is not None and isinstance(source, Stream):
             source = _Weighted(source, class_weight)
-        checked = None
+        checked: Any = None
         if validation_data is not None:
             given = validation_data
             vx, vy, vw = unpacked(tuple(given)) if isinstance(given, (tuple, list)) else (given, None, None)
             checked = self._source(vx, vy, vw, batch_size, validation_steps, workers=workers, queue=max_queue_size)
-        training = _Run(own, callbacks, verbose, source, epochs, validates=checked is not None, batch_size=batch_size)
+        training = Run(own, callbacks, verbose, source, epochs, validates=checked is not None, batch_size=batch_size)
         try:
             return training.fit(source, checked, initial_epoch, epochs, validation_freq, compiled)
         finally:
@@ -592,7 +399,7 @@ class Training:
         self._ready()
         source = self._source(x, y, sample_weight, batch_size, steps, workers=workers, queue=max_queue_size)
         try:
-            found = _Run(self, callbacks, verbose, source, 1, mode="test", batch_size=batch_size).evaluate(source)
+            found = Run(self, callbacks, verbose, source, 1, mode="test", batch_size=batch_size).evaluate(source)
         finally:
             if hasattr(source, "close"):
                 source.close()
@@ -612,7 +419,7 @@ class Training:
         """The predictions for all batches. The arguments are those of `fit`."""
         source = self._source(x, None, None, batch_size, steps, workers=workers, queue=max_queue_size)
         try:
-            return _Run(self, callbacks, verbose, source, 1, mode="predict", batch_size=batch_size).predict(source)
+            return Run(self, callbacks, verbose, source, 1, mode="predict", batch_size=batch_size).predict(source)
         finally:
             if hasattr(source, "close"):
                 source.close()
@@ -772,128 +579,4 @@ def _divided(x: Any, y: Any, w: Any, share: float, model: Any) -> tuple[Any, Any
         tuple(None if part is None else nest.map_structure(lambda a, s=kept: a[s], part) for part in (x, y, w))
         for kept in (slice(0, at), slice(at, None))
     )
-    return (*first, second)
-
-
-class _Run:
-    """One call of `fit`, `evaluate` or `predict`: the loop over epochs and batches, and the callbacks."""
-
-    def __init__(
-        self,
-        model: Any,
-        callbacks: Any,
-        verbose: int,
-        source: Any,
-        epochs: int,
-        *,
-        mode: str = "train",
-        validates: bool = False,
-        batch_size: int | None = None,
-    ) -> None:
-        self.model, self.mode, self.verbose = model, mode, verbose
-        names = model.metrics_names if mode != "predict" else []
-        parameters = {
-            "batch_size": getattr(source, "batch_size", batch_size),
-            "epochs": epochs,
-            "steps": len(source) if isinstance(source, Stream) else None,
-            "samples": source.samples,
-            "verbose": 0 if mode != "train" else verbose,
-            "do_validation": validates,
-            "metrics": [*names, *(f"val_{each}" for each in names if validates)],
-        }
-        self.history = callback_classes.History() if mode == "train" else None
-        self.callbacks = callback_classes.CallbackList(callbacks, model, parameters, self.history, verbose, mode)
-
-    def fit(self, source: Any, checked: Any, first: int, epochs: int, frequency: Any, compiled: Any) -> Any:
-        model, calls = self.model, self.callbacks
-        model.stop_training = False
-        model.history = self.history
-        if self.verbose:
-            _announce(source, checked)
-        calls.on_train_begin()
-        for epoch in range(first, epochs):
-            model.reset_metrics()
-            calls.on_epoch_begin(epoch)
-            logs = self._epoch(source, "train", calls)
-            calls.parameters["steps"] = len(source)
-            names = model.metrics_names
-            if checked is not None and _due(epoch, frequency):
-                before = _Run(model, None, 0, checked, 1, mode="test")
-                found = before.evaluate(checked, quietly=calls)
-                logs.update((f"val_{name}", value) for name, value in zip(names, found))
-            calls.on_epoch_end(epoch, logs)
-            if model.stop_training:
-                break
-        calls.on_train_end()
-        return self.history
-
-    def _epoch(self, source: Any, kind: str, calls: Any) -> dict[str, Any]:
-        model = self.model
-        totals: Any = None
-        seen, index = 0, 0
-        names: list[str] = []
-        found: list[Any] = []
-        weighted = isinstance(source, Arrays)
-        for (x, y, w), size in source.epoch():
-            calls.on_batch_begin(kind, index, {"batch": index, "size": size})
-            found = model._run(kind, x, y, w)
-            names = model.metrics_names
-            factor = size if weighted else 1
-            totals = (0.0 if totals is None else totals) + float(found[0]) * factor
-            seen += factor
-            # The loss is a mean over examples, metrics collect by themselves.
-            logs = {"batch": index, "size": size, **dict(zip(names, found))}
-            calls.on_batch_end(kind, index, logs)
-            index += 1
-            if model.stop_training:
-                break
-        if not index:
-            raise ValueError(
-                "The data has no batches: with steps_per_epoch, a dataset or generator must last for all epochs."
-            )
-        values = [totals / seen, *found[1:]]
-        return dict(zip(names, values))
-
-    def evaluate(self, source: Any, quietly: Any = None) -> list[Any]:
-        calls = quietly or self.callbacks
-        self.model.reset_metrics()
-        if quietly is None and self.verbose == 1:
-            calls.begin_progress(source)
-        calls.on_test_begin()
-        logs = self._epoch(source, "test", calls)
-        calls.on_test_end()
-        return list(logs.values())
-
-    def predict(self, source: Any) -> Any:
-        calls = self.callbacks
-        if self.verbose == 1:
-            calls.begin_progress(source)
-        calls.on_predict_begin()
-        parts: list[list[Any]] = []
-        for index, ((x, _, _), size) in enumerate(source.epoch()):
-            calls.on_batch_begin("predict", index, {"batch": index, "size": size})
-            found = self.model._run("predict", x)
-            parts.append(found)
-            calls.on_batch_end("predict", index, {"batch": index, "size": size, "outputs": found})
-        calls.on_predict_end()
-        if not parts:
-            raise ValueError("The data has no batches.")
-        whole = [np.concatenate(each) if np.ndim(each[0]) else np.array(each) for each in zip(*parts)]
-        return whole[0] if len(whole) == 1 else whole
-
-
-def _due(epoch: int, frequency: Any) -> bool:
-    return epoch + 1 in frequency if isinstance(frequency, (list, tuple, set)) else (epoch + 1) % frequency == 0
-
-
-def _announce(source: Any, checked: Any) -> None:
-    """Prints how much there is to train on, as Keras does."""
-
-    def amount(each: Any) -> str:
-        return f"{each.samples} samples" if isinstance(each, Arrays) else f"{len(each)} steps"
-
-    if len(source):
-        print(
-            f"Train on {amount(source)}"
-            + (f", validate on {amount(checked)}" if checked is not None and len(checked) else "")
-        )
+    return first[0], first[1], first[2], second

@@ -156,7 +156,8 @@ class _Cell(Layer):
         if not self.dropout and not self.recurrent_dropout:
             return None, None
         self.make_masks(inputs, state, training)
-        masks, self._masks = self._masks, None
+        masks: Any = self._masks
+        self._masks = None
         return masks
 
     def _products(self, x: Any, weights: Any, bias: Any, masks: Any) -> list[Any]:
@@ -366,19 +367,17 @@ class StackedRNNCells(Layer):
 
     def build(self, input_shape: Any) -> None:
         sizes = TensorShape(input_shape)
-        for cell in self.cells:
+        cells: Any = self.cells
+        for cell in cells:
             if isinstance(cell, Layer) and not cell.built:
                 with scopes.NameScope(cell.name):
                     cell._dtype = cell._dtype or self._dtype
                     cell.build(sizes)
                     cell.built = True
             output = getattr(cell, "output_size", None)
-            sizes = TensorShape(
-                [
-                    dims(sizes)[0],
-                    *TensorShape(output if output is not None else nest.flatten(cell.state_size)[0]).as_list(),
-                ]
-            )
+            if output is None:
+                output = nest.flatten(getattr(cell, "state_size"))[0]  # noqa: B009
+            sizes = TensorShape([dims(sizes)[0], *TensorShape(output).as_list()])
         self.built = True
 
     def call(self, inputs: Any, states: Any, training: Any = None, **kwargs: Any) -> Any:

@@ -101,7 +101,7 @@ def _pairs(value: Any, rank: int, name: str) -> tuple[tuple[int, int], ...]:
         return (tuple(value),)
     if len(value) != rank:
         raise ValueError(f"`{name}` should have {rank} elements. Found: {value}")
-    return tuple((each, each) if isinstance(each, int) else tuple(each) for each in value)  # type: ignore[misc]
+    return tuple((each, each) if isinstance(each, int) else tuple(each) for each in value)
 
 
 class _Padding(_Spatial):

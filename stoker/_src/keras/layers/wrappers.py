@@ -110,6 +110,7 @@ class Bidirectional(Wrapper):
         backward_layer: Any = None,
         **kwargs: Any,
     ) -> None:
+        recurrent: Any = layer
         if not isinstance(layer, Layer):
             raise ValueError(f"Please initialize `Bidirectional` layer with a `Layer` instance. You passed: {layer}")
         if merge_mode not in ("sum", "mul", "ave", "concat", None):
@@ -117,11 +118,11 @@ class Bidirectional(Wrapper):
         super().__init__(layer, **kwargs)
         self.merge_mode = merge_mode
         self.supports_masking = True
-        self.forward_layer = self._again(layer, "forward_", layer.go_backwards)
-        self.backward_layer = backward_layer or self._again(layer, "backward_", not layer.go_backwards)
+        self.forward_layer = self._again(recurrent, "forward_", recurrent.go_backwards)
+        self.backward_layer = backward_layer or self._again(recurrent, "backward_", not recurrent.go_backwards)
         if backward_layer is not None:
             self._given_backward = True
-            if backward_layer.go_backwards == layer.go_backwards:
+            if backward_layer.go_backwards == recurrent.go_backwards:
                 raise ValueError("Forward layer and backward layer should have different `go_backwards` value.")
         self.layer = self.forward_layer
         self._initial_weights = weights
