@@ -1,13 +1,21 @@
-"""How training scales over processes with one core each: `python benchmarks/scaling.py --workers 1,2,4 [--json FILE]`.
+"""How training scales over processes with one core each: `python benchmarks/scaling.py --workers 2,4 [--json FILE]`.
 
-It runs the same step in one process, and in N processes that `stoker launch` starts, each pinned to a core of its own. Each process has the whole
-batch of the single one, so that ideal scaling is N times the examples in the same time. It prints a table with a row for each N:
+`stoker launch` starts N processes, each pinned to a core of its own, with all of the core's hardware threads. Each process has the whole batch of
+a single one, so that ideal scaling is N times the examples in the same time. A machine rarely runs at the same speed for minutes, so the
+N processes measure three kinds of blocks in turns, a round after the other:
 
-    ms a step    the median over the steps
-    efficiency   time of a step in one process / time of a step in N processes
-    of CPU time  the same of the processes' CPU time, which tells on a machine that others use as well; it leaves out waiting
+    alone           the first process trains by itself, without sending anything, and the others sleep
+    side by side    all processes train by themselves; the slowest one counts, as it does when they train together
+    together        all processes average their gradients
 
-and for the largest N the least time of an all-reduce by its number of bytes, to which scripts/simulate_scale.py fits its model. The machine
+The table has a row for each N with the milliseconds of a step, medians over the rounds, and
+
+    efficiency      alone / together
+    of the machine  alone / side by side: what cores lose by sharing memory and power with each other, and to other programs
+    of sending      side by side / together: what averaging the gradients costs
+
+each as the median over the rounds and, after the slash, from the least time of each kind of block: what the machine does when it is undisturbed.
+For the largest N the least time of an all-reduce by its number of bytes follows, to which scripts/simulate_scale.py fits its model. The machine
 needs a free core for each process.
 """
 
@@ -20,6 +28,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -27,19 +36,20 @@ import numpy as np
 
 ROOT = Path(__file__).resolve().parent.parent
 SIZES = [1 << 10, 1 << 14, 1 << 17, 1 << 20, 1 << 22, 1 << 24]  # bytes of measured all-reduces
+KINDS = ("alone", "side_by_side", "together")
 
 
-def physical_cores() -> list[int]:
-    """One processor of each core: two hardware threads of a core share its arithmetic units."""
-    found: dict[str, int] = {}
+def physical_cores() -> list[set[int]]:
+    """The processors of each core: hardware threads of a core share its arithmetic units."""
+    found: dict[str, set[int]] = {}
     for number in sorted(os.sched_getaffinity(0)):
         siblings = Path(f"/sys/devices/system/cpu/cpu{number}/topology/thread_siblings_list")
-        found.setdefault(siblings.read_text().strip() if siblings.exists() else str(number), number)
+        found.setdefault(siblings.read_text().strip() if siblings.exists() else str(number), set()).add(number)
     return list(found.values())
 
 
-def measure(folder: str, steps: int, batch: int, width: int) -> None:
-    """One process: times steps and all-reduces, and writes them."""
+def measure(folder: str, rounds: int, block: int, batch: int, width: int) -> None:
+    """One process: times blocks of steps and all-reduces, and writes them."""
     import torch
 
     import stoker
@@ -49,7 +59,7 @@ def measure(folder: str, steps: int, batch: int, width: int) -> None:
     rank, size = stoker.distribute.rank(), stoker.distribute.size()
     if hasattr(os, "sched_setaffinity"):
         cores = physical_cores()
-        os.sched_setaffinity(0, {cores[rank % len(cores)]})
+        os.sched_setaffinity(0, cores[rank % len(cores)])
     torch.set_num_threads(1)
     tf.set_random_seed(1)
     x, y = tf.placeholder(tf.float32, [batch, width]), tf.placeholder(tf.float32, [batch, 10])
@@ -57,32 +67,57 @@ def measure(folder: str, steps: int, batch: int, width: int) -> None:
     for _ in range(3):
         h = tf.layers.dense(h, width, tf.nn.relu)
     loss = tf.reduce_mean(tf.square(tf.layers.dense(h, 10) - y))
-    optimizer = stoker.distribute.wrap(tf.train.MomentumOptimizer(1e-3, 0.9))
-    train = optimizer.minimize(loss)
+    alone = tf.train.MomentumOptimizer(1e-3, 0.9, name="Alone").minimize(loss)
+    together = stoker.distribute.wrap(tf.train.MomentumOptimizer(1e-3, 0.9)).minimize(loss)
     random = np.random.RandomState(rank)
     feed = {x: random.standard_normal((batch, width)), y: random.standard_normal((batch, 10))}
     feed = {key: value.astype(np.float32) for key, value in feed.items()}
-    result: dict[str, Any] = {"steps": [], "cpu": [], "all_reduce": {}}
+    result: dict[str, Any] = {"seconds": {kind: [] for kind in KINDS}, "cpu": {kind: [] for kind in KINDS}}
+    result["all_reduce"] = {}
     with tf.Session(config=tf.ConfigProto(intra_op_parallelism_threads=1)) as session:
         session.run(tf.global_variables_initializer())
         session.run(stoker.distribute.broadcast_variables())
-        run: Any = session.make_callable([train, loss], [x, y])
-        for step in range(steps + 3):
+        one = tf.placeholder(tf.float32, [1])
+        meet: Any = session.make_callable(collectives.all_reduce(one), [one])
+        steps: dict[str, Any] = {
+            "alone": session.make_callable([alone, loss], [x, y]),
+            "together": session.make_callable([together, loss], [x, y]),
+        }
+        steps["side_by_side"] = steps["alone"]
+
+        def barrier() -> None:
+            meet(np.zeros(1, np.float32))
+
+        def timed(run: Callable[..., Any], steps: int) -> tuple[float, float]:
+            """The seconds of a block of steps until all processes have done theirs, and the CPU time of this one."""
+            barrier()
             started, cpu = time.perf_counter(), time.process_time()
-            run(feed[x], feed[y])
-            if step >= 3:
-                result["steps"].append(time.perf_counter() - started)
-                result["cpu"].append(time.process_time() - cpu)
-        if size > 1:
-            for nbytes in SIZES:
-                sent = tf.placeholder(tf.float32, [nbytes // 4])
-                reduced: Any = session.make_callable(tf.reduce_max(collectives.all_reduce(sent)), [sent])
-                zeros, times = np.zeros(nbytes // 4, np.float32), []
-                for _ in range(15):
-                    started = time.perf_counter()
-                    reduced(zeros)
-                    times.append(time.perf_counter() - started)
-                result["all_reduce"][str(nbytes)] = float(np.min(times))
+            for _ in range(steps):
+                run(feed[x], feed[y])
+            cpu = time.process_time() - cpu
+            barrier()
+            return time.perf_counter() - started, cpu
+
+        for each in (
+            "alone",
+            "together",
+        ):  # plans are made in the first runs, and tried with several numbers of threads
+            timed(steps[each], 2)
+        for _ in range(rounds):
+            for kind in KINDS:
+                idle = kind == "alone" and rank > 0
+                seconds, cpu = timed(steps[kind], 0 if idle else block)
+                result["seconds"][kind].append(seconds / block)
+                result["cpu"][kind].append(cpu / block)
+        for nbytes in SIZES if size > 1 else ():
+            sent = tf.placeholder(tf.float32, [nbytes // 4])
+            reduced: Any = session.make_callable(tf.reduce_max(collectives.all_reduce(sent)), [sent])
+            zeros, times = np.zeros(nbytes // 4, np.float32), []
+            for _ in range(15):
+                started = time.perf_counter()
+                reduced(zeros)
+                times.append(time.perf_counter() - started)
+            result["all_reduce"][str(nbytes)] = float(np.min(times))
     result["bytes"] = 4 * int(sum(np.prod(v.shape.as_list()) for v in tf.trainable_variables()))
     Path(folder, f"{rank}.json").write_text(json.dumps(result))
 
@@ -90,42 +125,54 @@ def measure(folder: str, steps: int, batch: int, width: int) -> None:
 def launched(workers: int, args: argparse.Namespace) -> list[dict[str, Any]]:
     with tempfile.TemporaryDirectory() as folder:
         environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
-        sizes = ["--steps", args.steps, "--batch", args.batch, "--width", args.width]
+        sizes = ["--rounds", args.rounds, "--block", args.block, "--batch", args.batch, "--width", args.width]
         command = [sys.executable, "-m", "stoker", "launch", "--workers", workers, __file__, "--into", folder, *sizes]
         subprocess.run(list(map(str, command)), cwd=ROOT, env=environment, check=True)
         return [json.loads(Path(folder, f"{rank}.json").read_text()) for rank in range(workers)]
 
 
+def report(workers: int, processes: list[dict[str, Any]]) -> None:
+    """Prints a row of the table. All processes leave a block at the same time, so the first one's times are those of all."""
+    alone, side_by_side, together = (np.array(processes[0]["seconds"][kind]) for kind in KINDS)
+
+    def ratio(one: np.ndarray, other: np.ndarray) -> str:
+        return f"{np.median(one) / np.median(other):.1%} / {one.min() / other.min():.1%}"
+
+    times = " | ".join(f"{np.median(each) * 1e3:.1f}" for each in (alone, side_by_side, together))
+    shares = " | ".join((ratio(alone, together), ratio(alone, side_by_side), ratio(side_by_side, together)))
+    print(f"| {workers} | {times} | {shares} |")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--workers", default="1,2", help="numbers of processes, separated by commas")
-    parser.add_argument("--steps", type=int, default=20)
+    parser.add_argument("--workers", default="2", help="numbers of processes, separated by commas")
+    parser.add_argument("--rounds", type=int, default=10)
+    parser.add_argument("--block", type=int, default=2, help="steps of a block")
     parser.add_argument("--batch", type=int, default=512)
     parser.add_argument("--width", type=int, default=1024)
-    parser.add_argument("--json", help="write the figures to this file")
+    parser.add_argument("--json", help="write the figures of the largest number to this file")
     parser.add_argument("--into", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.into:
-        measure(args.into, args.steps, args.batch, args.width)
+        measure(args.into, args.rounds, args.block, args.batch, args.width)
         return
-    counts = sorted({1, *map(int, args.workers.split(","))})
+    counts = sorted(set(map(int, args.workers.split(","))))
     cores = len(physical_cores()) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if max(counts) > cores:
-        print(f"{max(counts)} processes share {cores} cores, so the efficiency by time is not that of the program.")
+        print(f"{max(counts)} processes share {cores} cores, so the efficiency is not that of the program.")
     found = {workers: launched(workers, args) for workers in counts}
-    alone = found[1][0]
-    one, one_cpu = np.median(alone["steps"]), np.median(alone["cpu"])
-    print(f"gradients of {alone['bytes'] / 1e6:.1f} MB, {args.batch} examples per process, {cores} cores")
-    print("| processes | ms a step | efficiency | of CPU time |\n|---:|---:|---:|---:|")
-    for workers, each in found.items():
-        many = np.median([np.median(process["steps"]) for process in each])
-        cpu = np.mean([np.median(process["cpu"]) for process in each])
-        print(f"| {workers} | {many * 1e3:.1f} | {one / many:.1%} | {one_cpu / cpu:.1%} |")
     together = found[counts[-1]]
+    print(f"gradients of {together[0]['bytes'] / 1e6:.1f} MB, {args.batch} examples per process, {cores} cores")
+    print("| processes | alone, ms | side by side | together | efficiency | of the machine | of sending |")
+    print("|---:|---:|---:|---:|---:|---:|---:|")
+    for workers, processes in found.items():
+        report(workers, processes)
     for nbytes, seconds in together[0]["all_reduce"].items():
         print(f"all-reduce {int(nbytes):>10,d} bytes {seconds * 1e3:8.2f} ms")
     if args.json:
-        Path(args.json).write_text(json.dumps({"workers": counts[-1], "alone": alone, "together": together}))
+        alone = {"steps": together[0]["seconds"]["alone"], "bytes": together[0]["bytes"]}
+        steps = [{**each, "steps": each["seconds"]["together"]} for each in together]
+        Path(args.json).write_text(json.dumps({"workers": counts[-1], "alone": alone, "together": steps}))
 
 
 if __name__ == "__main__":

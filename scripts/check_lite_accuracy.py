@@ -3,7 +3,7 @@
     python scripts/check_lite_accuracy.py [--tf2 PYTHON] [--keep FOLDER] [--only NAME,NAME] [--steps N]
 
 Each network of tests/lite/models.py is trained for a minute or less on a task that it can learn but not perfectly. The model is converted in floating
-point and, with a representative dataset, in 8 bits; both run on LiteRT over the same test set. A TensorFlow 2 converts the same SavedModel with the same
+point and, with a representative dataset, in 8 bits, also without any floating point where it can be done ("strict"); all run on LiteRT over the same test set. A TensorFlow 2 converts the same SavedModel with the same
 samples: its accuracy, and size and latency of both conversions, are printed beside ours. The exit status is 1 where our integer model is more
 than 1% less accurate than the float model.
 """
@@ -24,7 +24,7 @@ import numpy as np
 
 ROOT = Path(__file__).resolve().parent.parent
 WIDTH, BATCH, SAMPLES, TESTS = 8, 50, 100, 400
-KINDS = ("float", "int8", "dynamic")
+KINDS = ("float", "int8", "strict", "dynamic")
 
 
 # ---- data: each function makes inputs and what is to be found in them ---------------------------------------------------
@@ -278,20 +278,28 @@ def make(name, task, folder, steps):
 
 
 def convert(place):
-    """Writes the model in floating point, in integers, and with weights in 8 bits."""
+    """Writes the model in floating point, in integers, and with weights in 8 bits. Returns the kinds that there are."""
     import stoker.compat.v1 as tf
 
     samples = arrays_of(place / "samples.npz")
     for kind in KINDS:
         converter = tf.lite.TFLiteConverter.from_saved_model(str(place / "saved"))
         ask(tf, converter, kind, samples)
-        (place / f"{kind}.tflite").write_bytes(converter.convert())
+        (place / f"{kind}.tflite").unlink(missing_ok=True)
+        try:
+            (place / f"{kind}.tflite").write_bytes(converter.convert())
+        except ValueError as error:
+            if kind != "strict" or "Full integer quantization is not possible" not in str(error):
+                raise
+    return [kind for kind in KINDS if (place / f"{kind}.tflite").exists()]
 
 
 def ask(tf, converter, kind, samples):
     if kind != "float":
         converter.optimizations = [tf.lite.Optimize.DEFAULT]
-    if kind == "int8":
+    if kind == "strict":
+        converter.target_spec.supported_ops = {tf.lite.OpsSet.TFLITE_BUILTINS_INT8}
+    if kind in ("int8", "strict"):
         names = [f"in_{n}" for n in range(len(samples))]
         converter.representative_dataset = lambda: (
             {name: a[i : i + 1] for name, a in zip(names, samples)} for i in range(SAMPLES)
@@ -339,6 +347,8 @@ def under_tensorflow(folder, names):
     report = {}
     for name in names:
         for kind in KINDS:
+            if not (folder / name / f"{kind}.tflite").exists():
+                continue
             # In a process of its own: its converter, or a model that it makes, may crash.
             with tempfile.NamedTemporaryFile(suffix=".json") as target:
                 child = os.fork()
@@ -406,10 +416,10 @@ def main():
         start = time.time()
         place = folder / name
         loss = 0.0 if (place / "saved").exists() else make(name, TASKS[name], folder, args.steps or TASKS[name].steps)
-        convert(place)
-        ours[name] = [
-            accuracy(tf.lite.Interpreter, (place / f"{k}.tflite").read_bytes(), TASKS[name], place) for k in KINDS
-        ]
+        ours[name] = {
+            kind: float(accuracy(tf.lite.Interpreter, (place / f"{kind}.tflite").read_bytes(), TASKS[name], place))
+            for kind in convert(place)
+        }
         print(f"  {name}: loss {loss:.3f}, accuracy {ours[name]}, {time.time() - start:.0f} s", flush=True)
     theirs = {}
     if Path(args.tf2).exists():
@@ -426,9 +436,9 @@ def main():
         f"{'':18}{'kind':9}{'ours':>7}{'theirs':>8}{'bytes':>9}{'theirs':>9}{'ratio':>6}{'us':>9}{'theirs':>9}{'ratio':>6}"
     )
     for name in names:
-        for position, kind in enumerate(KINDS):
-            size, mine = (folder / name / f"{kind}.tflite").stat().st_size, ours[name][position]
-            failed |= mine < ours[name][0] - 0.01
+        for kind, mine in ours[name].items():
+            size = (folder / name / f"{kind}.tflite").stat().st_size
+            failed |= mine < ours[name]["float"] - 0.01
             entry = theirs.get(name, {}).get(kind)
             line = f"{name:18}{kind:9}{mine:7.3f}"
             if isinstance(entry, list):

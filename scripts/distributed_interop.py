@@ -234,7 +234,55 @@ def ps_branch(tf, session, np):
     return [float(session.run(y, {x: value})) for value in (3, -3)]
 
 
-CLUSTER = [ps_training, ps_momentum, ps_embedding, ps_queue, ps_control, ps_accumulator, ps_branch]
+def ps_divided_update(tf, session, np):
+    with tf.device("/job:ps/task:0"):
+        plain = tf.get_variable("divided_plain", [], initializer=tf.ones_initializer(), use_resource=False)
+        handle = tf.get_variable("divided_handle", [], initializer=tf.ones_initializer(), use_resource=True)
+    with tf.device("/job:worker/task:0"):
+        x = tf.placeholder(tf.float32, [])
+        y = tf.cond(x > 0, lambda: plain * x, lambda: tf.identity(plain))
+        z = tf.cond(x > 0, lambda: handle.assign_add(x), lambda: handle.assign_sub(x * 2))
+    session.run([plain.initializer, handle.initializer])
+    return [[float(each) for each in session.run([y, z], {x: value})] for value in (3, -3, 2, -1)]
+
+
+def ps_divided_ops(tf, session, np):
+    with tf.device("/job:worker/task:0"):
+        x = tf.placeholder(tf.float32, [])
+
+        def there():
+            with tf.device("/job:ps/task:0"):
+                return tf.cond(x > 10, lambda: x * 100.0, lambda: x * 10.0)
+
+        def looping():
+            with tf.device("/job:ps/task:0"):
+                return tf.while_loop(lambda i, a: i < 3, lambda i, a: (i + 1, a * 3.0), [tf.constant(0), -x])[1]
+
+        y = tf.cond(x > 0, there, looping)
+    return [float(session.run(y, {x: value})) for value in (3, -3, 11)]
+
+
+def ps_divided_training(tf, session, np):
+    with tf.device("/job:ps/task:0"):
+        v = tf.get_variable("divided_v", [], initializer=tf.ones_initializer(), use_resource=False)
+        w = tf.get_variable("divided_w", [], initializer=tf.ones_initializer(), use_resource=True)
+    with tf.device("/job:worker/task:0"):
+        x = tf.placeholder(tf.float32, [])
+        with tf.control_dependencies([tf.Assert(x < 100, [x])]):
+            y = tf.cond(x > 0, lambda: x * v * v, lambda: x - v * w)
+        train = tf.train.GradientDescentOptimizer(0.1).minimize(y)
+    session.run(tf.global_variables_initializer())
+    results = []
+    for value in (3, -3, 1, 2, -1):
+        session.run(train, {x: value})
+        results.append([float(each) for each in session.run([v, w])])
+    return results
+
+
+CLUSTER = [
+    ps_training, ps_momentum, ps_embedding, ps_queue, ps_control, ps_accumulator, ps_branch, ps_divided_update, ps_divided_ops,
+    ps_divided_training,
+]  # fmt: skip
 
 
 def run(tf, target, names):

@@ -38,11 +38,14 @@ def measure(label: str, size: int, base: int, work) -> bool:
     reset_peak()
     work()
     ratio = (status("VmHWM") - base) / size
-    print(f"{label}: {ratio:.2f} times the variable's {size / 1e9:.1f} GB", flush=True)
+    print(
+        f"{label}: {ratio:.2f} times the variable's {size / 1e9:.1f} GB (at the start {base / 1e9:.1f} GB)", flush=True
+    )
     return ratio <= LIMIT
 
 
 def run(gigabytes: float, parts: int, folder: str) -> bool:
+    gc.collect()
     rows = int(gigabytes * 1e9 / 4 / COLUMNS)
     size, base = rows * COLUMNS * 4, status("VmRSS")
     path = os.path.join(folder, "model")

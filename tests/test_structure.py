@@ -34,6 +34,7 @@ ROOMS = [
     "layers",
     "feature_column",
     "keras",
+    "estimator",
     "interop",
     "lite",
     "contrib",

@@ -113,6 +113,30 @@ def test_older_and_object_based_checkpoints(tmp_path, capsys):
     assert "(variable scope/v)" in capsys.readouterr().out
 
 
+def test_safetensors(tmp_path, capsys):
+    """A file, and an index with the files beside it or their directory, are reported as checkpoints are."""
+    with tf.Graph().as_default(), tf.Session() as session:
+        v = tf.get_variable("scope/v", initializer=np.arange(6, dtype=np.float32).reshape(2, 3))
+        w = tf.get_variable("w", initializer=np.ones(4, np.int64))
+        session.run(tf.global_variables_initializer())
+        prefix = tf.train.Checkpoint(v=v, w=w).save(str(tmp_path / "objects"), session=session)
+    expected = _json(capsys, prefix, "--stats")
+    assert main(["convert", prefix, str(tmp_path / "one.safetensors")]) == 0
+    (tmp_path / "many").mkdir()
+    assert main(["convert", prefix, str(tmp_path / "many" / "model.safetensors"), "--max-shard-size", "30"]) == 0
+    capsys.readouterr()
+    for name in ("one.safetensors", "many/model.safetensors.index.json", "many"):
+        data = _json(capsys, str(tmp_path / name), "--stats")
+        assert (data["format"], data["object_based"]) == ("safetensors", True)
+        wanted = [each for each in expected["tensors"] if each["bytes"] is not None]
+        assert sorted(data["tensors"], key=lambda each: each["name"]) == wanted
+    assert main(["inspect", str(tmp_path / "many")]) == 0
+    assert "in 3 safetensors file(s)" in capsys.readouterr().out
+    (tmp_path / "bad.safetensors.index.json").write_text("{}")
+    assert main(["inspect", str(tmp_path / "bad.safetensors.index.json")]) == 1
+    assert "is not an index of safetensors files" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("name", ["frozen.pb", "frozen.pbtxt", "frozen.bin"])
 def test_graphs(model, capsys, name):
     """Binary and text, whatever the file is called: ops, inputs, outputs, constants with their statistics."""

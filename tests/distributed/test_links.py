@@ -124,6 +124,29 @@ def test_a_cut_link_fails_the_step_and_the_next_one_opens_another(started):
         assert _link(started) is not link
 
 
+def test_values_between_two_parameter_servers():
+    """They go over a link of the sender. If that ends before they have arrived, the step fails, and the next one opens another."""
+    with servers(ps=2, worker=1) as started, tf.Graph().as_default():
+        with tf.device("/job:ps/task:1"):
+            x = tf.placeholder(tf.float32, [])
+            doubled = x * 2.0
+        with tf.device("/job:ps/task:0"):
+            shifted = doubled + 1.0
+        with tf.Session(started["worker", 0].target) as session:
+            assert session.run(shifted, {x: 1.0}) == 3.0
+            sender = started["ps", 1]._service.peers.connect(PS)
+            link = sender._link
+            assert link is not None
+
+            def cut(chunks):
+                link._connection.shutdown(socket.SHUT_RDWR)
+
+            with mock.patch.object(link, "_sent", cut), pytest.raises(tf.errors.UnavailableError, match="Lost"):
+                session.run(shifted, {x: 1.0})
+            assert session.run(shifted, {x: 2.0}) == 5.0
+            assert sender._link is not link
+
+
 def test_the_deadline_of_a_step_holds_over_a_link(started):
     """A step that waits at the parameter server ends with DeadlineExceededError after timeout_in_ms."""
     with tf.Graph().as_default(), tf.Session(started["worker", 0].target) as session:

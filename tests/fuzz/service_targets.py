@@ -87,8 +87,25 @@ def master_service(data: bytes) -> None:
 _RUN = messages.run_graph_request("h", "g", 7, {}, ["k"], traced=False)
 
 
+def _branch() -> Any:
+    """A part with a share of a branch."""
+    receive = protos.NodeDef(name="r", op="_Recv")
+    for name in ("tensor_name", "send_device", "recv_device"):
+        receive.attr[name].s = b"/job:local/replica:0/task:0/device:CPU:0"
+    receive.attr["tensor_type"].type = 10
+    switch = protos.NodeDef(name="t", op="Switch", input=["x", "r"])
+    merge = protos.NodeDef(name="m", op="Merge", input=["t", "t:1", "^x"])
+    for node in (switch, merge):
+        node.attr["T"].type = 1
+    merge.attr["N"].i = 2
+    send = _send()
+    send.input[:] = ["m"]
+    return protos.GraphDef(node=[_NODE, receive, switch, merge, send])
+
+
 @target(
     _seed(_WORKER, "RegisterGraph", protos.RegisterGraphRequest(graph_def=protos.GraphDef(node=[_NODE, _send()]))),
+    _seed(_WORKER, "RegisterGraph", protos.RegisterGraphRequest(graph_def=_branch())),
     _seed(_WORKER, "RunGraph", _RUN),
     _seed(_WORKER, "RecvTensor", protos.RecvTensorRequest(step_id=1, rendezvous_key="a;1;b;c;0:0")),
     refused=(OpError,),
@@ -129,6 +146,10 @@ _RUN_HEAD = messages.link_run_head("h", "g", "/job:worker/replica:0/task:0", ("k
 @target(
     b"".join(link_frames.encode(link_frames.RUN, 7, _RUN_HEAD, _VALUES)),
     b"".join(link_frames.encode(link_frames.VALUES, -1, b"", _VALUES[:1])),
+    b"".join(
+        link_frames.encode(link_frames.VALUES, 2, b"\x58\x01", _VALUES)
+        + link_frames.encode(link_frames.RECEIPT, 2, b"")
+    ),
     b"".join(link_frames.encode(link_frames.RESULT, 3, messages.link_error_head(3, "bad"))),
     refused=(OpError, ConnectionError),
 )

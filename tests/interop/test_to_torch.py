@@ -199,6 +199,34 @@ def test_kernels_without_a_form_keep_their_gradient():
     np.testing.assert_allclose(given.grad, expected, rtol=1e-4, atol=1e-5)
 
 
+def test_kernels_that_torch_cannot_trace_are_exported_as_ops():
+    """An exported program holds them as nodes, with symbolic sizes and gradients, and can be saved."""
+    x = tf.placeholder(tf.float32, [None, 4, 4, 1], "x")
+    boxes, scores = tf.placeholder(tf.float32, [5, 4], "boxes"), tf.placeholder(tf.float32, [5], "scores")
+    y = tf.image.resize_bicubic(x, [3, 6])
+    kept = tf.gather(boxes, tf.image.non_max_suppression(boxes, scores, 3, iou_threshold=0.2))
+    random = np.random.RandomState(1)
+    values = [random.rand(*shape).astype(np.float32) for shape in ([2, 4, 4, 1], [5, 4], [5])]
+    with tf.Session() as session:
+        module = stoker.to_torch(session, [x, boxes, scores], [y, kept])
+        expected = session.run([y, kept, tf.gradients(y, x)[0]], dict(zip([x, boxes, scores], values)))
+    given = tuple(map(torch.tensor, values))
+    batch = torch.export.Dim("batch", min=2, max=64)
+    program = torch.export.export(module.eval(), given, dynamic_shapes=[{0: batch}, None, None])
+    assert [str(node.target) for node in program.graph.nodes].count("stoker.run_op.default") == 2
+    file = io.BytesIO()
+    torch.export.save(program, file)
+    file.seek(0)
+    loaded = torch.export.load(file).module()
+    image = given[0].requires_grad_(True)
+    resized, boxes_kept = loaded(image, *given[1:])
+    np.testing.assert_allclose(resized.detach(), expected[0], rtol=1e-5, atol=1e-6)
+    np.testing.assert_array_equal(boxes_kept, expected[1])
+    resized.sum().backward()
+    np.testing.assert_allclose(image.grad, expected[2], rtol=1e-5, atol=1e-6)
+    assert loaded(torch.zeros([7, 4, 4, 1]), *given[1:])[0].shape == (7, 3, 6, 1)
+
+
 def test_random_numbers_come_from_torch():
     """Dropout draws from torch's generator: a seed repeats it, and kept elements are scaled."""
     x = tf.placeholder(tf.float32, [None], "x")

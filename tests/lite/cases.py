@@ -412,6 +412,7 @@ VARIANTS = [
     Case("REVERSE_V2", lambda tf, x: tf.reverse(x, [0]), [flags(3)], "bool"),
     Case("REVERSE_V2", lambda tf, x: tf.reverse(x, [0, 1]), [f32(2, 3)], "axes"),
     Case("REVERSE_V2", lambda tf, x: tf.reverse(x, [0, 2]), [f32(2, 3, 2)], "apart"),
+    Case("REVERSE_V2", lambda tf, x: tf.reverse(x, [-1]), [f32(2, 3, 2)], "from_the_end"),
     Case("PAD", lambda tf, x: tf.pad(x, [[1, 0]] * 5), [f32(1, 2, 1, 2, 3)], "rank-5"),
     Case("PAD", lambda tf, x: tf.pad(x, [[1, 0]]), [ints(0, 9, 3, dtype=L)], "int64"),
     Case("TOPK_V2", lambda tf, x: tf.nn.top_k(x, 2), [ints(0, 99, 5)], "int32"),

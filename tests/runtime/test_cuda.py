@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,6 +12,12 @@ import torch
 import stoker.compat.v1 as tf
 
 pytestmark = [pytest.mark.cuda, pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")]
+
+
+@pytest.fixture(autouse=True)
+def on_the_gpu(monkeypatch):
+    """Small steps stay on the GPU, however fast the host is."""
+    monkeypatch.setenv("STOKER_RUNS_ON_HOST", "0")
 
 
 def _network(device=None):
@@ -101,7 +108,8 @@ def _train(steps, *, recorded, monkeypatch, optimizer=None, batches=(16,)):
             feed = {x: random.randn(size, 8), labels: random.randint(0, 4, size)}
             losses.append(session.run([loss, train], feed)[0])
         repetition = _repetition(session)
-        return losses, session.run(count), repetition
+        seen = SimpleNamespace(obstacle=repetition.obstacle, recordings=list(repetition.recordings))
+        return losses, session.run(count), seen
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 import stoker.compat.v1 as tf
+from stoker._src.runtime.plan import on_host
 
 pytestmark = [pytest.mark.cuda, pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")]
 R = np.random.RandomState
@@ -123,3 +124,75 @@ def test_small_runs_are_measured_on_the_host(monkeypatch):
             plan.repeated for plan in session._plans.values() if plan.repeated is not None and plan.repeated._choices
         )._choices.values()
         assert choice.chosen is not None
+
+
+def _losses(build, steps, *, gpu):
+    """Returns what each step of a program fetches first, and what `explain` says."""
+    with tf.Graph().as_default():
+        fetches, feeds = build()
+        config = None if gpu else tf.ConfigProto(device_count={"GPU": 0})
+        with tf.Session(config=config) as session:
+            session.run(tf.global_variables_initializer())
+            found = [session.run(fetches, feeds(i))[0] for i in range(steps)]
+            return found, session.explain(fetches, feeds(0))
+
+
+def test_a_ctc_loss_is_recorded():
+    """Batches of different labels and lengths are replayed from one recording."""
+
+    def build():
+        x, lengths = tf.placeholder(tf.float32, [4, 12, 6]), tf.placeholder(tf.int32, [4])
+        places, values = tf.placeholder(tf.int64, [9, 2]), tf.placeholder(tf.int32, [9])
+        w = tf.get_variable("w", [6, 7], initializer=tf.random_normal_initializer(seed=1))
+        logits = tf.transpose(tf.tensordot(x, w, [[2], [0]]), [1, 0, 2])
+        loss = tf.reduce_mean(tf.nn.ctc_loss(tf.SparseTensor(places, values, [4, 3]), logits, lengths))
+        train = tf.train.GradientDescentOptimizer(0.1).minimize(loss)
+        given = [[0, 0], [0, 1], [0, 2], [1, 0], [1, 1], [2, 0], [2, 1], [2, 2], [3, 0]]
+
+        def feeds(i):
+            labels = R(i).randint(0, 6, 9)
+            return {x: R(i).randn(4, 12, 6).astype("f"), lengths: R(i).randint(7, 13, 4), places: given, values: labels}
+
+        return [loss, train], feeds
+
+    found, remarks = _losses(build, 10, gpu=True)
+    np.testing.assert_allclose(found, _losses(build, 10, gpu=False)[0], rtol=1e-4)
+    assert "recorded 1 times" in remarks
+
+
+def test_positions_given_by_the_program_do_not_keep_a_step_from_being_recorded():
+    """gather_nd, its gradient and sparse_to_dense wait for nothing."""
+
+    def build():
+        x, places = tf.placeholder(tf.float32, [3]), tf.placeholder(tf.int64, [3, 2])
+        w = tf.get_variable("w", [4, 5], initializer=tf.random_normal_initializer(seed=1))
+        dense = tf.sparse_to_dense(places, [4, 5], x, validate_indices=False)
+        loss = tf.reduce_sum(tf.square(tf.gather_nd(w, places) - x)) + tf.reduce_sum(dense * w)
+        train = tf.train.GradientDescentOptimizer(0.1).minimize(loss)
+
+        def feeds(i):
+            chosen = R(i).choice(20, 3, replace=False)
+            return {x: R(i).randn(3).astype("f"), places: np.stack([chosen // 5, chosen % 5], 1)}
+
+        return [loss, train], feeds
+
+    found, remarks = _losses(build, 10, gpu=True)
+    np.testing.assert_allclose(found, _losses(build, 10, gpu=False)[0], rtol=1e-4)
+    assert "recorded 1 times" in remarks
+
+
+def test_a_step_that_cannot_be_recorded_may_run_on_the_host(monkeypatch):
+    """The host borrows the variables; every step continues from the last one, wherever it ran."""
+    monkeypatch.setenv("STOKER_RUNS_ON_HOST", "1")
+    monkeypatch.setattr(on_host, "_CLEARLY_FASTER", 1e9)
+
+    def build():
+        x = tf.placeholder(tf.float32, [8, 6])
+        w = tf.get_variable("w", [6, 3], initializer=tf.random_normal_initializer(seed=1))
+        chosen = tf.boolean_mask(tf.matmul(x, w), tf.matmul(x, w)[:, 0] > 0.0)  # a size that only the data tells
+        loss = tf.reduce_sum(tf.square(chosen)) + tf.reduce_sum(tf.square(w - 1.0))
+        return [loss, tf.train.AdamOptimizer(0.05).minimize(loss)], lambda i: {x: R(i).randn(8, 6).astype("f")}
+
+    found, remarks = _losses(build, 60, gpu=True)
+    np.testing.assert_allclose(found, _losses(build, 60, gpu=False)[0], rtol=1e-3)
+    assert "runs on the host, with their variables" in remarks

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 import stoker.compat.v1 as tf
+from stoker._src.formats import protos
 from tests.golden.profiler.cases import build, options, report
 
 Builder = tf.profiler.ProfileOptionBuilder
@@ -122,17 +124,22 @@ def test_timelines(trace, tmp_path):
 
 
 def test_what_is_refused():
-    """Unknown views and outputs, and files for pprof."""
+    """Unknown views and outputs, and what pprof cannot show."""
     with pytest.raises(tf.errors.InvalidArgumentError, match="unknown cmd: what"):
         tf.profiler.profile(cmd="what")
     with pytest.raises(ValueError, match="Unknown output 'nonsense'"):
         tf.profiler.profile(options={"output": "nonsense"})
-    with pytest.raises(NotImplementedError, match="pprof"):
-        tf.profiler.profile(cmd="code", options=Builder().with_pprof_output("file").build())
+    for cmd, select, text in (
+        ("scope", ["micros"], "Only 'code' view supports pprof"),
+        ("code", ["micros", "bytes"], "Can only select 1 attribute"),
+        ("code", ["device"], "pprof doesn't support -select=device"),
+    ):
+        with pytest.raises(ValueError, match=text):
+            tf.profiler.profile(cmd=cmd, options=Builder().select(select).with_pprof_output("file").build())
 
 
 def test_timelines_of_all_steps(tmp_path):
-    """A Profiler writes a timeline of each step for the graph view, and one of the selected step. It has no message for TensorFlow's user interface."""
+    """A Profiler writes a timeline of each step for the graph view, and one of the selected step."""
     with tf.Graph().as_default(), tf.Session() as session:
         doubled = tf.constant([1.0, 2.0]) * tf.placeholder_with_default(2.0, [])
         profiler = tf.profiler.Profiler(session.graph)
@@ -145,5 +152,48 @@ def test_timelines_of_all_steps(tmp_path):
         profiler.profile_graph(builder.with_timeline_output(str(tmp_path / "all")).build())
         profiler.profile_graph(builder.with_timeline_output(str(tmp_path / "one")).with_step(3).build())
         assert sorted(path.name for path in tmp_path.iterdir()) == ["all_3", "all_5", "one_3"]
-        with pytest.raises(NotImplementedError, match="ProfileProto"):
-            profiler.serialize_to_string()
+
+
+def test_a_file_for_pprof(trace, tmp_path):
+    """Each op is a sample below the lines that made it. Gradients have functions of their own."""
+    chosen = Builder().select(["params"]).with_pprof_output(str(tmp_path / "profile")).build()
+    root = tf.profiler.profile(run_meta=trace, cmd="code", options=chosen)
+    message = protos.Pprof.FromString(gzip.decompress((tmp_path / "profile").read_bytes()))
+    text = message.string_table
+    assert [(text[each.type], text[each.unit]) for each in message.sample_type] == [
+        ("count", "count"),
+        ("params", "count"),
+    ]
+    functions = {each.id: (text[each.name], text[each.filename]) for each in message.function}
+    lines = {each.id: (functions[each.line[0].function_id], each.line[0].line) for each in message.location}
+    samples = {text[each.label[0].str]: each for each in message.sample}
+    assert samples["k"].value == [1, 3 * 3 * 2 * 4] and sum(each.value[1] for each in message.sample) == 333 + 32 * 20
+    assert root.total_parameters == 333 + 32 * 20
+
+    inner, outer = (lines[each] for each in samples["layer2/product"].location_id[:2])
+    source = Path(inner[0][1]).read_text().splitlines()
+    assert inner[0][0] == "cases:hidden" and 'name="product"' in source[inner[1] - 1]
+    assert outer[0][0] == "cases:build" and "hidden(tf, y)" in source[outer[1] - 1]
+    (gradient, _), _ = lines[samples["gradients/layer2/product_grad/MatMul"].location_id[0]]
+    assert gradient == "cases:hidden (gradient)"
+
+
+def test_a_profile_as_a_message(trace):
+    """The message for TensorFlow's profiler UI holds the graph, the lines that made it, and the runs of each step."""
+    profiler = tf.profiler.Profiler(tf.get_default_graph())
+    profiler.add_step(3, trace)
+    message = protos.ProfileProto.FromString(profiler.serialize_to_string())
+    assert list(message.steps) == [3] and message.has_trace
+    nodes = {node.name: node for node in message.nodes.values()}
+    assert set(nodes) == {op.name for op in tf.get_default_graph().get_operations()}
+    product = nodes["layer2/product"]
+    assert [message.nodes[product.inputs[i]].name for i in range(2)] == ["layer1/Relu", "layer2/w/read"]
+    assert product.op == "MatMul" and product.float_ops == 3200 and product.attrs["transpose_a"].b is False
+    assert list(product.output_shapes[0].int64_values) == [32, 5]
+    assert "_trainable_variables" in nodes["k"].op_types and list(nodes["k"].shape) == [3, 3, 2, 4]
+    assert message.id_to_string[product.trace.traces[-1].function_id] == "hidden"
+    run = product.execs[3]
+    (times,) = run.cpu_execs[product.canonical_device].times
+    assert run.run_count == 1 and run.latest_end_micros - run.all_start_micros == times.int64_values[1] > 0
+    assert run.memory_execs[0].output_bytes == 32 * 5 * 4
+    assert not nodes["step"].execs

@@ -57,6 +57,48 @@ def test_a_run_inside_of_a_run_keeps_the_outer_choice(four_threads):
     assert torch.get_num_threads() == 4
 
 
+@needs_native
+def test_a_wait_has_the_callers_number_of_threads(four_threads):
+    """While a run waits, its thread has the caller's number of threads, and a run that starts meanwhile chooses for itself."""
+    tuner, other = threads.tuner(), threads.tuner()
+    x, alone = torch.randn(64, 64), set()
+    for _ in range(20_000):
+        began = tuner.begin()
+        chosen = torch.get_num_threads()
+        threads.pause()
+        assert torch.get_num_threads() == 4
+        inner = other.begin()
+        alone.add(torch.get_num_threads())
+        torch.mm(x, x)
+        other.end(inner)
+        threads.resume()
+        assert torch.get_num_threads() == chosen
+        tuner.end(began)
+        if other.threads is not None:
+            break
+    assert alone >= {1, 4}
+
+
+@needs_native
+def test_a_run_that_waits_chooses_its_threads(four_threads):
+    """The number of threads of a step behind a queue is chosen, too, and a failed wait restores the caller's number."""
+    with tf.Graph().as_default(), tf.Session() as session:
+        queue = tf.FIFOQueue(4, [tf.float32], shapes=[[200, 200]])
+        put, x = queue.enqueue(tf.ones([200, 200])), queue.dequeue()
+        y = tf.reduce_sum(tf.matmul(x, x), 1)
+        for _ in range(2_000):
+            session.run(put)
+            np.testing.assert_array_equal(session.run(y), np.full(200, 200.0 * 200.0))
+            if "# threads: " in session.explain(y):
+                break
+        assert "# threads: " in session.explain(y)
+        session.run(queue.close())
+        for _ in range(4):
+            with pytest.raises(tf.errors.OutOfRangeError):
+                session.run(y)
+            assert torch.get_num_threads() == 4
+
+
 def test_the_number_of_threads_can_be_fixed(monkeypatch):
     """STOKER_THREADS=fixed switches the choice off."""
     monkeypatch.setenv("STOKER_THREADS", "fixed")

@@ -176,7 +176,14 @@ def test_models_are_replaced_as_a_whole(tmp_path):
     (path / "assets.extra").mkdir()
     (path / "assets.extra" / "more").write_text("mine too")
     tf.saved_model.save(module(file=tf.saved_model.Asset(_file(tmp_path / "b.txt", "b"))), path)
-    assert sorted(os.listdir(path)) == ["assets", "assets.extra", "notes.txt", "saved_model.pb", "variables"]
+    assert sorted(os.listdir(path)) == [
+        "assets",
+        "assets.extra",
+        "fingerprint.pb",
+        "notes.txt",
+        "saved_model.pb",
+        "variables",
+    ]
     assert os.listdir(path / "assets") == ["b.txt"]
     assert (path / "assets.extra" / "more").read_text() == "mine too"
     assert sorted(os.listdir(tmp_path)) == ["a.txt", "b.txt", "model"]
@@ -290,3 +297,33 @@ def test_assets_stay_inside_of_the_model(name, tmp_path):
     path.write_bytes(model.SerializeToString())
     with pytest.raises(ValueError, match="outside of the model's directory"):
         tf.saved_model.load(tmp_path / "m")
+
+
+def test_fingerprints(tmp_path):
+    """Two models of one program differ in the checksum of their files and in their values; a model without a fingerprint, or with a damaged one, loads."""
+
+    class Scaled(tf.Module):
+        def __init__(self, value):
+            self.value = tf.Variable(value)
+
+        @tf.function(input_signature=[tf.TensorSpec([None])])
+        def __call__(self, x):
+            return x * self.value
+
+    read = tf.saved_model.experimental.read_fingerprint
+    for name, value in (("a", 1.0), ("b", 1.0), ("c", 2.0)):
+        tf.saved_model.save(Scaled(value), tmp_path / name)
+    a, b, c = (read(tmp_path / name) for name in "abc")
+    assert a == b and a.singleprint() == b.singleprint() and a.saved_model_checksum != b.saved_model_checksum
+    assert a != c and a.graph_def_program_hash == c.graph_def_program_hash and a.checkpoint_hash != c.checkpoint_hash
+    assert str(a).startswith("SavedModel Fingerprint\n  saved_model_checksum: ")
+    index = (tmp_path / "a" / "variables" / "variables.index").read_bytes()
+    assert a.checkpoint_hash == int.from_bytes(tf.fingerprint([index]).numpy().tobytes(), "little")
+
+    (tmp_path / "b" / "fingerprint.pb").write_bytes(b"\xff\xff")
+    with pytest.raises(RuntimeError, match="Could not read fingerprint"):
+        read(tmp_path / "b")
+    (tmp_path / "c" / "fingerprint.pb").unlink()
+    with pytest.raises(FileNotFoundError, match="Could not find fingerprint in directory"):
+        read(tmp_path / "c")
+    assert [tf.saved_model.load(tmp_path / name)(tf.constant([3.0])).numpy()[0] for name in "bc"] == [3.0, 6.0]

@@ -13,7 +13,7 @@ from stoker._src.cli.reports import STATISTICS, Report, printable, shape_text, s
 from stoker._src.formats import gfile, sstable
 from stoker._src.formats.checkpoint_v1 import SliceReader
 from stoker._src.formats.protos import TrackableObjectGraph
-from stoker._src.formats.safetensors_files import OBJECT_GRAPH_KEY
+from stoker._src.formats.safetensors_files import OBJECT_GRAPH_KEY, SafetensorsReader
 from stoker._src.formats.tensor_bundle import BundleReader, index_filename
 
 
@@ -37,20 +37,34 @@ def checkpoint_report(path: str, with_statistics: bool) -> Report:
     """The report on the checkpoint with this prefix, or on this file of the older format."""
     newer = gfile.exists(index_filename(path))
     with BundleReader(path) if newer else SliceReader(path) as reader:
-        infos = {name: reader.info(name) for name in reader.keys()}  # noqa: SIM118
         kind = (
             f"in {reader.num_shards} data file(s)" if isinstance(reader, BundleReader) else "in the older format (V1)"
         )
-        report = Report([f"{path}: a checkpoint of {len(infos):,} tensors {kind}"])
-        objects = _objects(reader, path) if OBJECT_GRAPH_KEY in infos else {}
-        found = {name: statistics(reader.read(name)) for name in infos} if with_statistics else {}
+        graph = None
+        if OBJECT_GRAPH_KEY in reader.keys():  # noqa: SIM118
+            graph = reader.read(OBJECT_GRAPH_KEY)[()]
+        return _report(path, "V2" if newer else "V1", kind, reader, graph, with_statistics)
+
+
+def safetensors_report(path: str, with_statistics: bool) -> Report:
+    """The report on a safetensors file, or on the files of an index."""
+    reader = SafetensorsReader(path)
+    kind = f"in {reader.num_files} safetensors file(s)"
+    return _report(path, "safetensors", kind, reader, reader.object_graph or None, with_statistics)
+
+
+def _report(path: str, format_name: str, kind: str, reader: Any, graph: Any, with_statistics: bool) -> Report:
+    infos = {name: reader.info(name) for name in reader.keys()}  # noqa: SIM118
+    report = Report([f"{path}: a checkpoint of {len(infos):,} tensors {kind}"])
+    objects = {} if graph is None else _objects(graph, path)
+    found = {name: statistics(reader.read(name)) for name in infos} if with_statistics else {}
     numbers = [info for info in infos.values() if info.dtype is not dtypes.string]
     elements = sum(math.prod(info.shape) for info in numbers)
     size = sum(math.prod(info.shape) * info.dtype.size for info in numbers)
     report.data = {
         "path": path,
         "kind": "checkpoint",
-        "format": "V2" if newer else "V1",
+        "format": format_name,
         "object_based": bool(objects),
         "elements": elements,
         "bytes": size,
@@ -91,10 +105,10 @@ def _lines(report: Report, infos: dict[str, Any], objects: dict[str, str], found
         )
 
 
-def _objects(reader: Any, path: str) -> dict[str, str]:
+def _objects(graph: Any, path: str) -> dict[str, str]:
     """The full names of variables, by key, in an object-based checkpoint."""
     try:
-        graph = TrackableObjectGraph.FromString(bytes(reader.read(OBJECT_GRAPH_KEY)[()]))
+        objects = TrackableObjectGraph.FromString(bytes(graph))
     except (DecodeError, TypeError) as error:
         raise DataLossError(None, None, f"{path}: the description of its objects is damaged: {error}") from error
-    return {each.checkpoint_key: each.full_name for node in graph.nodes for each in node.attributes}
+    return {each.checkpoint_key: each.full_name for node in objects.nodes for each in node.attributes}

@@ -1,17 +1,19 @@
 """Draws a graph as SVG: nested boxes for scopes, layers from top to bottom, scopes closed where there are too many nodes.
 
 Scopes are the parts of names between slashes. Every open scope is laid out by itself, in layers: a node stands below all its inputs, and the order
-in a layer follows the neighbours (Sugiyama's method with barycentres). An edge between nodes of different scopes is drawn between the
-outermost boxes that separate them. Nothing in it depends on TensorFlow: any list of `Node`s can be drawn.
+in a layer follows the neighbours (Sugiyama's method with barycentres). An edge across several layers has a place in each, so that it does not run
+behind boxes. An edge between nodes of different scopes is drawn between the outermost boxes that separate them. Scopes that nothing connects
+with the rest stand beside it. Nothing in it depends on TensorFlow: any list of `Node`s can be drawn.
 """
 
 from __future__ import annotations
 
 import html
+import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-_WIDTH, _HEIGHT, _GAP, _LAYER = 132, 34, 16, 34
+_WIDTH, _HEIGHT, _GAP, _LAYER = 144, 34, 16, 34
 _PAD, _HEAD = 12, 20
 _CHARACTERS = 20
 _COLOURS = {"": "#ffffff", "input": "#d7ecd9", "variable": "#fde9c8", "closed": "#dce6f5", "output": "#f6d9df"}
@@ -26,6 +28,7 @@ class Node:
     inputs: list[str] = field(default_factory=list)
     detail: str = ""
     kind: str = ""  # "input", "variable", "output" or "": the colour
+    title: str = ""  # the first line, if it is not the last part of the name; then the label is not shown
 
 
 class _Box:
@@ -40,6 +43,7 @@ class _Box:
         self.width: float = _WIDTH
         self.height: float = _HEIGHT
         self.edges: set[tuple[str, str]] = set()  # between children, by name
+        self.ways: dict[tuple[str, str], list[_Box]] = {}  # places of long edges in the layers between their ends
 
     @property
     def title(self) -> str:
@@ -138,23 +142,51 @@ def _lay_out(box: _Box) -> None:
         return
     for child in box.children.values():
         _lay_out(child)
-    layers = _ordered(_layers(box), box)
+    beside = _apart(box)
+    layers = _layers(box, beside)
+    boxes = box.children | _ways(box, layers)
+    _order(layers, box)
+    inner = _spread(layers, boxes, box)
     y = float(_HEAD)
-    widths = [sum(box.children[key].width for key in layer) + _GAP * (len(layer) - 1) for layer in layers]
-    inner = max([*widths, _WIDTH])
-    for layer, width in zip(layers, widths):
-        x = _PAD + (inner - width) / 2
-        tallest = max(box.children[key].height for key in layer)
+    for layer in layers:
+        tallest = max(boxes[key].height for key in layer)
         for key in layer:
-            child = box.children[key]
-            child.x, child.y = x, y + (tallest - child.height) / 2
-            x += child.width + _GAP
+            if key not in box.children:
+                boxes[key].height = tallest
+            boxes[key].y = y + (tallest - boxes[key].height) / 2
         y += tallest + _LAYER
-    box.width, box.height = inner + 2 * _PAD, y - _LAYER + _PAD
+    x = inner + 2 * _PAD
+    for child in beside.values():
+        child.x, child.y = x + _GAP, _HEAD
+        x += child.width + 2 * _GAP
+    tallest = max((child.height for child in beside.values()), default=0.0)
+    box.width, box.height = x, max(y - _LAYER, _HEAD + tallest) + _PAD
 
 
-def _layers(box: _Box) -> list[list[str]]:
-    """The children in layers: each below all children it has an edge from. Edges that close a cycle are ignored."""
+def _apart(box: _Box) -> dict[str, _Box]:
+    """The open scopes that no edge connects with the rest, such as the bodies of loops, unless there is nothing else."""
+    joined = {key for edge in box.edges for key in edge}
+    if not joined:
+        return {}
+    return {key: child for key, child in box.children.items() if child.is_open and key not in joined}
+
+
+def _ways(box: _Box, layers: list[list[str]]) -> dict[str, _Box]:
+    """Gives each edge that passes layers a place in them. Returns the places by name; a name with two slashes is not that of a node."""
+    depth = {key: number for number, layer in enumerate(layers) for key in layer}
+    made: dict[str, _Box] = {}
+    for source, target in sorted(box.edges):
+        for number in range(depth[source] + 1, depth[target]):
+            name = f"{source}//{target}//{number}"
+            made[name] = _Box(name)
+            made[name].width = _GAP
+            layers[number].append(name)
+            box.ways.setdefault((source, target), []).append(made[name])
+    return made
+
+
+def _layers(box: _Box, beside: Iterable[str]) -> list[list[str]]:
+    """The children in layers: each below all children it has an edge from. Edges that close a cycle are ignored, and so are children `beside`."""
     after: dict[str, list[str]] = {key: [] for key in box.children}
     for source, target in sorted(box.edges):
         after[source].append(target)
@@ -185,17 +217,62 @@ def _layers(box: _Box) -> list[list[str]]:
         if depth[key] == 0 and forward[key]:
             depth[key] = min(depth[target] for target in forward[key]) - 1
     layers: list[list[str]] = [[] for _ in range(max(depth.values(), default=0) + 1)]
+    aside = set(beside)
     for key in box.children:
-        layers[depth[key]].append(key)
+        if key not in aside:
+            layers[depth[key]].append(key)
     return [layer for layer in layers if layer]
 
 
-def _ordered(layers: list[list[str]], box: _Box) -> list[list[str]]:
+def _spread(layers: list[list[str]], boxes: dict[str, _Box], box: _Box) -> float:
+    """Chooses the horizontal places: each box near the mean of its neighbours, in the order of its layer and without overlap. Returns the width."""
+    neighbours = _neighbours(layers, box)
+    middle: dict[str, float] = {}
+    for layer in layers:
+        middle |= dict(zip(layer, _apart_by(layer, [0.0] * len(layer), boxes)))
+    for turn in range(12):
+        for layer in layers if turn % 2 == 0 else reversed(layers):
+            near = [[middle[other] for other in neighbours[key]] for key in layer]
+            # The factor draws everything to the middle, so that the picture does not grow sideways from layer to layer.
+            wanted = [0.9 * sum(each) / len(each) if each else middle[key] for key, each in zip(layer, near)]
+            middle |= dict(zip(layer, _apart_by(layer, wanted, boxes)))
+    left = min((middle[key] - boxes[key].width / 2 for key in middle), default=0.0)
+    for key, place in middle.items():
+        boxes[key].x = _PAD + place - boxes[key].width / 2 - left
+    return max((boxes[key].x + boxes[key].width - _PAD for key in middle), default=_WIDTH)
+
+
+def _apart_by(layer: list[str], wanted: list[float], boxes: dict[str, _Box]) -> list[float]:
+    """The places nearest to those wanted at which boxes do not overlap.
+
+    Without the widths of the boxes to the left, the places must not decrease: neighbours that would are moved to their mean.
+    """
+    widths = [boxes[key].width for key in layer]
+    before = [0.0, *itertools.accumulate((a + b) / 2 + _GAP for a, b in itertools.pairwise(widths))]
+    groups: list[tuple[float, int]] = []
+    for place, offset in zip(wanted, before):
+        groups.append((place - offset, 1))
+        while len(groups) > 1 and groups[-2][0] > groups[-1][0]:
+            (first, few), (second, more) = groups.pop(-2), groups.pop()
+            groups.append(((first * few + second * more) / (few + more), few + more))
+    placed = itertools.chain.from_iterable([place] * count for place, count in groups)
+    return [place + offset for place, offset in zip(placed, before)]
+
+
+def _neighbours(layers: list[list[str]], box: _Box) -> dict[str, list[str]]:
+    """The boxes and places in the layers above and below that edges join to each."""
+    neighbours: dict[str, list[str]] = {key: [] for layer in layers for key in layer}
+    for edge in sorted(box.edges):
+        stations = [edge[0], *(way.name for way in box.ways.get(edge, ())), edge[1]]
+        for above, below in itertools.pairwise(stations):
+            neighbours[above].append(below)
+            neighbours[below].append(above)
+    return neighbours
+
+
+def _order(layers: list[list[str]], box: _Box) -> None:
     """Orders each layer by the mean position of the neighbours, down and up a few times."""
-    neighbours: dict[str, list[str]] = {key: [] for key in box.children}
-    for source, target in sorted(box.edges):
-        neighbours[source].append(target)
-        neighbours[target].append(source)
+    neighbours = _neighbours(layers, box)
     place = {key: i / max(len(layer) - 1, 1) for layer in layers for i, key in enumerate(layer)}
     for turn in range(6):
         for layer in layers if turn % 2 == 0 else reversed(layers):
@@ -207,7 +284,6 @@ def _ordered(layers: list[list[str]], box: _Box) -> list[list[str]]:
             layer.sort(key=weight.__getitem__)
             for i, key in enumerate(layer):
                 place[key] = i / max(len(layer) - 1, 1)
-    return layers
 
 
 # ---- drawing ----------------------------------------------------------------------------------------------------
@@ -216,7 +292,7 @@ def _ordered(layers: list[list[str]], box: _Box) -> list[list[str]]:
 def _draw(box: _Box, left: float, top: float, out: list[str]) -> None:
     for source, target in sorted(box.edges):
         a, b = box.children[source], box.children[target]
-        out.append(_edge(left, top, a, b))
+        out.append(_edge(left, top, [a, *box.ways.get((source, target), ()), b]))
     for child in box.children.values():
         x, y = left + child.x, top + child.y
         if child.is_open:
@@ -229,7 +305,8 @@ def _draw(box: _Box, left: float, top: float, out: list[str]) -> None:
             lines = child.title, f"{child.count:,} node{'' if child.count == 1 else 's'}"
             tip, colour = child.name, _COLOURS["closed"]
         else:
-            lines = child.title, node.label + (f" · {node.detail}" if node.detail else "")
+            label = "" if node.title else node.label
+            lines = node.title or child.title, " · ".join(filter(None, (label, node.detail)))
             tip, colour = f"{node.name} ({node.label}) {node.detail}".strip(), _COLOURS.get(node.kind, "#ffffff")
         out.append(_rectangle(x, y, child, colour, 4 if node is not None else 8, tip))
         middle = x + child.width / 2
@@ -248,14 +325,16 @@ def _rectangle(x: float, y: float, box: _Box, colour: str, radius: int, tip: str
     )
 
 
-def _edge(left: float, top: float, a: _Box, b: _Box) -> str:
-    x1, y1 = left + a.x + a.width / 2, top + a.y + a.height
-    x2, y2 = left + b.x + b.width / 2, top + b.y
-    bend = max(abs(y2 - y1) / 2, 14)
-    return (
-        f'<path d="M{x1:.1f},{y1:.1f} C{x1:.1f},{y1 + bend:.1f} {x2:.1f},{y2 - bend:.1f} {x2:.1f},{y2:.1f}" '
-        'fill="none" stroke="#66707a" stroke-opacity="0.7" marker-end="url(#tip)"/>'
-    )
+def _edge(left: float, top: float, stations: list[_Box]) -> str:
+    """A curve from the first box to the last, straight down through the places between them."""
+    path = ""
+    for a, b in itertools.pairwise(stations):
+        x1, y1 = left + a.x + a.width / 2, top + a.y + a.height
+        x2, y2 = left + b.x + b.width / 2, top + b.y
+        bend = max(abs(y2 - y1) / 2, 14)
+        path += f"L{x1:.1f},{y1:.1f} " if path else f"M{x1:.1f},{y1:.1f} "
+        path += f"C{x1:.1f},{y1 + bend:.1f} {x2:.1f},{y2 - bend:.1f} {x2:.1f},{y2:.1f} "
+    return f'<path d="{path.rstrip()}" fill="none" stroke="#66707a" stroke-opacity="0.7" marker-end="url(#tip)"/>'
 
 
 def _short(text: str, most: int = _CHARACTERS) -> str:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from stoker._src.base.errors import InvalidArgumentError, OpError
-from stoker._src.cli.checkpoint_report import checkpoint_report, is_older_checkpoint
+from stoker._src.cli.checkpoint_report import checkpoint_report, is_older_checkpoint, safetensors_report
 from stoker._src.cli.graph_picture import svg
 from stoker._src.cli.graph_report import graph_report, saved_model_file, saved_model_report
 from stoker._src.cli.record_report import record_lines
@@ -25,6 +25,7 @@ from stoker._src.formats.events import EventsWriter
 from stoker._src.formats.filesystems import replacing
 from stoker._src.formats.graph_files import read_graph_file
 from stoker._src.formats.protos import Event
+from stoker._src.formats.safetensors_files import is_safetensors
 from stoker._src.formats.tensor_bundle import index_filename
 
 _GRAPH_SUFFIXES = (".pb", ".pbtxt", ".meta", ".graphdef")
@@ -50,7 +51,7 @@ def add_parser(commands: Any) -> None:
         "file",
         nargs="?",
         metavar="PATH",
-        help="a checkpoint (with or without .index) or its directory, a GraphDef or MetaGraphDef (binary or text), a SavedModel's directory, a TFLite model, a TFRecord or event file; the content decides",
+        help="a checkpoint (with or without .index) or its directory, a GraphDef or MetaGraphDef (binary or text), a SavedModel's directory, a TFLite model, safetensors (a file, an .index.json or a directory), a TFRecord or event file; the content decides",
     )
     parser.add_argument(
         "-n", "--records", type=int, default=3, metavar="N", help="how many records to show (default: 3)"
@@ -196,6 +197,7 @@ KINDS = [
         lambda path: gfile.isdir(path) and _newest(path) is not None,
         lambda path, args: checkpoint_report(str(_newest(path)), args.stats),
     ),
+    Kind(is_safetensors, lambda path, args: safetensors_report(path, args.stats)),
     Kind(is_older_checkpoint, lambda path, args: checkpoint_report(path, args.stats)),
     Kind(_is_graph_file, lambda path, args: graph_report(path, read_graph_file(path), args.stats)),
 ]

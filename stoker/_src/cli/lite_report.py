@@ -54,7 +54,7 @@ def lite_report(path: str, with_statistics: bool) -> Report:
 def _overview(report: Report, model: Model, data: dict[str, Any]) -> None:
     operators = sum(len(each.operators) for each in model.subgraphs)
     report.lines.append(
-        f"TFLite model of {data['bytes']:,} bytes: {operators:,} operators, {data['quantization']}"
+        f"TFLite model of {data['bytes']:,} bytes: {_count(operators, 'operator')}, {data['quantization']}"
         + (f", {len(model.subgraphs)} subgraphs" if len(model.subgraphs) > 1 else "")
     )
     runtime = model.metadata.get("min_runtime_version", b"").rstrip(b"\0").decode("utf-8", "replace")
@@ -83,7 +83,7 @@ def _kind_of(model: Model) -> str:
         each.type for each in tensors if each.is_constant and each.data is not None and each.data.size > 1
     )
     if values:
-        return f"quantized to {values.most_common(1)[0][0].lower()}"
+        return f"quantized to {' and '.join(sorted(name.lower() for name in values if name != 'INT32'))}"
     if weights["INT8"] or weights["UINT8"]:
         return "weights in 8 bits"
     return "weights in half precision" if weights["FLOAT16"] else "floating point"
@@ -160,7 +160,7 @@ def _bytes_by_type(constants: list[Tensor]) -> dict[str, int]:
 
 
 def _subgraph_lines(report: Report, subgraph: Subgraph, data: dict[str, Any], with_statistics: bool) -> None:
-    report.lines.extend(["", f"subgraph {subgraph.name}: {len(subgraph.operators):,} operators"])
+    report.lines.extend(["", f"subgraph {subgraph.name}: {_count(len(subgraph.operators), 'operator')}"])
     rows = [
         (side, each.name, each.type.lower(), _shape(each), quantization_text(each.quantization))
         for side, tensors in (("input", subgraph.inputs), ("output", subgraph.outputs))
@@ -171,7 +171,7 @@ def _subgraph_lines(report: Report, subgraph: Subgraph, data: dict[str, Any], wi
     if not constants:
         return
     sizes = ", ".join(f"{size:,} of {kind}" for kind, size in data["bytes_by_type"].items())
-    report.lines.append(f"{len(constants):,} constants, bytes: {sizes}")
+    report.lines.append(f"{_count(len(constants), 'constant')}, bytes: {sizes}")
     header = ("constant", "type", "shape", "bytes", "quantization", *(STATISTICS if with_statistics else ()))
     rows = []
     for each, tensor in list(zip(constants, _largest_first(subgraph), strict=True))[:_MOST_ROWS]:
@@ -181,6 +181,10 @@ def _subgraph_lines(report: Report, subgraph: Subgraph, data: dict[str, Any], wi
     report.table(header, rows)
     if len(constants) > _MOST_ROWS:
         report.lines.append(f"  and {len(constants) - _MOST_ROWS:,} smaller ones")
+
+
+def _count(number: int, thing: str) -> str:
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"
 
 
 def _shape(tensor: Tensor) -> str:
@@ -208,22 +212,27 @@ def picture_nodes(model: Model) -> list[Node]:
     """The operators as nodes of a picture. Subgraphs beside the first are scopes of their own."""
     found: list[Node] = []
     for position, subgraph in enumerate(model.subgraphs):
-        prefix = f"{subgraph.name or position}/" if position else ""
+        prefix = f"{_flat(subgraph.name) or position}/" if position else ""
         names: dict[Tensor, str] = {}
         for number, tensor in enumerate(subgraph.inputs):
             names[tensor] = f"{prefix}{_flat(tensor.name)}#{number}"
-            found.append(Node(names[tensor], "input", [], f"{tensor.type.lower()} {_shape(tensor)}", "input"))
+            found.append(Node(names[tensor], "input", [], _detail(tensor), "input", _flat(tensor.name)))
         for number, operator in enumerate(subgraph.operators):
-            first = operator.outputs[0] if operator.outputs else None
             name = f"{prefix}{operator.kind}_{number}"
             inputs = [names[each] for each in operator.inputs if each is not None and each in names]
-            detail = "" if first is None else f"{first.type.lower()} {_shape(first)}"
+            detail = _detail(operator.outputs[0]) if operator.outputs else ""
+            if operator.subgraphs:
+                detail = ", ".join(each.name.rpartition("/")[2] for each in operator.subgraphs)
             kind = "output" if any(each in subgraph.outputs for each in operator.outputs) else ""
-            found.append(Node(name, operator.kind, list(dict.fromkeys(inputs)), detail, kind))
+            found.append(Node(name, operator.kind, list(dict.fromkeys(inputs)), detail, kind, operator.kind))
             names.update(dict.fromkeys(operator.outputs, name))
     return found
 
 
+def _detail(tensor: Tensor) -> str:
+    return f"{tensor.type.lower()} {_shape(tensor).replace(' x ', 'x')}"
+
+
 def _flat(name: str) -> str:
-    """A name without scopes: a converted model has none."""
-    return name.replace("/", "|")
+    """A name without scopes, of which a converted model has none: with a division sign that looks like the slash."""
+    return name.replace("/", "\N{DIVISION SLASH}")

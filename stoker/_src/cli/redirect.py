@@ -24,7 +24,6 @@ ROOT = "tensorflow"
 _NOT_HERE = {
     "contrib": "of tf.contrib stoker has framework, layers, lookup, metrics, nn and util in part; the rest ended with TensorFlow 1.15.",
     "keras": "stoker has no Keras: use tf.layers, or the keras package on its torch backend.",
-    "estimator": "stoker has no Estimator: use tf.train.MonitoredTrainingSession.",
     "python": "stoker serves the internal modules that programs import most; the names are in the public API where there is one.",
 }
 

@@ -1,8 +1,9 @@
-"""A link: a TCP connection between a master and a task that are both stoker's, for the calls of a step.
+"""A link: a TCP connection between two stoker tasks, for the calls and values of a step.
 
 A gRPC call from Python costs as much as the arithmetic of a small step. A step that goes over a link needs four frames for each task: the
-request to run a part with its feeds, the values that the part sends to the master's own part, those that come back, and the result. Everything
-else, and every call to TensorFlow's tasks, goes over gRPC.
+request to run a part with its feeds, the values that the part sends to the master's own part, those that come back, and the result. Values between
+two tasks that are not the master's go over a link of the sender, and are confirmed, so that the sender's part does not end before they have
+arrived. Everything else, and every call to TensorFlow's tasks, goes over gRPC.
 
 A link is opened after the first contact over gRPC, which tells its port and a token. It has no encryption, so a server with TLS offers none. If
 it cannot be opened, gRPC is used. The end of a link fails the calls that are under way on it. A peer that vanishes without a
@@ -37,18 +38,29 @@ from stoker._src.base.errors import (
 from stoker._src.distributed.statuses import error_of
 from stoker._src.formats import link_frames as frames
 from stoker._src.formats import wire_tensors as wire
-from stoker._src.formats.link_frames import CANCEL, MOST_HEAD_BYTES, PREFIX, RESULT, RUN, VALUES, Head
+from stoker._src.formats.link_frames import (
+    ASKS_FOR_RECEIPT,
+    CANCEL,
+    MOST_HEAD_BYTES,
+    PREFIX,
+    RECEIPT,
+    RESULT,
+    RUN,
+    VALUES,
+    Head,
+)
 from stoker._src.ops.support.values import from_numpy, to_numpy
 from stoker._src.runtime.memory import empty_bytes
 
 SECONDS_UNTIL_LOST = 30
-_SECONDS_TO_OPEN = 5.0
-_GREETING = b"stoker link 1\n"
+_SECONDS_TO_OPEN = 10.0
+_GREETING = b"stoker link 2\n"
 _TOKEN_BYTES = 32
 _WELCOME = b"\x01"
 _BUFFER_BYTES = 1 << 16
 _MOST_CHUNKS = 512  # per system call
 _DISCARDED_BYTES = 1 << 20
+_ASKING = wire.int_field(ASKS_FOR_RECEIPT, 1)
 
 
 def offered() -> bool:
@@ -139,6 +151,33 @@ class LinkCall:
         if self.error is not None:
             raise self.error
         return [self._values[key] for key in self._keys]
+
+
+class Receipt:
+    """Waits until values that were sent have arrived."""
+
+    def __init__(self, on_error: Callable[[OpError], None]) -> None:
+        self._on_error = on_error
+        self._guard = threading.Lock()
+        self._done = threading.Event()
+        self._error: OpError | None = None
+
+    def end(self, error: OpError | None = None) -> None:
+        with self._guard:
+            if self._done.is_set():
+                return
+            self._error = error
+            self._done.set()
+        if error is not None:
+            self._on_error(error)
+
+    def wait(self) -> None:
+        """Raises:
+        OpError: the link or the step ended before.
+        """
+        self._done.wait()
+        if self._error is not None:
+            raise self._error
 
 
 class Running:
@@ -295,6 +334,7 @@ class Link:
         self._sending = threading.Lock()
         self._guard = threading.Lock()
         self._calls: dict[int, LinkCall] = {}
+        self._receipts: dict[int, list[Receipt]] = {}  # by step, in the order of the values
         self._held: dict[int, list[wire.Chunk]] = {}  # requests that leave with the first values of their step
         self._running: dict[int, Running] = {}
         self._idle = 0  # threads that wait for their turn to read
@@ -309,15 +349,21 @@ class Link:
         """Raises:
         UnavailableError: the link has ended.
         """
+        with self._sending:
+            failed = self._sent(chunks)
+        if failed is not None:
+            self.close(self._lost(failed))
+            raise self._lost(failed) from None
+
+    def _sent(self, chunks: list[wire.Chunk]) -> OSError | None:
+        """Writes chunks to the socket. Returns the error that ended it."""
         try:
-            with self._sending:
-                left = chunks
-                while left:
-                    sent = self._connection.sendmsg(left[:_MOST_CHUNKS])
-                    left = _unsent(left, sent)
+            while chunks:
+                sent = self._connection.sendmsg(chunks[:_MOST_CHUNKS])
+                chunks = _unsent(chunks, sent)
         except OSError as error:
-            self.close(self._lost(error))
-            raise self._lost(error) from None
+            return error
+        return None
 
     def _lost(self, error: Exception) -> UnavailableError:
         reason = getattr(error, "strerror", None) or str(error)
@@ -327,6 +373,20 @@ class Link:
         """Sends values of a step to the other side's part, and the request to run it if that was held back."""
         chunks = frames.encode(VALUES, step, b"", _contents(values.items()))
         self._send(chunks + self._taken(step) if self._held else chunks)
+
+    def deliver(self, step: int, values: dict[str, Any], on_error: Callable[[OpError], None]) -> Receipt:
+        """Sends values of a step. `on_error` is called if the link ends before they have arrived."""
+        receipt = Receipt(on_error)
+        chunks = frames.encode(VALUES, step, _ASKING, _contents(values.items()))
+        with self._sending:  # the order of receipts is that of the frames
+            with self._guard:
+                if self.closed:
+                    raise UnavailableError(None, None, f"Lost the connection to {self.where}.")
+                self._receipts.setdefault(step, []).append(receipt)
+            failed = self._sent(chunks)
+        if failed is not None:
+            self.close(self._lost(failed))  # ends the receipt
+        return receipt
 
     def _taken(self, step: int) -> list[wire.Chunk]:
         with self._guard:
@@ -418,6 +478,16 @@ class Link:
                 self._on_values(step, values)
             else:
                 self._on_refused(step, refused)
+            if ASKS_FOR_RECEIPT in head.numbers:
+                self._send(frames.encode(RECEIPT, step, b""))
+        elif kind == RECEIPT:
+            with self._guard:
+                waiting = self._receipts.get(step, [])
+                receipt = waiting.pop(0) if waiting else None
+                if not waiting:
+                    self._receipts.pop(step, None)
+            if receipt is not None:
+                receipt.end()
         elif kind == RESULT:
             with self._guard:
                 call = self._calls.pop(step, None)
@@ -463,6 +533,8 @@ class Link:
                 return
             self.closed = True
             calls, self._calls = list(self._calls.values()), {}
+            receipts = [receipt for waiting in self._receipts.values() for receipt in waiting]
+            self._receipts.clear()
             self._held.clear()
             running = list(self._running.values())
             for _ in range(self._idle):
@@ -472,6 +544,8 @@ class Link:
         self._connection.close()
         if self.on_close is not None:
             self.on_close(self)
+        for receipt in receipts:
+            receipt.end(error or CancelledError(None, None, f"The connection to {self.where} was closed."))
         for call in calls:
             call.fail(error or CancelledError(None, None, f"The connection to {self.where} was closed."))
         for each in running:

@@ -15,6 +15,7 @@ from stoker._src.base.errors import InvalidArgumentError, ResourceExhaustedError
 from stoker._src.formats import wire_tensors as wire
 from stoker._src.formats.protos import ExecutorOpts
 from stoker._src.formats.varints import encode_varint
+from stoker._src.ops.control_flow.switches import DEAD
 from stoker._src.ops.support.values import from_numpy, to_numpy
 from stoker._src.runtime.memory import empty_bytes
 from stoker._src.runtime.plan.emit import copied
@@ -282,13 +283,15 @@ def read_run_graph_response(data: bytes) -> Response:
 
 
 def recv_tensor_response(value: Any) -> bytes:
+    if value is DEAD:
+        return wire.int_field(2, 1)
     writer = _Writer()
     writer.tensor(1, value)
     return writer.bytes()
 
 
-def read_recv_tensor_response(data: bytes) -> tuple[Any, bool]:
-    """Returns the value, and whether it belongs to a branch that was not taken."""
+def read_recv_tensor_response(data: bytes) -> Any:
+    """Returns the value; DEAD if it belongs to a branch that was not taken."""
     value, is_dead = None, False
     for number, kind, at, end in wire.fields(data):
         if number == 1 and kind == 2:
@@ -296,10 +299,10 @@ def read_recv_tensor_response(data: bytes) -> tuple[Any, bool]:
         elif number == 2 and kind == 0:
             is_dead = bool(at)
     if is_dead:
-        return None, True
+        return DEAD
     if value is None:
         raise InvalidArgumentError(None, None, "Malformed message: a RecvTensorResponse without a tensor.")
-    return from_numpy(wire.read_tensor(data, *value)), False
+    return from_numpy(wire.read_tensor(data, *value))
 
 
 CHUNK_BYTES = 1 << 20

@@ -6,6 +6,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +20,8 @@ from stoker._src.distributed.stages import Stage, Stages, plan_stages
 from stoker._src.distributed.wire_graph import Edge, WireGraph
 from stoker._src.formats.protos import RunMetadata, RunOptions
 from stoker._src.graph.tensor import Tensor
+from stoker._src.ops.control_flow.switches import DEAD
+from stoker._src.ops.support.values import host_value
 from stoker._src.ops.support.waiting import RunState, running, wait_until
 
 if TYPE_CHECKING:
@@ -28,15 +31,27 @@ if TYPE_CHECKING:
 _SOON = 0.5e-3  # seconds
 
 
+@dataclass(frozen=True)
+class _Merge:
+    """A Merge: the stages and positions of its inputs, and the positions of its two outputs and the numbers of the waits for them."""
+
+    inputs: list[tuple[int, int]]
+    outputs: list[int]
+    numbers: list[int]
+
+
 class _Step:
     """The stages of a part, with a number for each value: its position in the list of values of a run."""
 
     def __init__(self, part: Part, planned: Stages) -> None:
         self.stages = planned.stages
+        # Stages of a part with branches have uniform conditions, and are not taken to pieces.
+        self.pieces = None if part.wire.branches.conditions else planned.pieces
         wire = part.wire
         tensors = dict.fromkeys(edge.tensor for edge in (*wire.receives, *wire.sends))
         for stage in planned.stages:
             tensors.update(dict.fromkeys((*stage.feeds, *stage.fetches)))
+        tensors.update(dict.fromkeys((*wire.branches.needed, *wire.branches.merged)))
         at = {tensor: i for i, tensor in enumerate(tensors)}
         self.count = len(at)
         self.feeds = {edge.key: (at[edge.tensor], edge) for edge in wire.receives if edge.is_client}
@@ -47,6 +62,18 @@ class _Step:
             if not edge.is_client
         }
         self.keys = {number: key for key, (_, number, _) in self.remote.items()}
+        self.conditions = [
+            [(at[condition.tensor], condition.side) for condition in stage.conditions] for stage in planned.stages
+        ]
+        made = {tensor: i for i, stage in enumerate(planned.stages) for tensor in stage.fetches}
+        self.merges = [
+            _Merge(
+                [(made[tensor], at[tensor]) for tensor in merge.inputs],
+                [at[merge.output], at[merge.index]],
+                [planned.arrivals[merge.output], planned.arrivals[merge.index]],
+            )
+            for merge in wire.branches.merges
+        ]
         self.asked = [
             edge for _, _, edge in self.remote.values() if not edge.is_pushed and edge.source_task != part.task.name
         ]
@@ -146,7 +173,7 @@ class Part:
         try:
             with running(state):
                 run.go()
-            return [values[i] for i in wanted]
+            return _alive([values[i] for i in wanted])
         except CancelledError:
             if table.error is not None:
                 raise table.error from None
@@ -173,6 +200,13 @@ def _positions(step: _Step, fetches: list[str]) -> list[int]:
         if key not in step.fetches:
             raise InvalidArgumentError(None, None, f"There is no fetch with the key {key:.500}.")
     return [step.fetches[key] for key in fetches]
+
+
+def _alive(values: list[Any]) -> list[Any]:
+    for position, value in enumerate(values):
+        if value is DEAD:
+            raise InvalidArgumentError(None, None, f"Retval[{position}] does not have value")
+    return values
 
 
 def check_value(edge: Edge, value: Any) -> None:
@@ -218,6 +252,8 @@ class _Run:
         self.expected = set(step.remote)
         self.arrived: set[int] = set()
         self.done: set[int] = set()
+        self.merging = step.merges
+        self.dead: set[Tensor] = set()  # arrivals
         self.threads: list[threading.Thread] = []
         self.pushed: list[Any] = []
         self.began = time.time()
@@ -293,9 +329,34 @@ class _Run:
             check_value(edge, value)
             self.values[at] = value
             self.arrived.add(number)
+            if value is DEAD:
+                self.dead.add(edge.tensor)
             if self.trace is not None:
                 self._trace_arrival(edge, value)
         self.expected.difference_update(found)
+        if self.merging:
+            self.merging = [merge for merge in self.merging if not self._merge(merge)]
+
+    def _merge(self, merge: _Merge) -> bool:
+        """Gives a Merge the value of the input that is alive. Returns whether it has one, or can have none."""
+        known = [stage in self.done for stage, _ in merge.inputs]
+        found = (k for k, (_, at) in enumerate(merge.inputs) if known[k] and self.values[at] is not DEAD)
+        index = next(found, None)
+        if index is None and not all(known):
+            return False
+        results = [DEAD, DEAD] if index is None else [self.values[merge.inputs[index][1]], torch.tensor(index).int()]
+        for at, number, value in zip(merge.outputs, merge.numbers, results):
+            self.values[at] = value
+            self.arrived.add(number)
+        return True
+
+    def _is_alive(self, index: int) -> bool:
+        """Whether the conditions of a stage are fulfilled."""
+        for at, side in self.step.conditions[index]:
+            value = self.values[at]
+            if value is DEAD or (side is not None and bool(host_value(value)) is not side):
+                return False
+        return True
 
     def _traced(self) -> Any:
         """Returns the list of this task's nodes in the trace."""
@@ -346,7 +407,11 @@ class _Run:
         began = time.perf_counter()
         stage = self.step.stages[index]
         given = [self.values[i] for i in self.step.given[index]]
-        if self.trace is None:
+        if self.step.conditions[index] and not self._is_alive(index):
+            results = [DEAD] * len(stage.fetches)
+        elif self.dead and self.step.pieces is not None and self.step.pieces().depends(index, self.dead):
+            results = self._run_pieces(self.step.pieces().of(index), stage, given)
+        elif self.trace is None:
             results = stage.plan.execute(given)
         else:
             metadata = RunMetadata()
@@ -370,6 +435,17 @@ class _Run:
                 self.arrived.add(stage.blocking)
             if self.threads:
                 self.table.condition.notify_all()
+
+    def _run_pieces(self, pieces: list[Stage], stage: Stage, given: list[Any]) -> list[Any]:
+        """Runs those pieces of a stage that do not depend on dead values."""
+        known = dict(zip(stage.feeds, given))
+        for piece in pieces:
+            if any(condition.tensor in self.dead for condition in piece.conditions):
+                results = [DEAD] * len(piece.fetches)
+            else:
+                results = piece.plan.execute([known[tensor] for tensor in piece.feeds])
+            known.update(zip(piece.fetches, results))
+        return [known[tensor] for tensor in stage.fetches]
 
     def _push(self, leaving: dict[str, dict[str, Any]], *, is_last: bool) -> None:
         """Sends values to the tasks that need them, in one message to each."""

@@ -8,14 +8,10 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
-from stoker._src.base.errors import AbortedError, CancelledError, InvalidArgumentError, OpError, UnimplementedError
+from stoker._src.base.errors import AbortedError, CancelledError, InvalidArgumentError, OpError
 
 _MOST_ENDED = 4096  # ended steps that are remembered, so that values that arrive late are dropped
 _LONGEST_UNCLAIMED = 600.0  # seconds after which values of a step that never began here are dropped
-
-
-class DeadTensorError(UnimplementedError):
-    """A tensor of the branch that was not taken arrived from another task."""
 
 
 class StepTable:

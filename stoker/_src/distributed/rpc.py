@@ -27,7 +27,7 @@ from stoker._src.base.errors import (
 )
 from stoker._src.distributed import links, messages
 from stoker._src.distributed.links import Link, LinkCall
-from stoker._src.distributed.rendezvous import DeadTensorError, StepTable
+from stoker._src.distributed.rendezvous import StepTable
 from stoker._src.distributed.statuses import error_of
 from stoker._src.distributed.wire_graph import Edge
 from stoker._src.formats import protos
@@ -236,6 +236,9 @@ class WorkerConnection:
         except UnimplementedError:
             self._links_from = math.inf
             return None
+        except DeadlineExceededError:  # the task is busy, or cut off, which the calls over gRPC notice
+            self._links_from = time.monotonic() + _SECONDS_WITHOUT_LINK
+            return None
         host = self.connection.address.rpartition(":")[0].strip("[]")
         peers = self._peers
         try:
@@ -367,8 +370,17 @@ class Peers:
             return found
 
     def push(self, task: str, step_id: int, values: dict[str, Any], table: StepTable) -> Callable[[], None]:
-        """Sends values to a stoker task: small ones in one message, large ones in a stream. Returns a function that waits for the end."""
-        connection = self.connect(task).connection
+        """Sends values to a stoker task. Returns a function that waits until they have arrived.
+
+        They go over a link if there is one. Over gRPC, small ones are one message, and large ones a stream.
+        """
+        worker = self.connect(task)
+        link = worker.link()
+        if link is not None:
+            receipt = link.deliver(step_id, values, table.abort)
+            table.on_abort(receipt.end)
+            return receipt.wait
+        connection = worker.connection
         connection.recognize()
         small = {key: value for key, value in values.items() if not messages.is_streamed(value)}
         large = {key: value for key, value in values.items() if messages.is_streamed(value)}
@@ -414,21 +426,9 @@ class Peers:
                 table.abort(from_rpc_error(error, task))
                 return
             try:
-                value, is_dead = messages.read_recv_tensor_response(done.result())
+                table.put({edge.key: messages.read_recv_tensor_response(done.result())})
             except OpError as problem:
                 table.abort(problem)
-                return
-            if is_dead:
-                table.abort(
-                    DeadTensorError(
-                        None,
-                        None,
-                        f"The value of {edge.tensor.op.name} belongs to a branch that {task} did not take: branches and loops "
-                        "that span several tasks are not supported.",
-                    )
-                )
-            else:
-                table.put({edge.key: value})
 
         future.add_done_callback(ended)
         table.on_abort(lambda error: future.cancel())

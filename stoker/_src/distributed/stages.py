@@ -3,7 +3,8 @@
 A part waits for values of other tasks and for blocking ops (a dequeue). A stage is the set of ops that some value to send, or some
 blocking op, needs before it, and that wait for the same things. A stage runs as soon as these have arrived, so a part never holds back a value
 that another task needs in order to go on: no order of the stages is fixed in advance, and no two parts can wait for each other
-unless the graph has a cycle. All ops without such an obligation run last, as one stage.
+unless the graph has a cycle. All ops without such an obligation run last, as one stage. Where values may be dead (`branches.py`), all ops
+of a stage also have the same conditions, and none of them runs if one is not fulfilled.
 
 In the typical step of a parameter server there are two: reading and sending the variables, then applying the gradients. A worker has one. Each
 stage is compiled like the plan of a local session.
@@ -11,6 +12,7 @@ stage is compiled like the plan of a local session.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import SimpleNamespace
@@ -18,8 +20,9 @@ from typing import Any
 
 from stoker._src.base import dtypes
 from stoker._src.base.errors import InvalidArgumentError
+from stoker._src.distributed.branches import Condition, conditions
 from stoker._src.distributed.messages import detached
-from stoker._src.distributed.wire_graph import WireGraph
+from stoker._src.distributed.wire_graph import WireGraph, received_by
 from stoker._src.graph.definition import Trait, find_definition
 from stoker._src.graph.graph import Graph
 from stoker._src.graph.interchange.function_def import function_refs
@@ -42,20 +45,53 @@ class Stage:
     fetches: list[Tensor]
     blocking: int = -1  # the number of the wait that this stage, a single blocking op, fulfils
     before: set[int] = field(default_factory=set)  # stages whose results this one needs
+    conditions: frozenset[Condition] = frozenset()
+
+
+class Pieces:
+    """The stages of a part in which all values were expected to be alive, in pieces with the same conditions."""
+
+    def __init__(self, division: _Division, groups: list[list[Operation]], fetches: list[list[Tensor]]) -> None:
+        self._division, self._groups, self._fetches = division, groups, fetches
+        part = division.part
+        self._conditions = conditions(part.graph, received_by(part.receives))
+        self._known: dict[int, list[Stage]] = {}
+
+    def depends(self, index: int, dead: set[Tensor]) -> bool:
+        """Whether an op of a stage needs one of these values."""
+        return any(each.tensor in dead for op in self._groups[index] for each in self._conditions[op])
+
+    def of(self, index: int) -> list[Stage]:
+        """Returns the pieces of a stage, in order of execution."""
+        found = self._known.get(index)
+        if found is None:
+            groups: dict[frozenset[Condition], list[Operation]] = {}
+            for op in self._groups[index]:
+                groups.setdefault(self._conditions[op], []).append(op)
+            ordered = sorted(groups.items(), key=lambda each: len(each[0]))  # an op has all conditions of its inputs
+            wanted = {*self._fetches[index], *(tensor for op in self._groups[index] for tensor in op._inputs)}
+            found = []
+            for needed, ops in ordered:
+                piece = self._division._stage(ops, _NOTHING, wanted)
+                piece.conditions = needed
+                found.append(piece)
+            self._known[index] = found
+        return found
 
 
 @dataclass
 class Stages:
-    """The stages of a part, and the number of the wait for each value that arrives from elsewhere."""
+    """The stages of a part, and the number of the wait for each value that arrives from elsewhere or that a Merge returns."""
 
     stages: list[Stage]
     arrivals: dict[Tensor, int]
+    pieces: Callable[[], Pieces] | None = None
 
 
 def plan_stages(part: WireGraph, worker: Any, steps: Any) -> Stages:
     """Divides a part into stages and compiles them."""
-    remote = [edge.tensor for edge in part.receives if not edge.is_client]
-    given = [edge.tensor for edge in part.receives]
+    remote = [edge.tensor for edge in part.receives if not edge.is_client] + part.branches.merged
+    given = [edge.tensor for edge in part.receives] + part.branches.merged
     fetched = [edge.tensor for edge in part.sends]
     ops = [op for op in in_order(set(part.graph._ops), set()) if op not in {tensor.op for tensor in given}]
     if not remote and all(edge.is_client for edge in part.sends):
@@ -140,7 +176,7 @@ class _Division:
             if _blocks(op):
                 self.blocking[op] = len(self.arrivals) + len(self.blocking)
         self.everything = frozenset(range(len(self.arrivals) + len(self.blocking)))
-        self.leaving = {edge.tensor.op for edge in part.sends}
+        self.leaving = {edge.tensor.op for edge in part.sends} | {tensor.op for tensor in part.branches.needed}
         self.keys = self._keys()
 
     def _is_replicated(self, op: Operation) -> bool:
@@ -167,6 +203,9 @@ class _Division:
         urgent: dict[Operation, frozenset[int]] = {
             edge.tensor.op: waits[edge.tensor.op] for edge in self.part.sends if not edge.is_client
         }
+        for tensor in self.part.branches.needed:
+            if tensor.op in waits and tensor not in self.arrivals:
+                urgent[tensor.op] = waits[tensor.op]
         for op, number in self.blocking.items():
             urgent[op] = waits[op] - {number}
         keys: dict[Operation, frozenset[int]] = {}
@@ -182,9 +221,10 @@ class _Division:
         groups: dict[Any, list[Operation]] = {}
         for op in self.ops:
             if not self._is_replicated(op):
-                groups.setdefault(op if op in self.blocking else self.keys[op], []).append(op)
+                key = op if op in self.blocking else (self.keys[op], self.part.branches.of(op))
+                groups.setdefault(key, []).append(op)
         number = {op: i for i, ops in enumerate(groups.values()) for op in ops}
-        wanted = {edge.tensor for edge in self.part.sends}
+        wanted = {edge.tensor for edge in self.part.sends} | self.part.branches.needed
         for op in self.ops:
             for tensor in op._inputs:
                 if (
@@ -195,13 +235,14 @@ class _Division:
                     wanted.add(tensor)
         stages = []
         for i, (key, ops) in enumerate(groups.items()):
-            waits = key if isinstance(key, frozenset) else self.keys[ops[0]]
-            stage = self._stage(ops, waits, wanted)
-            if not isinstance(key, frozenset):
+            stage = self._stage(ops, self.keys[ops[0]], wanted)
+            stage.conditions = self.part.branches.of(ops[0])
+            if key is ops[0]:
                 stage.blocking = self.blocking[ops[0]]
             stage.before = {number[s] for op in ops for s in self._sources(op) if s in number} - {i}
             stages.append(stage)
-        return Stages(stages, self.arrivals)
+        fetches = [stage.fetches for stage in stages]
+        return Stages(stages, self.arrivals, functools.cache(lambda: Pieces(self, list(groups.values()), fetches)))
 
     def _copies(self, fetches: list[Tensor]) -> list[Callable[[Any], Any]]:
         """Returns what copies the value of each of `fetches` if it shares memory with a variable."""

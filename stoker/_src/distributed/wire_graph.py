@@ -5,7 +5,7 @@ The part is an ordinary graph after that. The edges say which placeholder gets w
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -16,12 +16,14 @@ from stoker._src.base.errors import (
     PermissionDeniedError,
     UnimplementedError,
 )
+from stoker._src.distributed.branches import Branches, BranchNodes
 from stoker._src.distributed.rendezvous import key_text, task_of
 from stoker._src.formats.protos import GraphDef
 from stoker._src.graph import context
 from stoker._src.graph.graph import Graph
 from stoker._src.graph.interchange.function_library import UnknownNameError
 from stoker._src.graph.interchange.importer import import_graph_def
+from stoker._src.graph.interchange.raise_control_flow import CONTROL_FLOW
 from stoker._src.graph.tensor import Tensor
 from stoker._src.ops.support.values import torch_dtype
 
@@ -63,6 +65,7 @@ class WireGraph:
     graph: Graph
     receives: list[Edge]
     sends: list[Edge]
+    branches: Branches = field(default_factory=Branches)
 
 
 def check_no_python(graph_def: Any) -> None:
@@ -109,6 +112,7 @@ def read_part(graph_def: Any) -> WireGraph:
     Raises:
         InvalidArgumentError: the part is malformed.
         NotFoundError: it has an op that is not registered.
+        UnimplementedError: it has a share of a loop.
     """
     plain = GraphDef()
     plain.versions.CopyFrom(graph_def.versions)
@@ -135,11 +139,23 @@ def read_part(graph_def: Any) -> WireGraph:
             copy.op = "Identity"
             copy.attr.clear()
             copy.attr["T"].type = node.attr["T"].type
+    # What stoker's master sends is never dead: it divides no branches.
+    passing = {name for name, _, node in found if not node.attr["client_terminated"].b and not node.attr[PUSHED].b}
+    nodes = None
+    if passing and any(node.op in CONTROL_FLOW for node in plain.node):
+        nodes = BranchNodes(plain, passing)
     graph = import_graph(plain)
     receives, sends = [], []
     for name, is_receive, node in found:
         (receives if is_receive else sends).append(_edge(graph, name, node))
-    return WireGraph(graph, receives, sends)
+    if nodes is None or not nodes.found:
+        return WireGraph(graph, receives, sends)
+    return WireGraph(graph, receives, sends, nodes.branches(graph, received_by(receives)))
+
+
+def received_by(receives: list[Edge]) -> list[Tensor]:
+    """Returns the tensors whose values may arrive dead."""
+    return [edge.tensor for edge in receives if not edge.is_client and not edge.is_pushed]
 
 
 def _edge(graph: Graph, name: str, node: Any) -> Edge:

@@ -26,7 +26,9 @@ from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.formats import wire_tensors as wire
 from stoker._src.formats.varints import encode_varint
 
-RUN, RESULT, VALUES, CANCEL = 1, 2, 3, 4
+RUN, RESULT, VALUES, CANCEL, RECEIPT = 1, 2, 3, 4, 5
+ASKS_FOR_RECEIPT = 11
+"""The number of a field in the head of VALUES: the other side confirms that they have arrived."""
 PREFIX = struct.Struct("<BqIQ")
 MOST_HEAD_BYTES = 64 << 20
 LARGE = 1 << 16

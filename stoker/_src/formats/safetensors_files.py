@@ -11,11 +11,12 @@ import base64
 import binascii
 import json
 import math
+import operator
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import ml_dtypes
 import numpy as np
@@ -27,11 +28,13 @@ from stoker._src.formats import gfile
 from stoker._src.formats.checkpoints import open_checkpoint
 from stoker._src.formats.filesystems import replacing
 from stoker._src.formats.tensor_bundle import BundleWriter
+from stoker._src.formats.tensor_slices import TensorInfo
 
 OBJECT_GRAPH_KEY = "_CHECKPOINTABLE_OBJECT_GRAPH"
 _METADATA_KEY = "stoker.object_graph"
 SUFFIX, INDEX_SUFFIX = ".safetensors", ".safetensors.index.json"
 _MOST_INDEX = 1 << 28  # bytes
+_MOST_HEADER = 100_000_000  # bytes, as the safetensors library has it
 
 # The names of dtypes in files, and NumPy's dtypes.
 _FROM_FILE: dict[str, Any] = {
@@ -210,32 +213,21 @@ def safetensors_to_checkpoint(source: str, prefix: str, rename: Rename, *, skip:
         InvalidArgumentError: two tensors would have the same name.
         UnimplementedError: a tensor has a dtype that TensorFlow has not.
     """
-    left_out: list[str] = []
-    taken: dict[str, str] = {}
-    graph, size = b"", 0
+    reader = SafetensorsReader(source)
+    new_names, left_out = _renamed(reader.keys(), rename, skip)
+    if not new_names:
+        raise InvalidArgumentError(None, None, f"{source} holds no tensors to write.")
+    size = 0
     with BundleWriter(prefix) as writer:
-        for path, wanted in _files(source).items():
-            tensors, metadata = _read(path)
-            missing = [] if wanted is None else [name for name in wanted if name not in tensors]
-            if missing:
-                raise DataLossError(None, None, f"{path} does not hold {missing[0]}, which the index says it does.")
-            graph = graph or _object_graph(metadata, path)
-            new_names, skipped = _renamed(tensors if wanted is None else wanted, rename, skip)
-            left_out += skipped
-            for name, new in new_names.items():
-                if new in taken:
-                    raise InvalidArgumentError(None, None, f"{taken[new]} and {name} would both be named {new}.")
-                taken[new] = name
-                array = tensors.pop(name)
-                writer.add(new, array)
-                size += array.nbytes
-        if graph:
+        for name, new in new_names.items():
+            array = reader.read(name)
+            writer.add(new, array)
+            size += array.nbytes
+        if reader.object_graph:
             holder = np.empty([], object)
-            holder[()] = graph
+            holder[()] = reader.object_graph
             writer.add(OBJECT_GRAPH_KEY, holder)
-        if not taken:
-            raise InvalidArgumentError(None, None, f"{source} holds no tensors to write.")
-    return Converted([prefix], len(taken), size, left_out)
+    return Converted([prefix], len(new_names), size, left_out)
 
 
 def _files(source: str) -> dict[str, list[str] | None]:
@@ -270,30 +262,111 @@ def _files(source: str) -> dict[str, list[str] | None]:
     return files
 
 
-def _read(path: str) -> tuple[dict[str, np.ndarray], dict[str, str]]:
-    if not gfile.exists(path):
-        raise NotFoundError(None, None, f"{path} does not exist.")
-    with gfile.GFile(path, "rb") as file:
-        data = file.read()
-    try:
-        found = safetensors.deserialize(data)
-    except Exception as error:  # the library raises a class of its own, and ValueErrors
-        raise DataLossError(None, None, f"{path} is not a safetensors file: {error}") from error
-    tensors = dict(_arrays(path, found))
-    length = int.from_bytes(data[:8], "little")
-    metadata = json.loads(data[8 : 8 + length]).get("__metadata__") or {}
-    return tensors, metadata
+class SafetensorsReader:
+    """The tensors of a safetensors file, of an index's files, or of a directory's. Tensors are read one by one.
 
+    Args:
+        source: The file, the index or the directory.
 
-def _arrays(path: str, found: Any) -> Iterator[tuple[str, np.ndarray]]:
-    for name, info in found:
-        if info["dtype"] not in _FROM_FILE:
+    Raises:
+        NotFoundError: A file does not exist.
+        DataLossError: A file is damaged, or does not hold what the index says.
+    """
+
+    def __init__(self, source: str) -> None:
+        self._places: dict[str, _Place] = {}
+        self.object_graph = b""  # the description of objects that the first file may hold
+        files = _files(source)
+        self.num_files = len(files)
+        for path, wanted in files.items():
+            places, metadata = _header(path)
+            missing = [] if wanted is None else [name for name in wanted if name not in places]
+            if missing:
+                raise DataLossError(None, None, f"{path} does not hold {missing[0]}, which the index says it does.")
+            self.object_graph = self.object_graph or _object_graph(metadata, path)
+            self._places.update({name: places[name] for name in (places if wanted is None else wanted)})
+
+    def keys(self) -> list[str]:
+        """Returns the names of the tensors."""
+        return list(self._places)
+
+    def info(self, name: str) -> TensorInfo:
+        """Returns the dtype and the shape of a tensor.
+
+        Raises:
+            UnimplementedError: TensorFlow has no such dtype.
+        """
+        place = self._places[name]
+        if place.dtype not in _FROM_FILE:
             raise UnimplementedError(
                 None,
                 None,
-                f"{name} of {path} is {info['dtype']}, which TensorFlow has not. Leave it out with --skip {re.escape(name)!r}.",
+                f"{name} of {place.path} is {place.dtype}, which TensorFlow has not. Leave it out with --skip {re.escape(name)!r}.",
             )
-        yield name, np.frombuffer(info["data"], dtype=_FROM_FILE[info["dtype"]]).reshape(info["shape"])
+        return TensorInfo(dtypes.as_dtype(_FROM_FILE[place.dtype]), place.shape, ())
+
+    def read(self, name: str) -> np.ndarray:
+        """Returns a tensor.
+
+        Raises:
+            UnimplementedError: TensorFlow has no such dtype.
+        """
+        place, info = self._places[name], self.info(name)
+        with gfile.GFile(place.path, "rb") as file:
+            file.seek(place.begin)
+            data = file.read(place.end - place.begin)
+        return np.frombuffer(data, dtype=info.dtype.as_numpy_dtype).reshape(info.shape)
+
+
+class _Place(NamedTuple):
+    """Where a tensor is."""
+
+    path: str
+    dtype: str
+    shape: tuple[int, ...]
+    begin: int
+    end: int
+
+
+def _header(path: str) -> tuple[dict[str, _Place], dict[str, str]]:
+    """The tensors of a file and its metadata. The file has the length of its header in 8 bytes, the header, and the tensors without gaps."""
+    if not gfile.exists(path):
+        raise NotFoundError(None, None, f"{path} does not exist.")
+    with gfile.GFile(path, "rb") as file:
+        size = file.size()
+        length = int.from_bytes(file.read(8), "little")
+        if size < 8 or length > min(size - 8, _MOST_HEADER):
+            raise DataLossError(
+                None, None, f"{path} is not a safetensors file: {size:,} bytes with a header of {length:,}."
+            )
+        data = file.read(length)
+    try:
+        header = json.loads(data)
+        metadata = header.pop("__metadata__", None) or {}
+        places = {}
+        for name, entry in header.items():
+            shape = tuple(map(operator.index, entry["shape"]))
+            begin, end = map(operator.index, entry["data_offsets"])
+            places[name] = _Place(path, str(entry["dtype"]), shape, begin + 8 + length, end + 8 + length)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise DataLossError(None, None, f"{path} is not a safetensors file: {error!r}") from error
+    at = 8 + length
+    for name, place in sorted(places.items(), key=lambda item: item[1][3:]):
+        item = np.dtype(_FROM_FILE[place.dtype]).itemsize if place.dtype in _FROM_FILE else None
+        needed = place.end - place.begin if item is None else math.prod(place.shape) * item
+        if place.begin != at or place.end - place.begin != needed or min(place.shape, default=0) < 0:
+            raise DataLossError(
+                None,
+                None,
+                f"{path} is not a safetensors file: {name} of shape {list(place.shape)} is said to be at {place.begin:,} to {place.end:,}, "
+                f"but the one before it ends at {at:,}.",
+            )
+        at = place.end
+    if at != size:
+        raise DataLossError(
+            None, None, f"{path} is not a safetensors file: its tensors end at {at:,}, and it has {size:,} bytes."
+        )
+    return places, metadata
 
 
 def _object_graph(metadata: dict[str, str], path: str) -> bytes:

@@ -51,6 +51,7 @@ from stoker._src.formats.tensor_slices import (
     assemble,
     box,
     check_disjoint,
+    check_rank,
     check_slice,
     slice_from_proto,
     slice_to_proto,
@@ -684,7 +685,8 @@ class BundleReader:
         return assemble(name, info, extents, verify, lambda part: self._value(entry_of(part), name))
 
     def _check_size(self, entry: _Entry, name: str) -> None:
-        """Raises unless the entry's size matches its dtype and shape and is within the file. Call it before allocating memory."""
+        """Raises unless the entry can be read: its size matches its dtype and shape and is within the file. Call it before allocating memory."""
+        check_rank(name, entry.info.shape)
         dtype, count = entry.info.dtype, entry.count
         if not (entry.size >= count + 4 if dtype is dtypes.string else entry.size == count * dtype.size):
             raise DataLossError(

@@ -10,9 +10,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from stoker._src.base.dtypes import DType
-from stoker._src.base.errors import DataLossError, InvalidArgumentError
+from stoker._src.base.errors import DataLossError, InvalidArgumentError, UnimplementedError
 from stoker._src.formats import protos
 from stoker._src.formats.ordered_code import Extent
+
+_MAX_RANK = 64  # NumPy's limit
 
 
 class TensorInfo(NamedTuple):
@@ -97,6 +99,12 @@ def check_slice(name: str, full_shape: Sequence[int], extents: Sequence[Extent],
         )
 
 
+def check_rank(name: str, shape: Sequence[int]) -> None:
+    """Raises UnimplementedError if a tensor has more dimensions than an array can have."""
+    if len(shape) > _MAX_RANK:
+        raise UnimplementedError(None, None, f"Tensor {name} has {len(shape)} dimensions; at most {_MAX_RANK} are read")
+
+
 def box(extents: Sequence[Extent], shape: Sequence[int], name: str) -> tuple[slice, ...]:
     """Converts extents to NumPy indices."""
     sizes = cut_shape(extents, shape, name)
@@ -122,7 +130,9 @@ def assemble(
 
     Raises:
         InvalidArgumentError: the slices do not cover the box.
+        UnimplementedError: the tensor has too many dimensions for an array.
     """
+    check_rank(name, info.shape)
     wanted = box(extents, info.shape, name)
     shape = tuple(each.stop - each.start for each in wanted)
     overlaps = []

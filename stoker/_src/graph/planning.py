@@ -30,6 +30,21 @@ BLOCKING, RETAINS, SOURCE, OF_SHAPES = Trait.BLOCKING, Trait.RETAINS, Trait.SOUR
 PASSES = Trait.PASSES | Trait.VIEW
 
 
+@dataclass(frozen=True)
+class Prepared:
+    """How a step that is recorded on a GPU runs an op whose kernel looks at numbers: the host looks at them before, and the device does the rest.
+
+    `prepare(*inputs named in takes)` checks the numbers and returns `count` tensors. `kernel(*inputs named in keeps, *those
+    tensors, **attributes)` must not wait for the device.
+    """
+
+    takes: tuple[str, ...]
+    prepare: Kernel
+    count: int
+    keeps: tuple[str, ...]
+    kernel: Kernel
+
+
 @dataclass
 class Planning:
     """The choices a planner has for an op. The methods of `OpDefinition` that fill them in say what each function takes."""
@@ -75,6 +90,9 @@ class Planning:
     on_distinct: tuple[Kernel, Kernel] | None = None
     # The input that the size of the output depends on, a kernel for that size, and one that takes the size as last input.
     sized: tuple[int, Kernel, Kernel] | None = None
+    prepares: Callable[[Any, Callable[[Any], Any]], Prepared | None] | None = (
+        None  # for a specific node, and what knows the shapes of its tensors
+    )
     # A node's kernel for a GPU (it also takes the `device`). Its state is there, so that a recorded step repeats it.
     on_gpu: Callable[[Any], Kernel | None] | None = None
     background: tuple[Callable[[Any], Any], Kernel, Kernel] | None = None  # the key, and the two halves of the kernel

@@ -93,6 +93,8 @@ def _concat_old(w: Writer, op: Operation, axis: Value, values: list[Value]) -> A
 
 @form("Range")
 def _range(w: Writer, op: Operation, start: Value, limit: Value, delta: Value) -> Any:
+    if any(value.kind not in (CONSTANT, HOST) for value in (start, limit, delta)):
+        return None  # torch.arange takes no tensors while it is traced
     first, last, step = (value.host() if value.is_host else w.operand(value) for value in (start, limit, delta))
     return f"torch.arange({first}, {last}, {step}, dtype={dtype_code(op.outputs[0].dtype)}, device=self.device)"
 

@@ -238,21 +238,12 @@ def _unsorted_segment_sum(w: Writer, op: Operation, data: Value, ids: Value, cou
 _SEGMENTS = {"Sum": "sum", "Mean": "mean", "SqrtN": "sqrtn"}
 
 
-@form(*(f"SparseSegment{kind}{tail}" for kind in _SEGMENTS for tail in ("", "WithNumSegments")))
-def _sparse_segment(w: Writer, op: Operation, data: Value, indices: Value, ids: Value, *count: Value) -> str | None:
+@form(*(f"SparseSegment{kind}WithNumSegments" for kind in _SEGMENTS))
+def _sparse_segment(w: Writer, op: Operation, data: Value, indices: Value, ids: Value, count: Value) -> str | None:
     if not data.dtype.base_dtype.is_floating:
         return None
-    kind = op.type.removeprefix("SparseSegment").removesuffix("WithNumSegments")
-    rest = count[0].host() if count else "None"
-    return f'ops.sparse_segments("{_SEGMENTS[kind]}", {w.tensor(data)}, {w.tensor(indices)}, {w.tensor(ids)}, {rest})'
-
-
-@form("SegmentSum", "SegmentMean")
-def _segment(w: Writer, op: Operation, data: Value, ids: Value) -> str | None:
-    if not data.dtype.base_dtype.is_floating or op.inputs[0].static_shape.size in (0, None):
-        return None
-    kind = _SEGMENTS[op.type.removeprefix("Segment")]
-    return f'ops.sparse_segments("{kind}", {w.tensor(data)}, None, {w.tensor(ids)}, None)'
+    kind = _SEGMENTS[op.type.removeprefix("SparseSegment").removesuffix("WithNumSegments")]
+    return f'ops.sparse_segments("{kind}", {w.tensor(data)}, {w.tensor(indices)}, {w.tensor(ids)}, {count.host()})'
 
 
 @form("Unique", "UniqueWithCounts")

@@ -294,11 +294,9 @@ def segment_sum(data: Tensor, ids: Tensor, count: int) -> Tensor:
     return result.index_add(0, flat.clamp(min=0), torch.where(kept, rows, torch.zeros_like(rows)))
 
 
-def sparse_segments(name: str, data: Tensor, indices: Tensor | None, ids: Tensor, count: int | None) -> Tensor:
+def sparse_segments(name: str, data: Tensor, indices: Tensor, ids: Tensor, count: int) -> Tensor:
     """The "sum", "mean" or "sqrtn" of the rows `indices` of `data` that have the same id."""
-    rows = data if indices is None else data.index_select(0, indices)
-    count = int(ids[-1]) + 1 if count is None else count
-    sums = segment_sum(rows, ids, count)
+    sums = segment_sum(data.index_select(0, indices), ids, count)
     if name == "sum":
         return sums
     sizes = segment_sum(torch.ones_like(ids, dtype=data.dtype), ids, count).clamp(min=1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from typing import Any
@@ -29,7 +30,7 @@ class Value:
     code: str = ""
     items: list[str] | None = None
     array: Any = None
-    name: str = ""  # # the node of a constant, or the argument of an input
+    name: str = ""  # the node of a constant, or the argument of an input
 
     @property
     def is_host(self) -> bool:
@@ -57,10 +58,19 @@ class Value:
     def host(self) -> str:
         """The code of plain numbers; for a tensor, the numbers in it."""
         if self.kind == CONSTANT:
-            return repr(self.array.tolist())
+            return _numbers(self.array.tolist())
         if self.kind == HOST:
             return self.code if self.items is None else "[" + ", ".join(self.items) + "]"
         return f"ops.numbers({self.code})"
+
+
+def _numbers(value: Any) -> str:
+    """Numbers in nested lists as Python literals."""
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_numbers, value)) + "]"
+    if isinstance(value, float) and not math.isfinite(value):
+        return f'float("{value}")'
+    return repr(value)
 
 
 def is_countable(dtype: DType) -> bool:

@@ -15,6 +15,7 @@ from stoker._src.layers.core import ONES, ZEROS
 from stoker._src.ops.array import casting, constants, joining, shaping
 from stoker._src.ops.math import arithmetic, reductions, unary_functions
 from stoker._src.ops.nn import activations, batch_norm, moments
+from stoker._src.ops.variables import variable_scope
 from stoker._src.ops.variables.variables import ResourceVariable
 
 
@@ -123,7 +124,14 @@ class BatchNormalization(Layer):
             )
 
         def statistic(name: str, initializer: Any) -> Any:
-            return self.add_weight(name, shape, kind, initializer, trainable=False)
+            # Averages are assigned as a whole, so they are not partitioned.
+            scope = variable_scope.get_variable_scope()
+            partitioner = scope.partitioner
+            scope.set_partitioner(None)
+            try:
+                return self.add_weight(name, shape, kind, initializer, trainable=False)
+            finally:
+                scope.set_partitioner(partitioner)
 
         means, variances = self.moving_mean_initializer, self.moving_variance_initializer
         self.moving_mean = statistic("moving_mean", means)

@@ -12,7 +12,7 @@ from stoker._src.lite.model import Model, Operator, Tensor
 
 # Builtins whose first version is not 1.
 _FIRST = {"BROADCAST_TO": 2}
-# # code -> element type of the first input (or of another one, see below) -> version
+# code -> element type of the first input (or of another one, see below) -> version
 _BY_TYPE: dict[str, dict[str, int]] = {
     "ABS": {"INT8": 2, "INT16": 3, "INT32": 5},
     "ADD": {"INT8": 2, "INT16": 3, "INT64": 4},
@@ -24,6 +24,8 @@ _BY_TYPE: dict[str, dict[str, int]] = {
     "CONV_2D": {"INT8": 3, "INT16": 4},
     "DEPTHWISE_CONV_2D": {"INT8": 3, "INT16": 5},
     "DEQUANTIZE": {"INT8": 2, "FLOAT16": 3, "INT16": 3},
+    # The oldest version of the 16-bit kernel is not known. TensorFlow 2.21 has it, with this version as its latest.
+    "DYNAMIC_UPDATE_SLICE": {"INT16": 5},
     "EQUAL": {"INT8": 2, "STRING": 3},
     "FILL": {"INT8": 3, "INT16": 3, "BOOL": 2, "STRING": 2},
     "FULLY_CONNECTED": {"INT8": 4, "INT16": 7},
@@ -54,9 +56,9 @@ for _code in (
     _BY_TYPE.setdefault(_code, {"INT8": 2, "INT16": 3})
 # code -> version of the kernel that takes more than four dimensions
 _BY_RANK = {"PAD": 4, "PADV2": 4, "SLICE": 5, "STRIDED_SLICE": 4, "TRANSPOSE": 4}
-# # The same for inputs with different shapes.
+# The same for inputs with different shapes.
 _BY_BROADCAST = {"SUB": 3, "DIV": 2, "MAXIMUM": 3, "MINIMUM": 3}
-# # The input that has the element type, if it is not the first.
+# The input that has the element type, if it is not the first.
 _VALUES = {"FILL": 1, "SPLIT": 1, "TRANSPOSE_CONV": 2, "EMBEDDING_LOOKUP": 1, "SCATTER_ND": 1}
 
 
@@ -161,7 +163,7 @@ def assign_versions(model: Model) -> None:
         operator.version = version_of(operator)
 
 
-# # runtime -> builtins that it introduced, in version 1 or in the version after the colon
+# runtime -> builtins that it introduced, in version 1 or in the version after the colon
 _RUNTIMES = {
     "1.5.0": (
         "ADD AVERAGE_POOL_2D CAST CONCATENATION CONV_2D DEPTHWISE_CONV_2D FAKE_QUANT FULLY_CONNECTED "
@@ -215,6 +217,7 @@ _RUNTIMES = {
     "2.13.0": "BITCAST BITWISE_XOR RIGHT_SHIFT",
     "2.14.0": "RANGE:2",
     "2.17.0": "FULLY_CONNECTED:12",
+    "2.21.0": "DYNAMIC_UPDATE_SLICE:5",
 }
 _FIRST_RUNTIME = {
     each if ":" in each else f"{each}:1": runtime for runtime, names in _RUNTIMES.items() for each in names.split()

@@ -168,7 +168,8 @@ def _moved(args: Any, device: torch.device) -> list[Any]:
     ]
 
 
-# Copies of host numbers that a recorded step (cuda_graphs.py) reads at every replay; None while nothing is recorded.
+# What a step that is recorded (cuda_graphs.py) reads from pinned memory at every replay. `kept` collects the copies of host tensors, or is None
+# while nothing is recorded; `spare` holds copies of an earlier run of the same step, whose memory is used again.
 recording = threading.local()
 
 
@@ -177,8 +178,15 @@ def moved_to(tensor: torch.Tensor, device: torch.device) -> torch.Tensor:
     kept = getattr(recording, "kept", None)
     if kept is None or tensor.is_cuda:
         return tensor.to(device)
-    kept.append(tensor.pin_memory())  # the device reads pinned memory without making the host wait
-    return kept[-1].to(device, non_blocking=True)
+    # Pinned memory must not be allocated during a recording: torch would release it with the recording's own memory.
+    spare = getattr(recording, "spare", None)
+    found = spare.pop(0) if spare else None
+    if found is not None and found.shape == tensor.shape and found.dtype == tensor.dtype:
+        found.copy_(tensor)
+    else:
+        found = tensor.pin_memory()
+    kept.append(found)
+    return found.to(device, non_blocking=True)  # the device reads pinned memory without making the host wait
 
 
 def _following(kernel: Callable[..., Any]) -> Callable[..., Any]:

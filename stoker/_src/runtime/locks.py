@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from stoker._src.ops.support.waiting import RunState, running
+from stoker._src.runtime.plan import threads
 
 MOST_PASSED = 256
 """How many runs may overtake a waiting run before all must queue behind it."""
@@ -129,12 +130,14 @@ class Holding:
         self._writes = writes
         self._touches = touches
         self._held = False
+        self._waits = False
         self.state = state
         self.tasks: list[Task] = []
 
     def end(self) -> None:
         """Releases the lock. Tasks that are still running because another line failed are cancelled and joined."""
-        self.pause()
+        self.release()
+        self.end_wait()
         if any(not task.done for task in self.tasks):
             if self.state is not None:
                 self.state.cancel()
@@ -144,7 +147,24 @@ class Holding:
             for give_back in self.state.at_end:
                 give_back()
 
+    def pause(self) -> None:
+        """Begins a wait."""
+        self.release()
+        self._waits = True
+        threads.pause()
+
     def resume(self) -> None:
+        """Ends a wait."""
+        self.acquire()
+        self.end_wait()
+
+    def end_wait(self) -> None:
+        """Ends a wait that has failed, without the lock."""
+        if self._waits:
+            self._waits = False
+            threads.resume()
+
+    def acquire(self) -> None:
         if not self._touches:
             return
         if self._writes:
@@ -153,7 +173,7 @@ class Holding:
             self._lock.acquire_read()
         self._held = True
 
-    def pause(self) -> None:
+    def release(self) -> None:
         if not self._held:
             return
         self._held = False

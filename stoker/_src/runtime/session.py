@@ -25,6 +25,7 @@ from stoker._src.runtime.devices import DeviceAttributes
 from stoker._src.runtime.feeds import expand_feeds
 from stoker._src.runtime.fetches import FetchPlan
 from stoker._src.runtime.memory import keep_freed_memory
+from stoker._src.runtime.plan.compiled import Plan
 from stoker._src.runtime.plan.pruning import prune
 from stoker._src.runtime.targets import LocalRunner, PartialRunner, Runner, RunPlan, open_target, reset_target
 
@@ -316,6 +317,9 @@ class BaseSession:
                 return
             self._closed = True
         self._runner.close()
+        for plan in [*self._plans.values(), *self._older_plans.values()]:
+            if isinstance(plan, Plan):
+                plan.release()
         self._plans.clear()
         self._older_plans.clear()
 

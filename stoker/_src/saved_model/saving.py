@@ -49,6 +49,7 @@ from stoker._src.saved_model import constants as names
 from stoker._src.saved_model import files
 from stoker._src.saved_model.builder import copy_assets, free_name
 from stoker._src.saved_model.export_graph import ExportGraph
+from stoker._src.saved_model.fingerprints import write_fingerprint
 from stoker._src.saved_model.function_specs import spec_of
 from stoker._src.saved_model.object_loader import SignatureMap
 from stoker._src.saved_model.options import DEFAULT_SAVE, SaveOptions
@@ -113,6 +114,7 @@ def save(obj: Any, export_dir: Any, signatures: Any = None, options: SaveOptions
         exporter.write_variables(files.variables_path(place))
         copy_assets(exporter.asset_names, place)
         write_message(os.path.join(place, names.SAVED_MODEL_FILENAME_PB), model, as_text=False)
+        write_fingerprint(place, model)
     tf_logging.info("Assets written to: %s", files.assets_directory(directory))
 
 

@@ -54,6 +54,7 @@ from stoker.compat.v1 import strings as strings
 from stoker.compat.v1 import summary as summary
 from stoker.compat.v1 import sysconfig as sysconfig
 from stoker.compat.v1 import test as test
+from stoker.compat.v1 import tpu as tpu
 from stoker.compat.v1 import train as train
 from stoker.compat.v1 import types as types
 from stoker.compat.v1 import user_ops as user_ops

@@ -60,6 +60,23 @@ def test_gradients_of_imported_control_flow(name):
                 np.testing.assert_allclose(each, second, rtol=1e-4, atol=1e-5)
 
 
+def test_second_derivatives_of_imported_loops_do_not_mix_the_shapes_of_lists():
+    """An imported loop keeps lists of lists. Their elements are lists, which says nothing about the elements of those."""
+    program = RECORDED["programs"]["branches_in_loops"]
+    x = tf.placeholder(tf.float32)  # of unknown shape
+    (gradient,) = tf.import_graph_def(
+        _read("branches_in_loops"), input_map={"x:0": x}, return_elements=program["fetches"][1:], name=""
+    )
+    (second,) = tf.gradients(gradient, x)
+    total = tf.get_variable("total", initializer=np.zeros(3, np.float32))
+    update = tf.assign_add(total, second)
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        for feed in RECORDED["feeds"]:
+            session.run(update, {x: feed})
+        np.testing.assert_allclose(session.run(total), np.sum(program["second"], 0), rtol=1e-4, atol=1e-4)
+
+
 def test_function_that_is_not_there_is_reported():
     """A node that names a function outside of the library is refused, by name."""
     graph_def = _read("call")

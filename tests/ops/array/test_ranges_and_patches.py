@@ -6,6 +6,7 @@ import pytest
 import stoker as tf2
 import stoker.compat.v1 as tf
 from stoker._src.base.errors import InvalidArgumentError, UnimplementedError
+from stoker._src.ops.math import sequences
 from tests.ops.samples import WHEN_BUILT, Sample, check_sample, f32, f64, i32, samples
 
 
@@ -64,6 +65,17 @@ def test_linspace_of_tensors(eager):
     a, b = f32(2, 3), f32(2, 3)
     for axis in (0, 1, -1):
         np.testing.assert_allclose(tf2.linspace(a, b, 4, axis=axis).numpy(), np.linspace(a, b, 4, axis=axis), rtol=1e-5)
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_long_linspace(kind, monkeypatch, eager):
+    """A linspace that is longer than a block equals TensorFlow's formula, start + position * step, to the last bit."""
+    monkeypatch.setattr(sequences, "_BLOCK", 16)
+    start, stop = kind(0.1), kind(0.7)
+    for count in (16, 17, 32, 50):
+        expected = np.arange(count).astype(kind) * ((stop - start) / kind(count - 1)) + start
+        expected[-1] = stop
+        np.testing.assert_array_equal(tf2.linspace(start, stop, count).numpy(), expected)
 
 
 @pytest.mark.parametrize("indexing", ["xy", "ij"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -87,6 +89,21 @@ def test_messages_leave_during_the_backward_pass(monkeypatch):
     assert len(begins) == len(finishes) == 2
     assert any(begins[0] < i < begins[1] for i in products), "the first message leaves before the last product"
     assert max(begins) < min(finishes) and max(finishes) < applied
+
+
+def test_a_small_gradient_does_not_hold_back_the_messages(monkeypatch):
+    """The gradient of a small last layer could be computed at any time; it is computed when the message that it belongs to is complete."""
+    monkeypatch.setattr(background, "_BUCKET", 300 * 300 * 4)
+    x, y, variables = tf.placeholder(tf.float32, [400, 300], name="x"), None, []
+    for i, units in enumerate([300, 300, 300, 3]):
+        variables.append(tf.get_variable(f"w{i}", [300, units], initializer=tf.ones_initializer()))
+        y = tf.nn.relu(tf.matmul(x if y is None else y, variables[-1]))
+    reduced = collectives.all_reduce_all(tf.gradients(tf.reduce_mean(tf.square(y)), variables), "Add", "Div")
+    lines = _lines([tf.train.GradientDescentOptimizer(0.5).apply_gradients(list(zip(reduced, variables)))], x)
+    begins = [i for i, line in enumerate(lines) if "CollectiveReduce_begin" in line]
+    products = [i for i, line in enumerate(lines) if line.startswith("MatMul_")]
+    assert len(begins) == 3
+    assert all(any(i < product < j for product in products) for i, j in itertools.pairwise(begins))
 
 
 def test_an_update_with_messages_is_the_update_without():

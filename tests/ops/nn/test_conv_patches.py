@@ -49,11 +49,3 @@ def test_products_over_windows_equal_torchs_convolutions(case):
     for one, other in zip(found, expected):
         assert one.shape == other.shape and one.is_contiguous()
         np.testing.assert_allclose(one, other, rtol=2e-4, atol=2e-4)
-
-
-def test_sizes_are_checked():
-    """Arrays of other sizes than stated are refused."""
-    with pytest.raises(ValueError, match="sizes"):
-        conv_patches._native.take(
-            np.zeros((4, 4), "f"), np.zeros((1, 3, 3, 1), "f"), (1, 3, 3, 1), (3, 3), (2, 2), (1, 1), (1, 1), (0, 0), 1
-        )

@@ -2,13 +2,18 @@
 
 import itertools
 
+import hypothesis
 import numpy as np
 import pytest
+import torch
+from hypothesis import strategies as st
 
 import stoker.compat.v1 as tf
 from stoker._src.base.errors import FailedPreconditionError, InvalidArgumentError
 from stoker._src.graph.definition import find_definition
+from stoker._src.ops.nn import ctc_cuda, ctc_kernels
 from tests.running import run
+from tests.runtime.plan import emulated_gpu
 
 LOGITS = np.random.RandomState(7).randn(4, 2, 3)
 
@@ -180,3 +185,26 @@ def test_dense_labels_collapsed() -> None:
     assert labels.tolist() == [[1, 2, 1], [3, 0, 0]] and lengths.tolist() == [3, 1]
     unique, places = run(tf.nn.ctc_unique_labels([[1, 1, 2], [3, 4, 3]]))
     assert unique.tolist() == [[1, 2, 0], [3, 4, 0]] and places.tolist() == [[0, 0, 1], [0, 1, 0]]
+
+
+@pytest.mark.skipif(emulated_gpu.COMPILER is None, reason="no C++ compiler")
+@hypothesis.settings(max_examples=30)
+@hypothesis.given(st.integers(1, 4), st.integers(1, 12), st.integers(2, 6), st.booleans(), st.integers(0, 1000))
+def test_the_kernel_for_a_gpu_computes_the_same(batch, steps, classes, blank_is_first, seed):
+    """The CUDA source, run by one thread, gives the CPU's losses and gradients: repeated labels, impossible and ignored sequences."""
+    random = np.random.RandomState(seed)
+    blank = 0 if blank_is_first else classes - 1
+    lengths = random.randint(1, steps + 1, batch).tolist()
+    first = 1 if blank_is_first else 0
+    rows = [random.randint(first, first + classes - 1, random.randint(1, length + 1)).tolist() for length in lengths]
+    rows[0] = None if seed % 3 == 0 else rows[0]
+    logits = torch.from_numpy(random.randn(steps, batch, classes).astype("f") * 3)
+    wanted = ctc_kernels.loss_and_gradient(logits, rows, lengths, True, blank)
+    labels = torch.zeros((batch, steps + 2), dtype=torch.int64)
+    for i, row in enumerate(rows):
+        labels[i, : len(row or ())] = torch.tensor(row or [], dtype=torch.int64)
+    counts = torch.tensor([ctc_cuda.IGNORED if row is None else len(row) for row in rows])
+    run_it = emulated_gpu.compiled(ctc_cuda.SOURCE, "ctc")
+    found = ctc_cuda.launch(run_it, torch.log_softmax(logits, 2), labels, counts, torch.tensor(lengths), blank, 1)
+    for one, other in zip(found, wanted):
+        np.testing.assert_allclose(one, other, rtol=2e-5, atol=2e-5)

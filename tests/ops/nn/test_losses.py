@@ -202,6 +202,29 @@ def test_sparse_cross_entropy_in_one_pass_equals_its_twin(rows, classes):
             loss_and_gradient(logits, np.full(rows, classes))
 
 
+@pytest.mark.skipif(cross_entropy._native is None, reason="the extension was not built")
+@pytest.mark.parametrize(("rows", "classes"), [(1, 1), (7, 10), (64, 17), (50, 1000)])
+def test_dense_cross_entropy_in_one_pass_equals_its_twin(rows, classes):
+    """The native loops give what torch's ops give: for threads and without, for infinite logits and NaN, for labels that are broadcast."""
+    random = np.random.RandomState(rows)
+    logits = (random.randn(rows, classes) * 5).astype("f")
+    labels = softmax(random.randn(rows, classes)).astype("f")
+    labels[0] = np.eye(classes)[0]
+    if rows > 5 and classes > 3:
+        logits[1, 2], logits[2, 0], logits[3], logits[4, 1] = np.nan, np.inf, -np.inf, np.finfo(np.float32).min
+
+    def both(labels):
+        with tf.Graph().as_default(), tf.Session() as session:
+            return session.run(tf.raw_ops.SoftmaxCrossEntropyWithLogits(features=logits, labels=labels))
+
+    for given in (labels, labels[:1]):
+        native = both(given)
+        with mock.patch.object(cross_entropy, "_native", None):
+            twin = both(given)
+        for found, expected in zip(native, twin):
+            np.testing.assert_allclose(found, expected, rtol=3e-6, atol=3e-6)
+
+
 def loss_and_gradient(logits, labels):
     with tf.Graph().as_default(), tf.Session() as session:
         return session.run(tf.raw_ops.SparseSoftmaxCrossEntropyWithLogits(features=logits, labels=labels))

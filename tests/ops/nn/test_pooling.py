@@ -1,6 +1,7 @@
 """Pooling against loops over windows."""
 
 import numpy as np
+import pytest
 
 import stoker.compat.v1 as tf
 from stoker._src.base.errors import InvalidArgumentError, UnimplementedError
@@ -116,6 +117,16 @@ SAMPLES = [
 def test_sample(sample: Sample) -> None:
     """The op does what its reference does, in every mode; the gradients of the gradient ops are right too."""
     check_sample(sample)
+
+
+def test_windows_without_elements_are_refused() -> None:
+    """A window of size 0 is refused by `max_pool` when the graph is built, by the ops when they run."""
+    x = tf.zeros([1, 4, 4, 1])
+    with pytest.raises(ValueError, match="`ksize` cannot be zero"):
+        tf.nn.max_pool(x, [1, 0, 2, 1], [1, 1, 1, 1], "VALID")
+    pooled = tf.nn.max_pool2d(x, 0, 1, "SAME")
+    with tf.Session() as session, pytest.raises(InvalidArgumentError, match="Sliding window ksize"):
+        session.run(pooled)
 
 
 def test_ties_go_to_the_first_element() -> None:

@@ -1,11 +1,15 @@
 """Candidate samplers draw TensorFlow's classes and give its expected counts, bit for bit."""
 
+from unittest import mock
+
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from random_golden import SEED, SEED2, assert_same_bits
 
 from stoker._src.base.errors import InvalidArgumentError
-from stoker._src.ops.random.bits import candidates
+from stoker._src.ops.random.bits import candidates, native
 from stoker._src.ops.random.bits.philox import PhiloxState, Stream
 
 TRUE_CLASSES = np.array([[3, 70], [0, 5]], np.int64)
@@ -51,7 +55,7 @@ def test_fixed_unigrams(twin, name, unique):
             assert_same_bits(getattr(outputs, part), f"candidates/fixed/{name}/{int(unique)}/{part}/{execution}")
 
 
-def test_accidental_hits():
+def test_accidental_hits(twin):
     """One hit for each true class that was sampled, at the last place it was."""
     rows, places, weights = candidates.accidental_hits(TRUE_CLASSES, np.array([5, 3, 9, 70, 5, 0]))
     assert_same_bits(rows, "hits/indices")
@@ -59,6 +63,33 @@ def test_accidental_hits():
     assert_same_bits(weights, "hits/weights")
     rows, places, weights = candidates.accidental_hits(TRUE_CLASSES, np.array([1, 2]))
     assert rows.shape == places.shape == weights.shape == (0,)
+
+
+@pytest.mark.skipif(native.compiled is None, reason="the compiled module was not built")
+@settings(deadline=None, max_examples=60)
+@given(
+    st.sampled_from(sorted(SAMPLERS)),
+    st.integers(1, 60),
+    st.integers(0, 200),
+    st.booleans(),
+    st.lists(st.integers(0, 10**6), max_size=12),
+    st.integers(1, 3),
+)
+def test_compiled_candidates_equal_their_twins(name, count, more, unique, targets, width):
+    """Classes, counts and accidental hits are the same, bit by bit, compiled and in Python, for any numbers of classes and targets."""
+    range_max = count + more
+    known = np.array(targets[: len(targets) // width * width], np.int64).reshape(-1, width) % range_max
+
+    def results():
+        drawn = SAMPLERS[name](Stream(3, 4), known, count, unique, range_max)
+        return [*drawn, *candidates.accidental_hits(known, drawn.sampled_candidates)]
+
+    compiled = results()
+    with mock.patch.object(native, "compiled", None):
+        plain = results()
+    for one, other in zip(compiled, plain, strict=True):
+        assert one.dtype == other.dtype
+        np.testing.assert_array_equal(one, other)
 
 
 def test_all_candidates():

@@ -189,6 +189,36 @@ def test_coordinates_are_flattened(sizes, numbers, kind):
     np.testing.assert_array_equal(found, expected)
 
 
+@given(
+    st.lists(st.integers(1, 5), min_size=1, max_size=4),
+    st.lists(st.integers(0, 10**6), max_size=20),
+    st.sampled_from([np.int32, np.int64]),
+    st.sampled_from([np.float32, np.float64, np.int32, np.int64]),
+    st.booleans(),
+)
+@settings(deadline=None, max_examples=60)
+def test_values_are_placed_at_their_coordinates(sizes, numbers, kind, dtype, single):
+    """`sparse_to_dense` without checks fills with the default, and the last value of a place wins."""
+    rows = np.array([[n // 7**d % size for d, size in enumerate(sizes)] for n in numbers], kind).reshape(-1, len(sizes))
+    values = np.array(3, dtype) if single else np.arange(len(rows)).astype(dtype)
+    expected = np.full(sizes, 7, dtype)
+    for i, row in enumerate(rows):
+        expected[tuple(row)] = values if single else values[i]
+    with tf.Graph().as_default(), tf.Session() as session:
+        found = session.run(tf.sparse_to_dense(rows, np.array(sizes, kind), values, dtype(7), validate_indices=False))
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [([[0, 1], [2, 0]], "out of bounds"), ([[1, 0], [0, 1]], "out of order"), ([[0, 1], [0, 1]], "repeated")],
+)
+def test_bad_coordinates_are_named(rows, message):
+    """Coordinates that are outside, out of order or repeated raise an error that says so."""
+    with tf.Graph().as_default(), tf.Session() as session, pytest.raises(tf.errors.InvalidArgumentError, match=message):
+        session.run(tf.sparse_to_dense(rows, [2, 2], [1.0, 2.0]))
+
+
 @needs_extension
 def test_selected_rows_are_taken_and_put_back():
     """Rows of several groups of tables become one vector for each kind of table, and return to their places."""

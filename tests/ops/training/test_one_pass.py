@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import stoker.compat.v1 as tf
+from stoker._src.ops.support import table_rows
 from stoker._src.ops.training import rules
 
 
@@ -52,3 +54,64 @@ def test_adam_with_any_decay_is_the_same_in_one_pass(shape, beta1, beta2, seed):
         rules.native = native
     np.testing.assert_array_equal(found[1:], expected[1:])
     np.testing.assert_allclose(found[0], expected[0], rtol=3e-7, atol=3e-7)
+
+
+ROW_RULES = {
+    "Adagrad": (1, {"lr": 0.3}),
+    "Momentum": (1, {"lr": 0.3, "momentum": 0.9, "use_nesterov": False}),
+    "Nesterov": (1, {"lr": 0.3, "momentum": 0.9, "use_nesterov": True}),
+    "RMSProp": (2, {"lr": 0.3, "rho": 0.9, "momentum": 0.5, "epsilon": 1e-6}),
+    "Ftrl": (2, {"lr": 0.3, "l1": 0.1, "l2": 0.2, "lr_power": -0.5}),
+    "FtrlV2": (2, {"lr": 0.3, "l1": 0.1, "l2": 0.2, "l2_shrinkage": 0.1, "lr_power": -0.5}),
+}
+
+
+def _rows_updated(rule, shape, rows, indices):
+    """The variable and its slots after two sparse updates."""
+    count, numbers = ROW_RULES[rule]
+    name = {"Nesterov": "Momentum"}.get(rule, rule)
+    slots = {"Adagrad": ["accum"], "Momentum": ["accum"], "RMSProp": ["ms", "mom"]}.get(name, ["accum", "linear"])
+    with tf.Graph().as_default(), tf.Session() as session:
+        start = np.linspace(0.5, 1.5, int(np.prod(shape)), dtype=np.float32).reshape(shape)
+        variables = [tf.Variable(start + i, use_resource=True) for i in range(1 + count)]
+        given, places = tf.placeholder(tf.float32, rows.shape), tf.placeholder(tf.int32, indices.shape)
+        states = {key: each.handle for key, each in zip(["var", *slots], variables)}
+        op = getattr(tf.raw_ops, f"ResourceSparseApply{name}")
+        step = op(**states, **numbers, grad=given, indices=places)
+        session.run(tf.global_variables_initializer())
+        for factor in (1, -2):
+            session.run(step, {given: rows * factor, places: indices})
+        return session.run(variables)
+
+
+@pytest.mark.skipif(table_rows.updates is None, reason="built without the C extension")
+@settings(max_examples=40, deadline=None)
+@given(
+    st.sampled_from(sorted(ROW_RULES)),
+    st.sampled_from([(5,), (6, 1), (9, 16), (7, 3, 5), (40, 33)]),
+    st.lists(st.integers(0, 1000), min_size=1, max_size=30),
+    st.integers(0, 100),
+)
+def test_rows_updated_in_place_have_the_values_of_the_rule(rule, shape, places, seed):
+    """The native loop over rows gives the rule's values, also where a row is named again and again; other rows stay as they are."""
+    indices = np.array(places, np.int32) % shape[0]
+    rows = np.random.RandomState(seed).randn(len(indices), *shape[1:]).astype(np.float32)
+    found = _rows_updated(rule, shape, rows, indices)
+    native, table_rows.updates = table_rows.updates, None
+    try:
+        expected = _rows_updated(rule, shape, rows, indices)
+    finally:
+        table_rows.updates = native
+    for one, other in zip(found, expected):
+        np.testing.assert_allclose(one, other, rtol=2e-5, atol=2e-5)
+
+
+@pytest.mark.skipif(table_rows.updates is None, reason="built without the C extension")
+@pytest.mark.parametrize("bad", [-1, 7])
+def test_no_row_is_updated_if_an_index_is_outside(bad):
+    """All indices are checked before the first row changes."""
+    table, slot, rows = torch.ones(7, 20), torch.ones(7, 20), torch.ones(3, 20)
+    assert not table_rows.update(
+        rules.native.ADAGRAD, (0.1,), [table, slot], rows, torch.tensor([0, bad, 3], dtype=torch.int32)
+    )
+    assert torch.equal(table, torch.ones(7, 20)) and torch.equal(slot, torch.ones(7, 20))

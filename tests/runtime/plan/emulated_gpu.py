@@ -33,7 +33,7 @@ _ENTRY = """
 extern "C" void run(unsigned blocks, unsigned threads, void **arguments) {
     blockDim.x = threads;
     for (blockIdx.x = 0; blockIdx.x < blocks; blockIdx.x++)
-        for (threadIdx.x = 0; threadIdx.x < threads; threadIdx.x++) fused(%s);
+        for (threadIdx.x = 0; threadIdx.x < threads; threadIdx.x++) %s(%s);
 }
 """
 
@@ -44,10 +44,10 @@ def _folder() -> tempfile.TemporaryDirectory:
 
 
 @functools.cache
-def compiled(source: str):
-    """Compiles a kernel, as `fused_kernels.compiled` does."""
+def compiled(source: str, entry: str = "fused"):
+    """Compiles a kernel, as `fused_kernels.compiled` does. One whose threads wait for each other must be run with one thread."""
     assert COMPILER is not None
-    parameters = re.search(r"void.* fused\(([^)]*)\)", source).group(1).split(", ")
+    parameters = re.split(r",\s*", re.search(rf"void.* {entry}\(([^)]*)\)", source).group(1))
     kinds = [each.rsplit(" ", 1)[0].replace("__restrict__", "").strip() for each in parameters]
     given = [
         f"({kind})arguments[{i}]" if kind.endswith("*") else f"*({kind} *)arguments[{i}]"
@@ -55,7 +55,7 @@ def compiled(source: str):
     ]
     name = os.path.join(_folder().name, hashlib.sha1(source.encode()).hexdigest())
     with open(name + ".cc", "w", encoding="utf-8") as file:
-        file.write(_SHIM + source + _ENTRY % ", ".join(given))
+        file.write(_SHIM + source + _ENTRY % (entry, ", ".join(given)))
     flags = ["-shared", "-fPIC", "-O1", "-ffp-contract=off", "-w"]
     subprocess.run([COMPILER, *flags, name + ".cc", "-o", name + ".so"], check=True, timeout=120)
     run = ctypes.CDLL(name + ".so").run

@@ -40,6 +40,7 @@ class _Recording(TorchDispatchMode):
 
     def __init__(self, function, inputs, numbers):
         super().__init__()
+        self._function, self._numbers = function, numbers
         self.inputs, self._operations = [value.clone() for value in inputs], []
         with self:
             self.outputs = function(None, *self.inputs, *numbers)
@@ -286,3 +287,47 @@ def test_the_length_of_a_list_decides_without_its_elements():
         return [loss, train], lambda i: {x: _rows(i, 2, 5, 3)}
 
     assert len(_divided(build).recordings) == 1
+
+
+def test_the_host_prepares_the_labels_of_a_ctc_loss(monkeypatch):
+    """Labels and lengths are checked before the device's part, which takes them as tensors of few shapes."""
+
+    def build():
+        x, lengths = tf.placeholder(tf.float32, [4, 12, 6]), tf.placeholder(tf.int32, [4])
+        places, values = tf.placeholder(tf.int64, [None, 2]), tf.placeholder(tf.int32, [None])
+        w = tf.get_variable("w", [6, 7], initializer=tf.random_normal_initializer(seed=1))
+        logits = tf.transpose(tf.tensordot(x, w, [[2], [0]]), [1, 0, 2])
+        loss = tf.reduce_mean(tf.nn.ctc_loss(tf.SparseTensor(places, values, [4, 3]), logits, lengths))
+        train = tf.train.GradientDescentOptimizer(0.1).minimize(loss)
+
+        def feeds(i):
+            random = np.random.RandomState(i)
+            given = [[row, column] for row in range(4) for column in range(1 + random.randint(3))]
+            feed = {x: _rows(i, 4, 12, 6), lengths: random.randint(6, 13, 4)}
+            return {**feed, places: given, values: random.randint(0, 6, len(given))}
+
+        return [loss, train], feeds
+
+    # What stands in for the kernel looks at numbers of the host, so it is not replayed.
+    monkeypatch.setattr(_Recording, "replay", lambda self, inputs: self._function(None, *inputs, *self._numbers))
+    divided = _divided(build)
+    assert not divided.division.numbers and len(divided.recordings) == 1
+
+
+def test_positions_of_a_dense_tensor_are_checked_before():
+    """What sparse values become dense is written by the device; the host computes and checks where."""
+
+    def build():
+        values, places = tf.placeholder(tf.float32, [3]), tf.placeholder(tf.int64, [3, 2])
+        w = tf.get_variable("w", [4, 5], initializer=tf.ones_initializer())
+        loss = tf.reduce_sum(tf.sparse_to_dense(places, [4, 5], values * 2.0, 0.5) * w)
+        train = tf.train.GradientDescentOptimizer(0.1).minimize(loss)
+
+        def feeds(i):
+            rows = np.sort(np.random.RandomState(i).choice(20, 3, replace=False))
+            return {values: _rows(i, 3), places: np.stack([rows // 5, rows % 5], 1)}
+
+        return [loss, train], feeds
+
+    divided = _divided(build)
+    assert len(divided.recordings) == 1 and not divided.division.numbers

@@ -7,7 +7,15 @@ import pytest
 import torch
 
 import stoker.compat.v1 as tf
-from stoker._src.runtime.plan.on_host import Choice, OnHost, read_variables
+from stoker._src.runtime import devices
+from stoker._src.runtime.plan import on_host as module
+from stoker._src.runtime.plan.on_host import BorrowingOnHost, Choice, OnHost, borrowed_variables, read_variables
+
+
+@pytest.fixture(autouse=True)
+def no_device(monkeypatch):
+    """Variables are on the host, also where there is a GPU."""
+    monkeypatch.setattr(devices, "usable_gpus", lambda: 0)
 
 
 def _plan(session, fetches, feeds):
@@ -55,7 +63,8 @@ def test_runs_that_write_wait_or_loop_stay_on_the_gpu():
             )
 
 
-def test_the_faster_way_is_kept(monkeypatch):
+@pytest.mark.parametrize("in_a_row", [1, 5])
+def test_the_faster_way_is_kept(monkeypatch, in_a_row):
     """Both ways are measured in turns, then one is used. `session.explain` says so."""
     clock = [0.0]
     monkeypatch.setattr("time.perf_counter", lambda: clock[0])
@@ -67,8 +76,94 @@ def test_the_faster_way_is_kept(monkeypatch):
             used.append(kind)
             return (torch.zeros(1),)
 
-        choice = Choice(lambda holding, values, run=run: run("host", 1e-4))  # type: ignore[arg-type]
-        for _ in range(30):
+        def on_host(holding, values, run=run):
+            return run("host", 1e-4)
+
+        on_host.in_a_row = in_a_row
+        choice = Choice(on_host)  # type: ignore[arg-type]
+        for _ in range(40):
             choice.run(lambda run=run, slow=slow: run("gpu", slow), None, [])
         assert choice.chosen is expected and set(used[-5:]) == {"host" if expected else "gpu"}
         assert (choice.remark is not None) is expected
+
+
+def test_both_ways_are_measured_again_when_the_host_becomes_slow(monkeypatch):
+    """A host that has other work to do loses the step to the GPU."""
+    clock, slow = [0.0], [1e-5]
+    monkeypatch.setattr("time.perf_counter", lambda: clock[0])
+
+    def spend(seconds):
+        clock[0] += seconds
+        return (torch.zeros(1),)
+
+    def on_host(holding, values):
+        return spend(slow[0])
+
+    on_host.in_a_row = 5
+    choice = Choice(on_host)  # type: ignore[arg-type]
+    for _ in range(40):
+        choice.run(lambda: spend(1e-4), None, [])
+    assert choice.chosen is True
+    slow[0] = 1e-3
+    for _ in range(60):
+        choice.run(lambda: spend(1e-4), None, [])
+    assert choice.chosen is False
+
+
+def _training(resource):
+    x = tf.placeholder(tf.float32, [4, 3])
+    w = tf.get_variable("w", [3, 2], initializer=tf.ones_initializer(), use_resource=resource)
+    loss = tf.reduce_sum(tf.square(tf.matmul(x, w)))
+    return x, w, loss, tf.train.AdamOptimizer(0.1).minimize(loss)
+
+
+@pytest.mark.parametrize("resource", [False, True])
+def test_variables_are_borrowed_and_given_back(resource, monkeypatch):
+    """A run that writes works on the host's memory, and the memory of the device holds what it has written afterwards."""
+    monkeypatch.setattr(module, "_moved", lambda value, ours: None if value is None else value.clone())
+    x, w, loss, train = _training(resource)
+    feed = {x: np.arange(12, dtype="f").reshape(4, 3) / 10}
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        expected = [session.run([loss, train], feed)[0] for _ in range(6)]
+        weights = session.run(w)
+        session.run(tf.global_variables_initializer())
+        plan, values = _plan(session, [loss, train], feed)
+        worker = session._runner._worker
+        planner = plan._planner(with_fused_loops=False).build()
+        states = borrowed_variables(planner, worker.placement, recorded=True)
+        assert {state.name for state in states} == {"w", "w/Adam", "w/Adam_1", "beta1_power", "beta2_power"}
+        memory = {state.name: state.value for state in states}
+        on_host = BorrowingOnHost(plan._planner, values, worker.variables_lock, torch.device("cpu"))
+        found = []
+        for i in range(6):
+            if i == 3:  # a run of another kind in between
+                found.append(session.run([loss, train], feed)[0])
+                continue
+            worker.variables_lock.acquire_write()
+            try:
+                found.append(float(on_host(None, values)[0]))
+            finally:
+                worker.variables_lock.release_write()
+        np.testing.assert_allclose(found, expected, rtol=1e-6)
+        np.testing.assert_allclose(session.run(w), weights, rtol=1e-6)
+        assert all(state.value is memory[state.name] for state in states)
+
+
+def test_variables_return_after_an_error(monkeypatch):
+    """A step that fails leaves the variables where they were, with what it had written."""
+    monkeypatch.setattr(module, "_moved", lambda value, ours: value.clone())
+    x = tf.placeholder(tf.float32, [2])
+    v = tf.get_variable("v", [2], initializer=tf.zeros_initializer())
+    with tf.control_dependencies([tf.assign_add(v, x)]):
+        fails = tf.reshape(tf.boolean_mask(x, x > 0.0), [7])
+    with tf.Session() as session:
+        session.run(v.initializer)
+        plan, values = _plan(session, fails, {x: np.ones(2, "f")})
+        worker = session._runner._worker
+        on_host = BorrowingOnHost(plan._planner, values, worker.variables_lock, torch.device("cpu"))
+        state = next(state for state, _ in on_host._states)
+        memory = state.value
+        with pytest.raises(Exception, match="7"):
+            on_host(None, values)
+        assert state.value is memory and memory.tolist() == [1.0, 1.0]

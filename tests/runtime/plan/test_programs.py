@@ -39,7 +39,7 @@ UNARY = {
     "log1p": lambda x: tf.log1p(tf.exp(x)), "cast": lambda x: tf.cast(x > 0.25, tf.float32) * x,
 }  # fmt: skip
 BINARY = {"add": tf.add, "sub": tf.subtract, "mul": tf.multiply, "max": tf.maximum, "min": tf.minimum,
-          "distance": tf.squared_difference,
+          "distance": tf.squared_difference, "quotient": lambda x, y: tf.div_no_nan(x, tf.nn.relu(y) * 4.0),
           "larger": lambda x, y: tf.where_v2(x > y, x, y), "least": lambda x, y: tf.where_v2(tf.less_equal(x, y), x, 0.5),
           "row": lambda x, y: tf.where_v2(tf.greater_equal(x, 0.1), y, -x)}  # fmt: skip
 
@@ -157,6 +157,42 @@ def test_rows_are_shared_among_threads(batch):
     with mock.patch.object(fused_loops, "_WORTH_SHARING", 0), mock.patch.object(fused_loops.Builder, "_rows", spy):
         run_both(build, *[random.randn(batch, n).astype("f") for n in (40, 10)], random.randn(40).astype("f"))
     assert counted == [batch]
+
+
+@needs_native
+@settings(deadline=None, max_examples=40)
+@given(
+    st.sampled_from([(2,), (3, 2), (16,), (1, 5)]),
+    st.tuples(*[st.integers(1, 21)] * 3),
+    st.booleans(),
+    st.booleans(),
+    st.sampled_from([0, fused_loops._WORTH_SHARING]),
+    st.sampled_from([3, fused_loops._LARGEST]),
+)
+def test_products_of_many_pairs_of_matrices(outer, sizes, transpose_a, transpose_b, worth_sharing, largest):
+    """Attention over small matrices is the same with and without fused loops, for threads, for large tensors and all transpositions."""
+    m, k, n = sizes
+    random = np.random.RandomState(m * k + n)
+
+    def build(a, b):
+        weights = tf.nn.softmax(tf.matmul(a, b, transpose_a=transpose_a, transpose_b=transpose_b) / 4.0)
+        return [weights, *tf.gradients(tf.square(weights), [a, b])]
+
+    a, b = ((k, m) if transpose_a else (m, k)), ((n, k) if transpose_b else (k, n))
+    arrays = [random.randn(*outer, *shape).astype("f") for shape in (a, b)]
+    with mock.patch.multiple(fused_loops, _WORTH_SHARING=worth_sharing, _LARGEST=largest, _FEWEST_ROWS=2):
+        run_both(build, *arrays, always=largest > 3, tolerance=2e-5)
+
+
+@needs_native
+def test_a_sum_over_axes_of_one_element_is_a_view():
+    """Sums, means and maxima over axes of size one, and over a few elements, have the values of their kernels."""
+
+    def build(x):
+        y = tf.tanh(x)
+        return [f(y, axis) for axis in (1, [1, 2], 2) for f in (tf.reduce_sum, tf.reduce_mean, tf.reduce_max)]
+
+    run_both(build, np.random.RandomState(0).randn(6, 1, 5).astype("f"))
 
 
 def test_products_sums_and_rearrangements():

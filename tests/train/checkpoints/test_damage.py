@@ -99,6 +99,7 @@ def _dims(*sizes):
         _dims(1 << 40, 1 << 40),
         _dims(-1),
         _dims(1 << 62, 4),
+        _dims(4, *[1] * 64),  # more dimensions than arrays can have
         _slices((0, 3), (2, 2)),  # overlapping
         _slices((0, 2)),  # not everything
         _slices((0, 2), (2, 9)),  # outside

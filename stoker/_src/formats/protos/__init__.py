@@ -221,6 +221,8 @@ from stoker._src.formats.protos.profile_pb2 import (
     MultiGraphNodeProto,
     OpLogEntry,
     OpLogProto,
+    Pprof,
+    ProfileProto,
 )
 from stoker._src.formats.protos.program_pb2 import (
     ClusterDeviceFilters,
@@ -350,6 +352,8 @@ __all__ = [
     "PairValue",
     "PartialRunSetupRequest",
     "PartialRunSetupResponse",
+    "Pprof",
+    "ProfileProto",
     "QueueRunnerDef",
     "RPCOptions",
     "RecvBufRequest",

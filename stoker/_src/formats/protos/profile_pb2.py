@@ -12,10 +12,11 @@ from google.protobuf.internal import builder as _builder
 _sym_db = _symbol_database.Default()
 
 
+from tensorboard.compat.proto import attr_value_pb2 as tensorboard_dot_compat_dot_proto_dot_attr__value__pb2
 from tensorboard.compat.proto import tensor_shape_pb2 as tensorboard_dot_compat_dot_proto_dot_tensor__shape__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n(stoker/_src/formats/protos/profile.proto\x12\x06stoker\x1a+tensorboard/compat/proto/tensor_shape.proto\"\xbe\x06\n\x0eGraphNodeProto\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x11\n\trun_count\x18\x15 \x01(\x03\x12\x13\n\x0b\x65xec_micros\x18\x02 \x01(\x03\x12\x1f\n\x17\x61\x63\x63\x65lerator_exec_micros\x18\x11 \x01(\x03\x12\x17\n\x0f\x63pu_exec_micros\x18\x12 \x01(\x03\x12\x17\n\x0frequested_bytes\x18\x03 \x01(\x03\x12\x12\n\npeak_bytes\x18\x18 \x01(\x03\x12\x16\n\x0eresidual_bytes\x18\x19 \x01(\x03\x12\x14\n\x0coutput_bytes\x18\x1a \x01(\x03\x12\x12\n\nparameters\x18\x04 \x01(\x03\x12\x11\n\tfloat_ops\x18\r \x01(\x03\x12\x0f\n\x07\x64\x65vices\x18\n \x03(\t\x12\x1e\n\x16total_definition_count\x18\x17 \x01(\x03\x12\x17\n\x0ftotal_run_count\x18\x16 \x01(\x03\x12\x19\n\x11total_exec_micros\x18\x06 \x01(\x03\x12%\n\x1dtotal_accelerator_exec_micros\x18\x13 \x01(\x03\x12\x1d\n\x15total_cpu_exec_micros\x18\x14 \x01(\x03\x12\x1d\n\x15total_requested_bytes\x18\x07 \x01(\x03\x12\x18\n\x10total_peak_bytes\x18\x1b \x01(\x03\x12\x1c\n\x14total_residual_bytes\x18\x1c \x01(\x03\x12\x1a\n\x12total_output_bytes\x18\x1d \x01(\x03\x12\x18\n\x10total_parameters\x18\x08 \x01(\x03\x12\x17\n\x0ftotal_float_ops\x18\x0e \x01(\x03\x12-\n\x06shapes\x18\x0b \x03(\x0b\x32\x1d.tensorboard.TensorShapeProto\x12=\n\x0cinput_shapes\x18\x10 \x03(\x0b\x32\'.stoker.GraphNodeProto.InputShapesEntry\x12(\n\x08\x63hildren\x18\x0c \x03(\x0b\x32\x16.stoker.GraphNodeProto\x1aQ\n\x10InputShapesEntry\x12\x0b\n\x03key\x18\x01 \x01(\x05\x12,\n\x05value\x18\x02 \x01(\x0b\x32\x1d.tensorboard.TensorShapeProto:\x02\x38\x01\"\xd7\x04\n\x13MultiGraphNodeProto\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x13\n\x0b\x65xec_micros\x18\x02 \x01(\x03\x12\x1f\n\x17\x61\x63\x63\x65lerator_exec_micros\x18\x0c \x01(\x03\x12\x17\n\x0f\x63pu_exec_micros\x18\r \x01(\x03\x12\x17\n\x0frequested_bytes\x18\x03 \x01(\x03\x12\x12\n\npeak_bytes\x18\x10 \x01(\x03\x12\x16\n\x0eresidual_bytes\x18\x11 \x01(\x03\x12\x14\n\x0coutput_bytes\x18\x12 \x01(\x03\x12\x12\n\nparameters\x18\x04 \x01(\x03\x12\x11\n\tfloat_ops\x18\x05 \x01(\x03\x12\x19\n\x11total_exec_micros\x18\x06 \x01(\x03\x12%\n\x1dtotal_accelerator_exec_micros\x18\x0e \x01(\x03\x12\x1d\n\x15total_cpu_exec_micros\x18\x0f \x01(\x03\x12\x1d\n\x15total_requested_bytes\x18\x07 \x01(\x03\x12\x18\n\x10total_peak_bytes\x18\x13 \x01(\x03\x12\x1c\n\x14total_residual_bytes\x18\x14 \x01(\x03\x12\x1a\n\x12total_output_bytes\x18\x15 \x01(\x03\x12\x18\n\x10total_parameters\x18\x08 \x01(\x03\x12\x17\n\x0ftotal_float_ops\x18\t \x01(\x03\x12+\n\x0bgraph_nodes\x18\n \x03(\x0b\x32\x16.stoker.GraphNodeProto\x12-\n\x08\x63hildren\x18\x0b \x03(\x0b\x32\x1b.stoker.MultiGraphNodeProto\"\xac\x01\n\x0b\x41\x64viceProto\x12\x33\n\x08\x63heckers\x18\x01 \x03(\x0b\x32!.stoker.AdviceProto.CheckersEntry\x1a\x1a\n\x07\x43hecker\x12\x0f\n\x07reports\x18\x02 \x03(\t\x1aL\n\rCheckersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12*\n\x05value\x18\x02 \x01(\x0b\x32\x1b.stoker.AdviceProto.Checker:\x02\x38\x01\"\xc8\x01\n\x07\x43odeDef\x12%\n\x06traces\x18\x01 \x03(\x0b\x32\x15.stoker.CodeDef.Trace\x1a\x95\x01\n\x05Trace\x12\x0c\n\x04\x66ile\x18\x01 \x01(\t\x12\x0f\n\x07\x66ile_id\x18\x06 \x01(\x03\x12\x0e\n\x06lineno\x18\x02 \x01(\x05\x12\x10\n\x08\x66unction\x18\x03 \x01(\t\x12\x13\n\x0b\x66unction_id\x18\x07 \x01(\x03\x12\x0c\n\x04line\x18\x04 \x01(\t\x12\x0f\n\x07line_id\x18\x08 \x01(\x03\x12\x17\n\x0f\x66unc_start_line\x18\x05 \x01(\x05\"_\n\nOpLogEntry\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x11\n\tfloat_ops\x18\x02 \x01(\x03\x12\r\n\x05types\x18\x03 \x03(\t\x12!\n\x08\x63ode_def\x18\x04 \x01(\x0b\x32\x0f.stoker.CodeDef\"\xa2\x01\n\nOpLogProto\x12\'\n\x0blog_entries\x18\x01 \x03(\x0b\x32\x12.stoker.OpLogEntry\x12\x38\n\x0cid_to_string\x18\x02 \x03(\x0b\x32\".stoker.OpLogProto.IdToStringEntry\x1a\x31\n\x0fIdToStringEntry\x12\x0b\n\x03key\x18\x01 \x01(\x03\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n(stoker/_src/formats/protos/profile.proto\x12\x06stoker\x1a)tensorboard/compat/proto/attr_value.proto\x1a+tensorboard/compat/proto/tensor_shape.proto\"\xbe\x06\n\x0eGraphNodeProto\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x11\n\trun_count\x18\x15 \x01(\x03\x12\x13\n\x0b\x65xec_micros\x18\x02 \x01(\x03\x12\x1f\n\x17\x61\x63\x63\x65lerator_exec_micros\x18\x11 \x01(\x03\x12\x17\n\x0f\x63pu_exec_micros\x18\x12 \x01(\x03\x12\x17\n\x0frequested_bytes\x18\x03 \x01(\x03\x12\x12\n\npeak_bytes\x18\x18 \x01(\x03\x12\x16\n\x0eresidual_bytes\x18\x19 \x01(\x03\x12\x14\n\x0coutput_bytes\x18\x1a \x01(\x03\x12\x12\n\nparameters\x18\x04 \x01(\x03\x12\x11\n\tfloat_ops\x18\r \x01(\x03\x12\x0f\n\x07\x64\x65vices\x18\n \x03(\t\x12\x1e\n\x16total_definition_count\x18\x17 \x01(\x03\x12\x17\n\x0ftotal_run_count\x18\x16 \x01(\x03\x12\x19\n\x11total_exec_micros\x18\x06 \x01(\x03\x12%\n\x1dtotal_accelerator_exec_micros\x18\x13 \x01(\x03\x12\x1d\n\x15total_cpu_exec_micros\x18\x14 \x01(\x03\x12\x1d\n\x15total_requested_bytes\x18\x07 \x01(\x03\x12\x18\n\x10total_peak_bytes\x18\x1b \x01(\x03\x12\x1c\n\x14total_residual_bytes\x18\x1c \x01(\x03\x12\x1a\n\x12total_output_bytes\x18\x1d \x01(\x03\x12\x18\n\x10total_parameters\x18\x08 \x01(\x03\x12\x17\n\x0ftotal_float_ops\x18\x0e \x01(\x03\x12-\n\x06shapes\x18\x0b \x03(\x0b\x32\x1d.tensorboard.TensorShapeProto\x12=\n\x0cinput_shapes\x18\x10 \x03(\x0b\x32\'.stoker.GraphNodeProto.InputShapesEntry\x12(\n\x08\x63hildren\x18\x0c \x03(\x0b\x32\x16.stoker.GraphNodeProto\x1aQ\n\x10InputShapesEntry\x12\x0b\n\x03key\x18\x01 \x01(\x05\x12,\n\x05value\x18\x02 \x01(\x0b\x32\x1d.tensorboard.TensorShapeProto:\x02\x38\x01\"\xd7\x04\n\x13MultiGraphNodeProto\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x13\n\x0b\x65xec_micros\x18\x02 \x01(\x03\x12\x1f\n\x17\x61\x63\x63\x65lerator_exec_micros\x18\x0c \x01(\x03\x12\x17\n\x0f\x63pu_exec_micros\x18\r \x01(\x03\x12\x17\n\x0frequested_bytes\x18\x03 \x01(\x03\x12\x12\n\npeak_bytes\x18\x10 \x01(\x03\x12\x16\n\x0eresidual_bytes\x18\x11 \x01(\x03\x12\x14\n\x0coutput_bytes\x18\x12 \x01(\x03\x12\x12\n\nparameters\x18\x04 \x01(\x03\x12\x11\n\tfloat_ops\x18\x05 \x01(\x03\x12\x19\n\x11total_exec_micros\x18\x06 \x01(\x03\x12%\n\x1dtotal_accelerator_exec_micros\x18\x0e \x01(\x03\x12\x1d\n\x15total_cpu_exec_micros\x18\x0f \x01(\x03\x12\x1d\n\x15total_requested_bytes\x18\x07 \x01(\x03\x12\x18\n\x10total_peak_bytes\x18\x13 \x01(\x03\x12\x1c\n\x14total_residual_bytes\x18\x14 \x01(\x03\x12\x1a\n\x12total_output_bytes\x18\x15 \x01(\x03\x12\x18\n\x10total_parameters\x18\x08 \x01(\x03\x12\x17\n\x0ftotal_float_ops\x18\t \x01(\x03\x12+\n\x0bgraph_nodes\x18\n \x03(\x0b\x32\x16.stoker.GraphNodeProto\x12-\n\x08\x63hildren\x18\x0b \x03(\x0b\x32\x1b.stoker.MultiGraphNodeProto\"\xac\x01\n\x0b\x41\x64viceProto\x12\x33\n\x08\x63heckers\x18\x01 \x03(\x0b\x32!.stoker.AdviceProto.CheckersEntry\x1a\x1a\n\x07\x43hecker\x12\x0f\n\x07reports\x18\x02 \x03(\t\x1aL\n\rCheckersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12*\n\x05value\x18\x02 \x01(\x0b\x32\x1b.stoker.AdviceProto.Checker:\x02\x38\x01\"\xc8\x01\n\x07\x43odeDef\x12%\n\x06traces\x18\x01 \x03(\x0b\x32\x15.stoker.CodeDef.Trace\x1a\x95\x01\n\x05Trace\x12\x0c\n\x04\x66ile\x18\x01 \x01(\t\x12\x0f\n\x07\x66ile_id\x18\x06 \x01(\x03\x12\x0e\n\x06lineno\x18\x02 \x01(\x05\x12\x10\n\x08\x66unction\x18\x03 \x01(\t\x12\x13\n\x0b\x66unction_id\x18\x07 \x01(\x03\x12\x0c\n\x04line\x18\x04 \x01(\t\x12\x0f\n\x07line_id\x18\x08 \x01(\x03\x12\x17\n\x0f\x66unc_start_line\x18\x05 \x01(\x05\"_\n\nOpLogEntry\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x11\n\tfloat_ops\x18\x02 \x01(\x03\x12\r\n\x05types\x18\x03 \x03(\t\x12!\n\x08\x63ode_def\x18\x04 \x01(\x0b\x32\x0f.stoker.CodeDef\"\xa2\x01\n\nOpLogProto\x12\'\n\x0blog_entries\x18\x01 \x03(\x0b\x32\x12.stoker.OpLogEntry\x12\x38\n\x0cid_to_string\x18\x02 \x03(\x0b\x32\".stoker.OpLogProto.IdToStringEntry\x1a\x31\n\x0fIdToStringEntry\x12\x0b\n\x03key\x18\x01 \x01(\x03\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\xb3\x02\n\x0cProfileProto\x12.\n\x05nodes\x18\x01 \x03(\x0b\x32\x1f.stoker.ProfileProto.NodesEntry\x12\x11\n\thas_trace\x18\x02 \x01(\x08\x12\x1f\n\x17miss_accelerator_stream\x18\x05 \x01(\x08\x12\r\n\x05steps\x18\x03 \x03(\x03\x12:\n\x0cid_to_string\x18\x04 \x03(\x0b\x32$.stoker.ProfileProto.IdToStringEntry\x1a\x41\n\nNodesEntry\x12\x0b\n\x03key\x18\x01 \x01(\x03\x12\"\n\x05value\x18\x02 \x01(\x0b\x32\x13.stoker.ProfileNode:\x02\x38\x01\x1a\x31\n\x0fIdToStringEntry\x12\x0b\n\x03key\x18\x01 \x01(\x03\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\xdb\x07\n\x0bProfileNode\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\n\n\x02op\x18\t \x01(\t\x12\n\n\x02id\x18\r \x01(\x03\x12/\n\x06inputs\x18\x02 \x03(\x0b\x32\x1f.stoker.ProfileNode.InputsEntry\x12:\n\x0cinput_shapes\x18\x10 \x03(\x0b\x32$.stoker.ProfileNode.InputShapesEntry\x12\x31\n\x07outputs\x18\x03 \x03(\x0b\x32 .stoker.ProfileNode.OutputsEntry\x12<\n\routput_shapes\x18\x0f \x03(\x0b\x32%.stoker.ProfileNode.OutputShapesEntry\x12\x41\n\x10src_output_index\x18\x0e \x03(\x0b\x32\'.stoker.ProfileNode.SrcOutputIndexEntry\x12\r\n\x05shape\x18\x04 \x03(\x03\x12\x10\n\x08op_types\x18\x05 \x03(\t\x12\x18\n\x10\x63\x61nonical_device\x18\x06 \x01(\t\x12\x13\n\x0bhost_device\x18\x07 \x01(\t\x12\x11\n\tfloat_ops\x18\x08 \x01(\x03\x12\x1e\n\x05trace\x18\n \x01(\x0b\x32\x0f.stoker.CodeDef\x12-\n\x05\x61ttrs\x18\x0b \x03(\x0b\x32\x1e.stoker.ProfileNode.AttrsEntry\x12-\n\x05\x65xecs\x18\x0c \x03(\x0b\x32\x1e.stoker.ProfileNode.ExecsEntry\x1a-\n\x0bInputsEntry\x12\x0b\n\x03key\x18\x01 \x01(\x05\x12\r\n\x05value\x18\x02 \x01(\x03:\x02\x38\x01\x1a\x41\n\x10InputShapesEntry\x12\x0b\n\x03key\x18\x01 \x01(\x05\x12\x1c\n\x05value\x18\x02 \x01(\x0b\x32\r.stoker.Tuple:\x02\x38\x01\x1a.\n\x0cOutputsEntry\x12\x0b\n\x03key\x18\x01 \x01(\x05\x12\r\n\x05value\x18\x02 \x01(\x03:\x02\x38\x01\x1a\x42\n\x11OutputShapesEntry\x12\x0b\n\x03key\x18\x01 \x01(\x05\x12\x1c\n\x05value\x18\x02 \x01(\x0b\x32\r.stoker.Tuple:\x02\x38\x01\x1a\x35\n\x13SrcOutputIndexEntry\x12\x0b\n\x03key\x18\x01 \x01(\x03\x12\r\n\x05value\x18\x02 \x01(\x05:\x02\x38\x01\x1a\x44\n\nAttrsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12%\n\x05value\x18\x02 \x01(\x0b\x32\x16.tensorboard.AttrValue:\x02\x38\x01\x1a\x41\n\nExecsEntry\x12\x0b\n\x03key\x18\x01 \x01(\x03\x12\"\n\x05value\x18\x02 \x01(\x0b\x32\x13.stoker.ExecProfile:\x02\x38\x01\"\x9a\x03\n\x0b\x45xecProfile\x12\x11\n\trun_count\x18\x01 \x01(\x03\x12\x18\n\x10\x61ll_start_micros\x18\x02 \x01(\x03\x12\x19\n\x11latest_end_micros\x18\x03 \x01(\x03\x12\x44\n\x11\x61\x63\x63\x65lerator_execs\x18\x04 \x03(\x0b\x32).stoker.ExecProfile.AcceleratorExecsEntry\x12\x34\n\tcpu_execs\x18\x05 \x03(\x0b\x32!.stoker.ExecProfile.CpuExecsEntry\x12(\n\x0cmemory_execs\x18\x07 \x03(\x0b\x32\x12.stoker.ExecMemory\x12\x0f\n\x07\x64\x65vices\x18\x06 \x03(\t\x1aI\n\x15\x41\x63\x63\x65leratorExecsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\x1f\n\x05value\x18\x02 \x01(\x0b\x32\x10.stoker.ExecTime:\x02\x38\x01\x1a\x41\n\rCpuExecsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\x1f\n\x05value\x18\x02 \x01(\x0b\x32\x10.stoker.ExecTime:\x02\x38\x01\"(\n\x08\x45xecTime\x12\x1c\n\x05times\x18\x01 \x03(\x0b\x32\r.stoker.Tuple\"\x9e\x03\n\nExecMemory\x12\x15\n\rmemory_micros\x18\x01 \x01(\x03\x12\x17\n\x0fhost_temp_bytes\x18\x02 \x01(\x03\x12\x1d\n\x15host_persistent_bytes\x18\x03 \x01(\x03\x12\x1e\n\x16\x61\x63\x63\x65lerator_temp_bytes\x18\x04 \x01(\x03\x12$\n\x1c\x61\x63\x63\x65lerator_persistent_bytes\x18\x05 \x01(\x03\x12\x17\n\x0frequested_bytes\x18\x06 \x01(\x03\x12\x12\n\npeak_bytes\x18\x07 \x01(\x03\x12\x16\n\x0eresidual_bytes\x18\x08 \x01(\x03\x12\x14\n\x0coutput_bytes\x18\t \x01(\x03\x12\x1e\n\x16\x61llocator_bytes_in_use\x18\n \x01(\x03\x12;\n\routput_memory\x18\x0b \x03(\x0b\x32$.stoker.ExecMemory.OutputMemoryEntry\x1a\x43\n\x11OutputMemoryEntry\x12\x0b\n\x03key\x18\x01 \x01(\x05\x12\x1d\n\x05value\x18\x02 \x01(\x0b\x32\x0e.stoker.Memory:\x02\x38\x01\"\x1d\n\x05Tuple\x12\x14\n\x0cint64_values\x18\x01 \x03(\x03\"$\n\x06Memory\x12\r\n\x05\x62ytes\x18\x01 \x01(\x03\x12\x0b\n\x03ptr\x18\x02 \x01(\x04\"\x91\x04\n\x05Pprof\x12,\n\x0bsample_type\x18\x01 \x03(\x0b\x32\x17.stoker.Pprof.ValueType\x12$\n\x06sample\x18\x02 \x03(\x0b\x32\x14.stoker.Pprof.Sample\x12(\n\x08location\x18\x04 \x03(\x0b\x32\x16.stoker.Pprof.Location\x12(\n\x08\x66unction\x18\x05 \x03(\x0b\x32\x16.stoker.Pprof.Function\x12\x14\n\x0cstring_table\x18\x06 \x03(\t\x12\x0f\n\x07\x63omment\x18\r \x03(\x03\x1a\'\n\tValueType\x12\x0c\n\x04type\x18\x01 \x01(\x03\x12\x0c\n\x04unit\x18\x02 \x01(\x03\x1a!\n\x05Label\x12\x0b\n\x03key\x18\x01 \x01(\x03\x12\x0b\n\x03str\x18\x02 \x01(\x03\x1aP\n\x06Sample\x12\x13\n\x0blocation_id\x18\x01 \x03(\x04\x12\r\n\x05value\x18\x02 \x03(\x03\x12\"\n\x05label\x18\x03 \x03(\x0b\x32\x13.stoker.Pprof.Label\x1a)\n\x04Line\x12\x13\n\x0b\x66unction_id\x18\x01 \x01(\x04\x12\x0c\n\x04line\x18\x02 \x01(\x03\x1a\x38\n\x08Location\x12\n\n\x02id\x18\x01 \x01(\x04\x12 \n\x04line\x18\x04 \x03(\x0b\x32\x12.stoker.Pprof.Line\x1a\x36\n\x08\x46unction\x12\n\n\x02id\x18\x01 \x01(\x04\x12\x0c\n\x04name\x18\x02 \x01(\x03\x12\x10\n\x08\x66ilename\x18\x04 \x01(\x03\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -28,26 +29,102 @@ if _descriptor._USE_C_DESCRIPTORS == False:
   _globals['_ADVICEPROTO_CHECKERSENTRY']._serialized_options = b'8\001'
   _globals['_OPLOGPROTO_IDTOSTRINGENTRY']._options = None
   _globals['_OPLOGPROTO_IDTOSTRINGENTRY']._serialized_options = b'8\001'
-  _globals['_GRAPHNODEPROTO']._serialized_start=98
-  _globals['_GRAPHNODEPROTO']._serialized_end=928
-  _globals['_GRAPHNODEPROTO_INPUTSHAPESENTRY']._serialized_start=847
-  _globals['_GRAPHNODEPROTO_INPUTSHAPESENTRY']._serialized_end=928
-  _globals['_MULTIGRAPHNODEPROTO']._serialized_start=931
-  _globals['_MULTIGRAPHNODEPROTO']._serialized_end=1530
-  _globals['_ADVICEPROTO']._serialized_start=1533
-  _globals['_ADVICEPROTO']._serialized_end=1705
-  _globals['_ADVICEPROTO_CHECKER']._serialized_start=1601
-  _globals['_ADVICEPROTO_CHECKER']._serialized_end=1627
-  _globals['_ADVICEPROTO_CHECKERSENTRY']._serialized_start=1629
-  _globals['_ADVICEPROTO_CHECKERSENTRY']._serialized_end=1705
-  _globals['_CODEDEF']._serialized_start=1708
-  _globals['_CODEDEF']._serialized_end=1908
-  _globals['_CODEDEF_TRACE']._serialized_start=1759
-  _globals['_CODEDEF_TRACE']._serialized_end=1908
-  _globals['_OPLOGENTRY']._serialized_start=1910
-  _globals['_OPLOGENTRY']._serialized_end=2005
-  _globals['_OPLOGPROTO']._serialized_start=2008
-  _globals['_OPLOGPROTO']._serialized_end=2170
-  _globals['_OPLOGPROTO_IDTOSTRINGENTRY']._serialized_start=2121
-  _globals['_OPLOGPROTO_IDTOSTRINGENTRY']._serialized_end=2170
+  _globals['_PROFILEPROTO_NODESENTRY']._options = None
+  _globals['_PROFILEPROTO_NODESENTRY']._serialized_options = b'8\001'
+  _globals['_PROFILEPROTO_IDTOSTRINGENTRY']._options = None
+  _globals['_PROFILEPROTO_IDTOSTRINGENTRY']._serialized_options = b'8\001'
+  _globals['_PROFILENODE_INPUTSENTRY']._options = None
+  _globals['_PROFILENODE_INPUTSENTRY']._serialized_options = b'8\001'
+  _globals['_PROFILENODE_INPUTSHAPESENTRY']._options = None
+  _globals['_PROFILENODE_INPUTSHAPESENTRY']._serialized_options = b'8\001'
+  _globals['_PROFILENODE_OUTPUTSENTRY']._options = None
+  _globals['_PROFILENODE_OUTPUTSENTRY']._serialized_options = b'8\001'
+  _globals['_PROFILENODE_OUTPUTSHAPESENTRY']._options = None
+  _globals['_PROFILENODE_OUTPUTSHAPESENTRY']._serialized_options = b'8\001'
+  _globals['_PROFILENODE_SRCOUTPUTINDEXENTRY']._options = None
+  _globals['_PROFILENODE_SRCOUTPUTINDEXENTRY']._serialized_options = b'8\001'
+  _globals['_PROFILENODE_ATTRSENTRY']._options = None
+  _globals['_PROFILENODE_ATTRSENTRY']._serialized_options = b'8\001'
+  _globals['_PROFILENODE_EXECSENTRY']._options = None
+  _globals['_PROFILENODE_EXECSENTRY']._serialized_options = b'8\001'
+  _globals['_EXECPROFILE_ACCELERATOREXECSENTRY']._options = None
+  _globals['_EXECPROFILE_ACCELERATOREXECSENTRY']._serialized_options = b'8\001'
+  _globals['_EXECPROFILE_CPUEXECSENTRY']._options = None
+  _globals['_EXECPROFILE_CPUEXECSENTRY']._serialized_options = b'8\001'
+  _globals['_EXECMEMORY_OUTPUTMEMORYENTRY']._options = None
+  _globals['_EXECMEMORY_OUTPUTMEMORYENTRY']._serialized_options = b'8\001'
+  _globals['_GRAPHNODEPROTO']._serialized_start=141
+  _globals['_GRAPHNODEPROTO']._serialized_end=971
+  _globals['_GRAPHNODEPROTO_INPUTSHAPESENTRY']._serialized_start=890
+  _globals['_GRAPHNODEPROTO_INPUTSHAPESENTRY']._serialized_end=971
+  _globals['_MULTIGRAPHNODEPROTO']._serialized_start=974
+  _globals['_MULTIGRAPHNODEPROTO']._serialized_end=1573
+  _globals['_ADVICEPROTO']._serialized_start=1576
+  _globals['_ADVICEPROTO']._serialized_end=1748
+  _globals['_ADVICEPROTO_CHECKER']._serialized_start=1644
+  _globals['_ADVICEPROTO_CHECKER']._serialized_end=1670
+  _globals['_ADVICEPROTO_CHECKERSENTRY']._serialized_start=1672
+  _globals['_ADVICEPROTO_CHECKERSENTRY']._serialized_end=1748
+  _globals['_CODEDEF']._serialized_start=1751
+  _globals['_CODEDEF']._serialized_end=1951
+  _globals['_CODEDEF_TRACE']._serialized_start=1802
+  _globals['_CODEDEF_TRACE']._serialized_end=1951
+  _globals['_OPLOGENTRY']._serialized_start=1953
+  _globals['_OPLOGENTRY']._serialized_end=2048
+  _globals['_OPLOGPROTO']._serialized_start=2051
+  _globals['_OPLOGPROTO']._serialized_end=2213
+  _globals['_OPLOGPROTO_IDTOSTRINGENTRY']._serialized_start=2164
+  _globals['_OPLOGPROTO_IDTOSTRINGENTRY']._serialized_end=2213
+  _globals['_PROFILEPROTO']._serialized_start=2216
+  _globals['_PROFILEPROTO']._serialized_end=2523
+  _globals['_PROFILEPROTO_NODESENTRY']._serialized_start=2407
+  _globals['_PROFILEPROTO_NODESENTRY']._serialized_end=2472
+  _globals['_PROFILEPROTO_IDTOSTRINGENTRY']._serialized_start=2164
+  _globals['_PROFILEPROTO_IDTOSTRINGENTRY']._serialized_end=2213
+  _globals['_PROFILENODE']._serialized_start=2526
+  _globals['_PROFILENODE']._serialized_end=3513
+  _globals['_PROFILENODE_INPUTSENTRY']._serialized_start=3093
+  _globals['_PROFILENODE_INPUTSENTRY']._serialized_end=3138
+  _globals['_PROFILENODE_INPUTSHAPESENTRY']._serialized_start=3140
+  _globals['_PROFILENODE_INPUTSHAPESENTRY']._serialized_end=3205
+  _globals['_PROFILENODE_OUTPUTSENTRY']._serialized_start=3207
+  _globals['_PROFILENODE_OUTPUTSENTRY']._serialized_end=3253
+  _globals['_PROFILENODE_OUTPUTSHAPESENTRY']._serialized_start=3255
+  _globals['_PROFILENODE_OUTPUTSHAPESENTRY']._serialized_end=3321
+  _globals['_PROFILENODE_SRCOUTPUTINDEXENTRY']._serialized_start=3323
+  _globals['_PROFILENODE_SRCOUTPUTINDEXENTRY']._serialized_end=3376
+  _globals['_PROFILENODE_ATTRSENTRY']._serialized_start=3378
+  _globals['_PROFILENODE_ATTRSENTRY']._serialized_end=3446
+  _globals['_PROFILENODE_EXECSENTRY']._serialized_start=3448
+  _globals['_PROFILENODE_EXECSENTRY']._serialized_end=3513
+  _globals['_EXECPROFILE']._serialized_start=3516
+  _globals['_EXECPROFILE']._serialized_end=3926
+  _globals['_EXECPROFILE_ACCELERATOREXECSENTRY']._serialized_start=3786
+  _globals['_EXECPROFILE_ACCELERATOREXECSENTRY']._serialized_end=3859
+  _globals['_EXECPROFILE_CPUEXECSENTRY']._serialized_start=3861
+  _globals['_EXECPROFILE_CPUEXECSENTRY']._serialized_end=3926
+  _globals['_EXECTIME']._serialized_start=3928
+  _globals['_EXECTIME']._serialized_end=3968
+  _globals['_EXECMEMORY']._serialized_start=3971
+  _globals['_EXECMEMORY']._serialized_end=4385
+  _globals['_EXECMEMORY_OUTPUTMEMORYENTRY']._serialized_start=4318
+  _globals['_EXECMEMORY_OUTPUTMEMORYENTRY']._serialized_end=4385
+  _globals['_TUPLE']._serialized_start=4387
+  _globals['_TUPLE']._serialized_end=4416
+  _globals['_MEMORY']._serialized_start=4418
+  _globals['_MEMORY']._serialized_end=4454
+  _globals['_PPROF']._serialized_start=4457
+  _globals['_PPROF']._serialized_end=4986
+  _globals['_PPROF_VALUETYPE']._serialized_start=4673
+  _globals['_PPROF_VALUETYPE']._serialized_end=4712
+  _globals['_PPROF_LABEL']._serialized_start=4714
+  _globals['_PPROF_LABEL']._serialized_end=4747
+  _globals['_PPROF_SAMPLE']._serialized_start=4749
+  _globals['_PPROF_SAMPLE']._serialized_end=4829
+  _globals['_PPROF_LINE']._serialized_start=4831
+  _globals['_PPROF_LINE']._serialized_end=4872
+  _globals['_PPROF_LOCATION']._serialized_start=4874
+  _globals['_PPROF_LOCATION']._serialized_end=4930
+  _globals['_PPROF_FUNCTION']._serialized_start=4932
+  _globals['_PPROF_FUNCTION']._serialized_end=4986
 # @@protoc_insertion_point(module_scope)

@@ -79,7 +79,7 @@ class _Raiser:
         self.taken = set(self.nodes)
 
     def run(self) -> list[Any]:
-        frames = _Frames(self.nodes)
+        frames = Frames(self.nodes)
         for frame in frames.innermost_first():
             self._raise_loop(frame, frames)
         branches = self._branches(self.nodes, {})
@@ -91,7 +91,7 @@ class _Raiser:
 
     # -- loops -----------------------------------------------------------------------------------------------------
 
-    def _raise_loop(self, frame: str, frames: _Frames) -> None:
+    def _raise_loop(self, frame: str, frames: Frames) -> None:
         inside = {name: node for name, node in self.nodes.items() if frames.of.get(name) == frame}
         loop = _Loop(frame, inside, self.nodes)
         name = _unique(f"{loop.prefix}/While", self.taken)
@@ -133,7 +133,7 @@ def _unique(name: str, taken: Any) -> str:
     return candidate
 
 
-class _Frames:
+class Frames:
     """The loop that each node is in. A node is in the frame of its inputs; Enter enters a frame and Exit leaves it."""
 
     def __init__(self, nodes: dict[str, Any]) -> None:

@@ -238,8 +238,11 @@ def reverse(scope: Scope, op: Operation) -> Any:
     value, result = scope.tensor(op.inputs[0]), scope.result(op)
     for position, axis in enumerate(axes.reshape(-1)):
         made = result if position == axes.size - 1 else scope.temporary(op, result.type, result.shape)
-        axis = scope.constant(np.array([axis], np.int32), "axis")
-        value = scope.emit("REVERSE_V2", [value, axis], made, schema.ReverseV2OptionsT())
+        # Kernels of 1.x refuse negative axes.
+        axis = int(axis) % len(result.shape) if result.shape else int(axis)
+        value = scope.emit(
+            "REVERSE_V2", [value, scope.constant(np.array([axis], np.int32), "axis")], made, schema.ReverseV2OptionsT()
+        )
     return value
 
 

@@ -24,6 +24,8 @@ from stoker._src.lite.quantization.schemes import (
     DATA,
     FIXED,
     FREE,
+    INT8,
+    INT16,
     PASSED,
     PASSING,
     SHARING,
@@ -31,12 +33,15 @@ from stoker._src.lite.quantization.schemes import (
     Scheme,
     parameters,
     quantizable,
+    represented,
     same,
 )
 
 # NONE, RELU, RELU_N1_TO_1 and RELU6 are clamps, which integer kernels do; TANH and SIGN_BIT are not.
 _CLAMPS = (0, 1, 2, 3)
 _CLAMPING = frozenset(("RELU", "RELU6", "RELU_N1_TO_1"))
+# Ops of loops that stay in 8 bits: the elements of a list are replaced one by one, which collects no errors.
+_NARROW = frozenset(("DYNAMIC_UPDATE_SLICE",))
 # The factor by which a tensor's scale may become coarser to avoid a conversion.
 _COARSER = 2.0
 
@@ -103,8 +108,16 @@ def _gather_rows(subgraph: Subgraph) -> None:
 
 
 class _Rewriting:
-    def __init__(self, subgraph: Subgraph, plan: Plan) -> None:
-        self.subgraph, self.plan, self.scheme = subgraph, plan, plan.scheme
+    """Rewrites one subgraph.
+
+    A `wide` one is the body of a loop. Its state and its arithmetic have 16 bits where there are kernels, because the rounding errors of 8 bits add up
+    over the turns of a loop.
+    """
+
+    def __init__(self, subgraph: Subgraph, plan: Plan, wide: bool = False) -> None:
+        self.subgraph, self.plan, self.wide = subgraph, plan, wide
+        self.types: dict[Tensor, str] = {}
+        """The integer types of tensors that have not that of the plan."""
         self.consumers = subgraph.consumers()
         self.producers = subgraph.producers()
         self.chosen: set[Operator] = set()
@@ -121,8 +134,8 @@ class _Rewriting:
         """The rewriters of the subgraphs of loops and branches."""
         self.given: set[Tensor] = set()
         """Inputs that the caller passes as integers."""
-        self.wanted: dict[int, Quantization] = {}
-        """The scales of outputs that the caller receives as integers, by position."""
+        self.wanted: dict[int, tuple[Quantization, str]] = {}
+        """The scales and types of outputs that the caller receives as integers, by position."""
 
     def decide_all(self) -> None:
         for operator in self.subgraph.operators:
@@ -143,10 +156,26 @@ class _Rewriting:
                 operator.inputs = [None if each is None else self.floating(each) for each in operator.inputs]
                 self.made.append(operator)
         self.subgraph.outputs = [
-            self.integer(each, self.wanted[place]) if place in self.wanted else self.floating(each)
+            self.integer(each, *self.wanted[place]) if place in self.wanted else self.floating(each)
             for place, each in enumerate(self.subgraph.outputs)
         ]
         self.subgraph.operators = _without_unused(self.made, self.subgraph.outputs)
+
+    # -- types ---------------------------------------------------------------------------------------------------
+
+    def scheme(self, operator: Operator) -> Scheme:
+        """The number format that an operator works in. Ops that only move values around keep the type of their argument."""
+        if not self.wide or operator.code in _NARROW or not quantizable(operator.code, INT16):
+            return self.plan.scheme
+        if operator.code in PASSING:
+            source = operator.inputs[PASSED.get(operator.code, 0)]
+            assert source is not None
+            return self.plan.scheme if self.type_of(source) != INT16.activations else INT16
+        return INT16
+
+    def type_of(self, tensor: Tensor) -> str:
+        """The integer type of a tensor."""
+        return self.types.get(tensor, self.plan.scheme.activations)
 
     # -- scales --------------------------------------------------------------------------------------------------
 
@@ -160,10 +189,11 @@ class _Rewriting:
             return ""  # no real numbers: nothing changes
         if code in ("WHILE", "IF"):
             return self.decide_flow(operator)
-        if code == recurrent.CODE and self.scheme.activations == "INT8":
+        scheme = self.scheme(operator)
+        if code == recurrent.CODE and scheme.activations == "INT8":
             return self.decide_lstm(operator)
-        if not quantizable(code, self.scheme):
-            return f"{operator.kind} has no kernel for {self.scheme.activations}"
+        if not quantizable(code, scheme):
+            return f"{operator.kind} has no kernel for {scheme.activations}"
         if getattr(operator.options, "fusedActivationFunction", 0) not in _CLAMPS:
             return "its fused activation is not a clamp"
         if any(each.is_variable for each in touched):
@@ -195,7 +225,11 @@ class _Rewriting:
         if producer is None or producer not in self.chosen or not (producer.code in WEIGHTS or producer.code in FREE):
             return
         if producer.code in _CLAMPING or any(
-            len(self.consumers[each]) != 1 or each in self.subgraph.outputs or each in self.settled for each in forms
+            len(self.consumers[each]) != 1
+            or each in self.subgraph.outputs
+            or each in self.settled
+            or self.type_of(each) != self.type_of(result)
+            for each in forms
         ):
             return
         for each in forms:
@@ -251,39 +285,56 @@ class _Rewriting:
             return "a loop's state stays in floating point, because rounding errors would add up over its turns"
         first = 1 if operator.code == "IF" else 0
         bodies = operator.subgraphs[:2] if operator.code == "IF" else operator.subgraphs[1:2]
-        inner = [_Rewriting(each, self.plan) for each in operator.subgraphs[:2]]
+        wide = self.wide or (operator.code == "WHILE" and self.plan.scheme is INT8 and not self.plan.trained)
+        inner = [_Rewriting(each, self.plan, wide) for each in operator.subgraphs[:2]]
         for place, tensor in enumerate(operator.inputs[first:]):
             if tensor is None or tensor.type != "FLOAT32":
                 continue
             tied = [tensor]
             if operator.code == "WHILE":
                 tied += [operator.outputs[place], *(each.outputs[place] for each in bodies)]
-            numbers = self.shared_number(tied)
+                type_name = inner[1].type_of_state(place)
+            else:
+                type_name = self.type_of(tensor)
+            numbers = self.shared_number(tied, type_name)
             if numbers is None:
                 return f"the range of '{tensor.name}' is not known"
             for each in inner:
                 own = each.subgraph.inputs[place]
-                each.numbers[own] = numbers
+                each.numbers[own], each.types[own] = numbers, type_name
                 each.given.add(own)
         for place, tensor in enumerate(operator.outputs):
             if tensor.type != "FLOAT32":
                 continue
             if operator.code == "WHILE":
-                numbers = inner[1].numbers[inner[1].subgraph.inputs[place]]
+                state = inner[1].subgraph.inputs[place]
+                numbers, type_name = inner[1].numbers[state], inner[1].type_of(state)
             else:
-                numbers = self.shared_number([tensor, *(each.outputs[place] for each in bodies)])
+                type_name = INT16.activations if self.wide else self.plan.scheme.activations
+                numbers = self.shared_number([tensor, *(each.outputs[place] for each in bodies)], type_name)
             if numbers is None:
                 return f"the range of '{tensor.name}' is not known"
-            self.numbers[tensor] = numbers
+            self.numbers[tensor], self.types[tensor] = numbers, type_name
             for each in inner[first - 1 :]:
-                each.wanted[place] = numbers
+                each.wanted[place] = numbers, type_name
         for each in inner:
             each.decide_all()
             self.reasons |= each.reasons
         self.inner[operator] = inner
         return ""
 
-    def shared_number(self, tensors: list[Tensor]) -> Quantization | None:
+    def type_of_state(self, place: int) -> str:
+        """The type of a variable of the loop that this subgraph is the body of.
+
+        What the loop does not change does not collect errors.
+        """
+        before, after = self.subgraph.inputs[place], self.subgraph.outputs[place]
+        producer = self.producers.get(after)
+        if before is after or (producer is not None and self.scheme(producer) is not INT16):
+            return self.plan.scheme.activations
+        return INT16.activations if self.wide else self.plan.scheme.activations
+
+    def shared_number(self, tensors: list[Tensor], type_name: str) -> Quantization | None:
         """A common scale, or None if no range is known, as in a loop that no sample entered."""
         bounds = [
             (float(each.data.min(initial=0.0)), float(each.data.max(initial=0.0)))
@@ -295,12 +346,14 @@ class _Rewriting:
         if not bounds or all(each.is_constant for each in tensors):
             return None
         low, high = min(low for low, _ in bounds), max(high for _, high in bounds)
-        return parameters(low, high, self.scheme.activations, self.scheme.symmetric)
+        return parameters(low, high, type_name, type_name == INT16.activations)
 
     def decide_results(self, operator: Operator, reals: list[Tensor]) -> str:
         code = operator.code
         results = [each for each in operator.outputs if each.type == "FLOAT32"]
-        fixed = FIXED.get(code, {}).get(self.scheme.activations)
+        type_name = self.scheme(operator).activations
+        fixed = FIXED.get(code, {}).get(type_name)
+        self.types.update(dict.fromkeys(results, type_name))
         if code in PASSING:
             source = operator.inputs[PASSED.get(code, 0)]
             assert source is not None
@@ -317,12 +370,13 @@ class _Rewriting:
                 self.number_of(tensor)
         if self.shares(operator) and results and not self.plan.trained:
             for tensor in self.sharing(operator):
-                self.adopt(tensor, self.numbers[results[0]])
+                if self.type_of(tensor) == type_name:
+                    self.adopt(tensor, self.numbers[results[0]])
         return ""
 
     def shares(self, operator: Operator) -> bool:
         """Whether a kernel needs the same scale for its arguments and its result. The UINT8 kernel for concatenation accepts several."""
-        return operator.code in SHARING and (operator.code, self.scheme.activations) != ("CONCATENATION", "UINT8")
+        return operator.code in SHARING and (operator.code, self.plan.scheme.activations) != ("CONCATENATION", "UINT8")
 
     def sharing(self, operator: Operator) -> list[Tensor]:
         places = SHARING[operator.code]
@@ -358,21 +412,28 @@ class _Rewriting:
                 ):
                     waiting.extend(each for each in reader.outputs if each.type == "FLOAT32")
 
-    def number_of(self, tensor: Tensor) -> Quantization:
-        found = self.numbers.get(tensor)
-        if found is None:
-            if tensor.is_constant:
-                assert tensor.data is not None
-                low, high = float(tensor.data.min(initial=0.0)), float(tensor.data.max(initial=0.0))
-            else:
-                low, high = self.plan.ranges[tensor]
-            found = self.numbers[tensor] = parameters(low, high, self.scheme.activations, self.scheme.symmetric)
+    def number_of(self, tensor: Tensor, type_name: str = "") -> Quantization:
+        """The scale of a tensor in its type, or in another one."""
+        own = self.type_of(tensor)
+        type_name = type_name or own
+        if type_name == own and tensor in self.numbers:
+            return self.numbers[tensor]
+        if tensor.is_constant:
+            assert tensor.data is not None
+            low, high = float(tensor.data.min(initial=0.0)), float(tensor.data.max(initial=0.0))
+        elif tensor in self.plan.ranges:
+            low, high = self.plan.ranges[tensor]
+        else:
+            low, high = represented(self.numbers[tensor], own)
+        found = parameters(low, high, type_name, type_name == INT16.activations)
+        if type_name == own:
+            self.numbers[tensor] = found
         return found
 
     # -- rewriting -----------------------------------------------------------------------------------------------
 
     def rewrite(self, operator: Operator) -> None:
-        code = operator.code
+        code, scheme = operator.code, self.scheme(operator)
         results = [each for each in operator.outputs if each.type == "FLOAT32"]
         if operator in self.absorbed:
             (tensor,), (result,) = operator.inputs, operator.outputs
@@ -391,10 +452,10 @@ class _Rewriting:
             operator.inputs = [
                 each
                 if each is None or each.type != "FLOAT32"
-                else self.integer(each, wanted if each in shared else None)
+                else self.integer(each, wanted if each in shared else None, scheme.activations)
                 for each in operator.inputs
             ]
-        if self.scheme.activations == "INT16" and hasattr(operator.options, "potScaleInt16"):
+        if scheme.activations == "INT16" and hasattr(operator.options, "potScaleInt16"):
             # Scales are not powers of two.
             operator.options = copy.copy(operator.options)
             operator.options.potScaleInt16 = False
@@ -407,11 +468,15 @@ class _Rewriting:
         operator.inputs = [
             each
             if each is None or each.type != "FLOAT32"
-            else self.integer(each, body.numbers[body.subgraph.inputs[place - first]])
+            else self.integer(each, *body.numbers_of_input(place - first))
             for place, each in enumerate(operator.inputs)
         ]
         for each in self.inner[operator]:
             each.rewrite_all()
+
+    def numbers_of_input(self, place: int) -> tuple[Quantization, str]:
+        tensor = self.subgraph.inputs[place]
+        return self.numbers[tensor], self.type_of(tensor)
 
     def rewrite_lstm(self, operator: Operator) -> None:
         data, cell = operator.inputs[0], operator.inputs[recurrent.CELL_STATE]
@@ -419,7 +484,7 @@ class _Rewriting:
         output = hidden = self.numbers[operator.outputs[0]]
         projection = operator.inputs[recurrent.PROJECTION]
         if projection is not None:
-            hidden = parameters(*self.plan.ranges[projection], self.scheme.activations)
+            hidden = parameters(*self.plan.ranges[projection], self.plan.scheme.activations)
 
         def weights(tensor: Tensor) -> Tensor:
             key = (tensor, None)
@@ -427,46 +492,47 @@ class _Rewriting:
                 self.others[key] = arrays.symmetric_weights(tensor, None)
             return self.others[key]
 
-        recurrent.rewrite_lstm(operator, self.integer(data), output, hidden, self.plan.ranges[cell], weights)
+        taken = self.integer(data, None, self.plan.scheme.activations)
+        recurrent.rewrite_lstm(operator, taken, output, hidden, self.plan.ranges[cell], weights)
 
     def result(self, tensor: Tensor) -> Tensor:
-        made = Tensor(f"{tensor.name}/integer", self.scheme.activations, tensor.shape, None, self.numbers[tensor])
+        made = Tensor(f"{tensor.name}/integer", self.type_of(tensor), tensor.shape, None, self.numbers[tensor])
         self.integers[tensor] = made
         return made
 
     def rewrite_product(self, operator: Operator) -> None:
-        code = operator.code
+        code, scheme = operator.code, self.scheme(operator)
         data_place, weights_place, bias_place = DATA.get(code, 0), WEIGHTS[code], BIASES[code]
         inputs = list(operator.inputs)
         data, weights = inputs[data_place], inputs[weights_place]
         assert data is not None and weights is not None
-        inputs[data_place] = made = self.integer(data)
+        inputs[data_place] = made = self.integer(data, None, scheme.activations)
         inputs[weights_place] = quantized = self.weights(weights, code)
         bias = inputs[bias_place] if bias_place < len(inputs) else None
         if bias is not None:
             assert made.quantization is not None and quantized.quantization is not None
             scales = (made.quantization.scale, quantized.quantization.scale)
             assert scales[0] is not None and scales[1] is not None
-            inputs[bias_place] = arrays.bias(bias, scales[0], scales[1], self.scheme.biases)
+            inputs[bias_place] = arrays.bias(bias, scales[0], scales[1], scheme.biases)
         operator.inputs = inputs
 
     def weights(self, tensor: Tensor, code: str) -> Tensor:
         key = (tensor, CHANNELS.get(code))
         if key not in self.others:
             trained = self.plan.weight_ranges.get(tensor) or self.trained_range(tensor)
-            if self.scheme.weights != "INT8":
+            if self.plan.scheme.weights != "INT8":
                 assert tensor.data is not None
                 low, high = (
                     (trained.low, trained.high) if trained else (float(tensor.data.min()), float(tensor.data.max()))
                 )
                 made = arrays.ranged_weights(
-                    tensor, low, high, self.scheme.weights, trained is not None and trained.narrow
+                    tensor, low, high, self.plan.scheme.weights, trained is not None and trained.narrow
                 )
             elif trained is not None:
                 # Weights in INT8 have no zero point: the range is made symmetric.
                 made = arrays.symmetric_weights(tensor, None, max(-trained.low, trained.high))
             else:
-                made = arrays.symmetric_weights(tensor, CHANNELS.get(code) if self.scheme.per_channel else None)
+                made = arrays.symmetric_weights(tensor, CHANNELS.get(code) if self.plan.scheme.per_channel else None)
             self.others[key] = made
         return self.others[key]
 
@@ -474,37 +540,38 @@ class _Rewriting:
         assert tensor.data is not None
         return next((each for each in self.plan.grids if _on_grid(tensor.data, each)), None)
 
-    def integer(self, tensor: Tensor, wanted: Quantization | None = None) -> Tensor:
-        """The tensor in integers with the requested scale."""
-        numbers = wanted or self.number_of(tensor)
+    def integer(self, tensor: Tensor, wanted: Quantization | None = None, type_name: str = "") -> Tensor:
+        """The tensor in integers, with the requested scale and type."""
+        type_name = type_name or self.type_of(tensor)
+        numbers = wanted or self.number_of(tensor, type_name)
         if tensor.is_constant:
-            return self.constant(tensor, numbers)
+            return self.constant(tensor, numbers, type_name)
         made = self.integers.get(tensor)
         if made is None and wanted is not None and tensor not in self.subgraph.inputs:
-            return self.rescaled(tensor, tensor, wanted)
+            return self.rescaled(tensor, tensor, wanted, type_name)
         if made is None:
-            made = Tensor(f"{tensor.name}/integer", self.scheme.activations, tensor.shape, None, self.number_of(tensor))
+            made = Tensor(f"{tensor.name}/integer", self.type_of(tensor), tensor.shape, None, self.number_of(tensor))
             self.integers[tensor] = made
             self.made.append(Operator("QUANTIZE", [tensor], [made]))
-        if same(made.quantization, numbers):
+        if made.type == type_name and same(made.quantization, numbers):
             return made
-        return self.rescaled(tensor, made, numbers)
+        return self.rescaled(tensor, made, numbers, type_name)
 
-    def rescaled(self, tensor: Tensor, source: Tensor, numbers: Quantization) -> Tensor:
-        """The tensor in integers of another scale, converted from its existing form."""
-        key = (tensor, float(numbers.scale[0]), int(numbers.zero_point[0]))  # type: ignore[index]
+    def rescaled(self, tensor: Tensor, source: Tensor, numbers: Quantization, type_name: str) -> Tensor:
+        """The tensor in integers of another scale or type, converted from its existing form."""
+        key = _form(tensor, numbers, type_name)
         if key not in self.others:
-            made = Tensor(f"{tensor.name}/rescaled", self.scheme.activations, tensor.shape, None, numbers)
+            made = Tensor(f"{tensor.name}/rescaled", type_name, tensor.shape, None, numbers)
             self.made.append(Operator("QUANTIZE", [source], [made]))
             self.others[key] = made
         return self.others[key]
 
-    def constant(self, tensor: Tensor, numbers: Quantization) -> Tensor:
-        key = (tensor, float(numbers.scale[0]), int(numbers.zero_point[0]))  # type: ignore[index]
+    def constant(self, tensor: Tensor, numbers: Quantization, type_name: str) -> Tensor:
+        key = _form(tensor, numbers, type_name)
         if key not in self.others:
             assert tensor.data is not None
-            values = arrays.stored(tensor.data, numbers, self.scheme.activations)
-            self.others[key] = Tensor(tensor.name, self.scheme.activations, tensor.shape, values, numbers)
+            values = arrays.stored(tensor.data, numbers, type_name)
+            self.others[key] = Tensor(tensor.name, type_name, tensor.shape, values, numbers)
         return self.others[key]
 
     def floating(self, tensor: Tensor) -> Tensor:
@@ -516,6 +583,11 @@ class _Rewriting:
             self.made.append(Operator("DEQUANTIZE", [made], [tensor]))
             self.floats[tensor] = tensor
         return tensor
+
+
+def _form(tensor: Tensor, numbers: Quantization, type_name: str) -> tuple[Tensor, float, int, str]:
+    assert numbers.scale is not None and numbers.zero_point is not None
+    return tensor, float(numbers.scale[0]), int(numbers.zero_point[0]), type_name
 
 
 def _on_grid(values: np.ndarray, trained: TrainedRange) -> bool:

@@ -60,6 +60,13 @@ def parameters(low: float, high: float, type_name: str, symmetric: bool = False,
     return _quantization(scale, int(np.clip(np.round(zero), smallest, largest)))
 
 
+def represented(numbers: Quantization, type_name: str) -> tuple[float, float]:
+    """The smallest and the largest value that a scale and a type can store."""
+    assert numbers.scale is not None and numbers.zero_point is not None
+    smallest, largest = (float((limit - numbers.zero_point[0]) * numbers.scale[0]) for limit in limits(type_name))
+    return smallest, largest
+
+
 def _quantization(scale: float, zero_point: int) -> Quantization:
     # A tensor that is always zero has no range; any positive scale stores it exactly.
     scale = float(np.float32(scale))
@@ -167,7 +174,6 @@ ASKING = frozenset(
 # Ops with a kernel for INT8 but not for the other types, or with a wrong one: comparisons shift 16 bits out of 32.
 NOT_IN_INT16 = frozenset(
     {
-        "DYNAMIC_UPDATE_SLICE",
         "SPACE_TO_DEPTH",
         "DEPTH_TO_SPACE",
         "HARD_SWISH",

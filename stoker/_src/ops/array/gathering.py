@@ -384,7 +384,9 @@ def gather_nd_kernel(params: Any, indices: torch.Tensor, *, bad_indices_policy: 
         return params.reshape(-1)[:0].reshape((*outer, *inner))
     rows = params.reshape(numbers.prod(params.shape[:depth]), numbers.prod(inner))
     taken = take(rows, flat, 0)
-    if bad is not None:
+    if bad is not None and isinstance(taken, torch.Tensor):
+        taken = signed(taken).masked_fill(bad.unsqueeze(1), fill_value(params)).view(taken.dtype)
+    elif bad is not None:
         taken[bad] = fill_value(params)
     return taken.reshape((*outer, *inner))
 

@@ -42,22 +42,20 @@ def flat_index(
         flat = table_rows.flatten(rows, sizes)
         if flat is not None:
             return flat, None
-    rows = rows.long()
-    extents = torch.tensor(list(sizes), dtype=torch.int64, device=indices.device)
-    outside = ((rows < 0) | (rows >= extents)).any(1)
-    if not ignored and bool(outside.any()):
+    # Sizes are plain numbers: to move them to a GPU would make the host wait for it, and the step could not be recorded.
+    columns = rows.long().unbind(1)
+    flat, outside = columns[0], (columns[0] < 0) | (columns[0] >= sizes[0])
+    for column, size in zip(columns[1:], sizes[1:]):
+        flat = flat * size + column
+        outside = outside | (column < 0) | (column >= size)
+    if ignored:
+        return flat.masked_fill(outside, 0), outside
+    if bool(outside.any()):
         at = int(torch.nonzero(outside)[0])
         where = np.unravel_index(at, tuple(indices.shape[:-1])) if indices.ndim > 1 else ()
         label = "".join(f"[{','.join(str(int(i)) for i in where)}]" if len(where) else "")
         raise InvalidArgumentError(None, None, f"indices{label} = {rows[at].tolist()} {complaint}".replace("[]", ""))
-    strides = [numbers.prod(sizes[i + 1 :]) for i in range(depth)]
-    if depth == 1:
-        flat = rows[:, 0]
-    else:
-        flat = (rows * torch.tensor(strides, dtype=torch.int64, device=indices.device)).sum(1)
-    if not ignored:
-        return flat, None
-    return flat.masked_fill(outside, 0), outside
+    return flat, None
 
 
 def nd_rule(ref: Shape, indices: Shape, updates: Shape) -> Shape:
@@ -76,8 +74,13 @@ def nd_rule(ref: Shape, indices: Shape, updates: Shape) -> Shape:
     return ref
 
 
-def places(shape: list[int], indices: torch.Tensor, updates: Any, policy: str) -> tuple[torch.Tensor, Any, int, int]:
-    """Flat positions and matching rows of updates, without the ignored ones; then the number of rows and the row length."""
+def places(
+    shape: list[int], indices: torch.Tensor, updates: Any, policy: str, *, adds: bool = False
+) -> tuple[torch.Tensor, Any, int, int]:
+    """Flat positions and matching rows of updates, without the ignored ones; then the number of rows and the row length.
+
+    If the rows are added, ignored ones may stay as rows of zeros, so that on a GPU nobody waits for their number.
+    """
     if not indices.ndim:
         raise InvalidArgumentError(None, None, "Indices shape must have rank at least one. Found: []")
     depth = indices.shape[-1]
@@ -95,7 +98,9 @@ def places(shape: list[int], indices: torch.Tensor, updates: Any, policy: str) -
     flat, bad = flat_index(indices, shape[:depth], policy, f"does not index into shape {Shape(shape)}")
     width = numbers.prod(shape[depth:])
     rows = updates.reshape(flat.shape[0], width)
-    if bad is not None:
+    if bad is not None and adds and numbers.prod(shape) and isinstance(rows, torch.Tensor):
+        rows = rows.masked_fill(bad.unsqueeze(1), 0)
+    elif bad is not None:
         keep = ~bad
         flat, rows = flat[keep], rows[keep]
     return flat, rows, numbers.prod(shape[:depth]), width
@@ -113,7 +118,7 @@ SCATTER_ND = define(
 
 @SCATTER_ND.kernel
 def scatter_nd_kernel(indices: torch.Tensor, updates: Any, shape: list[int], *, bad_indices_policy: str) -> Any:
-    flat, rows, count, width = places(checked_sizes(shape), indices, updates, bad_indices_policy)
+    flat, rows, count, width = places(checked_sizes(shape), indices, updates, bad_indices_policy, adds=True)
     allocatable(shape, itemsize(updates))
     if isinstance(updates, np.ndarray):
         result: Any = np.full((count, width), b"", dtype=object)

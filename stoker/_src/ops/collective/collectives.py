@@ -35,6 +35,7 @@ _MERGES = {
     "Add": dist.ReduceOp.SUM,
 }
 GROUP_KEY = 1  # there is one group: all processes
+_DIVIDED_FIRST = (torch.float32, torch.float64)  # small 16-bit numbers would vanish
 _SET = "_stoker_set"  # the attribute that ops have in common if they were created together
 
 
@@ -91,13 +92,26 @@ def begin_reduce(
     """Starts to reduce tensors over all processes, in one message."""
     groups.check_size(group_size)
     shapes = [each.shape for each in inputs]
-    flat = torch.cat([each.reshape(-1) for each in inputs]) if len(inputs) > 1 else inputs[0].reshape(-1).clone()
+    divisor = group_size if final_op == "Div" else 1
+    if divisor > 1 and merge_op == "Add" and inputs[0].dtype in _DIVIDED_FIRST:
+        # The copy into the message divides, so that the sum needs no pass of its own.
+        flat, divisor = _quotients(inputs, divisor), 1
+    else:
+        flat = torch.cat([each.reshape(-1) for each in inputs]) if len(inputs) > 1 else inputs[0].reshape(-1).clone()
     works = []
     if group_size > 1:
         groups.connect()
         with groups.failures("CollectiveReduce"):
             works.append(dist.all_reduce(flat, _MERGES[merge_op], async_op=True))
-    return Pending(works, [flat], shapes, timeout_seconds), group_size if final_op == "Div" else 1
+    return Pending(works, [flat], shapes, timeout_seconds), divisor
+
+
+def _quotients(inputs: list[torch.Tensor], divisor: int) -> torch.Tensor:
+    """Returns the elements of all inputs, divided, in one row."""
+    flat = inputs[0].new_empty(sum(each.numel() for each in inputs))
+    for each, part in zip(inputs, flat.split([each.numel() for each in inputs])):
+        torch.div(each, divisor, out=part.view(each.shape))
+    return flat
 
 
 def finish_reduce(started: Any) -> tuple[torch.Tensor, ...]:

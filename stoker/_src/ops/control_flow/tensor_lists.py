@@ -694,19 +694,31 @@ def _stacked_shape(elements: Shape | None) -> Shape:
     return UNKNOWN_SHAPE if elements is None or elements.dims is None else Shape((None, *elements.dims))
 
 
+def _taken_out(item: Tensor, shape: Shape | None) -> Shape | None:
+    """What is known of an item of `shape`. If the item is a list itself, nothing is known of its elements."""
+    return UNKNOWN_SHAPE if item.dtype.base_dtype is dtypes.variant else shape
+
+
 EMPTY_TENSOR_LIST.elements(lambda op, shape_of, elements_of: [None])
 TENSOR_LIST_RESERVE.elements(lambda op, shape_of, elements_of: [None])
 TENSOR_LIST_FROM_TENSOR.elements(lambda op, shape_of, elements_of: [_rows_shape(shape_of(op._inputs[0]))])
 TENSOR_LIST_PUSH_BACK.elements(
     lambda op, shape_of, elements_of: [_agreed(elements_of(op._inputs[0]), shape_of(op._inputs[1]))]
 )
-TENSOR_LIST_POP_BACK.elements(lambda op, shape_of, elements_of: [elements_of(op._inputs[0])] * 2)
+TENSOR_LIST_POP_BACK.elements(
+    lambda op, shape_of, elements_of: [
+        elements_of(op._inputs[0]),
+        _taken_out(op.outputs[1], elements_of(op._inputs[0])),
+    ]
+)
 TENSOR_LIST_SET_ITEM.elements(
     lambda op, shape_of, elements_of: [_agreed(elements_of(op._inputs[0]), shape_of(op._inputs[2]))]
 )
-TENSOR_LIST_GET_ITEM.elements(lambda op, shape_of, elements_of: [elements_of(op._inputs[0])])
+TENSOR_LIST_GET_ITEM.elements(lambda op, shape_of, elements_of: [_taken_out(op.outputs[0], elements_of(op._inputs[0]))])
 TENSOR_LIST_RESIZE.elements(lambda op, shape_of, elements_of: [elements_of(op._inputs[0])])
-TENSOR_LIST_STACK.elements(lambda op, shape_of, elements_of: [_stacked_shape(elements_of(op._inputs[0]))])
+TENSOR_LIST_STACK.elements(
+    lambda op, shape_of, elements_of: [_taken_out(op.outputs[0], _stacked_shape(elements_of(op._inputs[0])))]
+)
 shaping.ZEROS_LIKE.elements(
     lambda op, shape_of, elements_of: [elements_of(op._inputs[0]) if _is_list(op) else shape_of(op._inputs[0])]
 )

@@ -270,6 +270,14 @@ def batch_matmul_kernel(x: torch.Tensor, y: torch.Tensor, *, adj_x: bool, adj_y:
     return _batch_product(x, y, adj_x, adj_y)
 
 
+def batch_matmul_lower(build: Any, op: Operation, x: Any, y: Any) -> Any:
+    return build.matmul(x, y, transpose_a=op.attr("adj_x"), transpose_b=op.attr("adj_y"))
+
+
+BATCH_MATMUL.lower(batch_matmul_lower)
+BATCH_MATMUL_V2.lower(batch_matmul_lower)
+
+
 BATCH_MATMUL_V3 = define(
     "BatchMatMulV3(x: rank>1 Ta, y: rank>1 Tb) -> (output: Tout)",
     Ta=_NARROW,

@@ -247,6 +247,14 @@ def div_no_nan_kernel(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     return torch.where(y == 0, torch.zeros((), dtype=x.dtype, device=x.device), torch.div(x, y))
 
 
+@DIV_NO_NAN.lower
+def div_no_nan_lower(build: Any, op: Operation, x: Any, y: Any) -> Any:
+    quotient = build.binary("div", x, y)
+    valid = build.binary("not_equal", y, build.scalar(0.0))
+    zero = None if quotient is None else build.broadcast(build.scalar(0.0), quotient.shape)
+    return None if zero is None or valid is None else build.select(valid, quotient, zero)
+
+
 @DIV_NO_NAN.grad
 def div_no_nan_grad(op: Operation, g: Tensor) -> Gradients:
     x, y = conj(op.inputs[0]), conj(op.inputs[1])

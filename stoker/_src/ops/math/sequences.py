@@ -30,6 +30,9 @@ LIN_SPACE = define(
     Tidx=one_of(*INDEX, default=dtypes.int32),
 ).not_differentiable()
 
+_BLOCK = 1 << 24
+"""Most elements of a `LinSpace` that torch can count in float32. Beyond them, it rounds some numbers twice."""
+
 
 @LIN_SPACE.kernel
 def lin_space_kernel(start: torch.Tensor, stop: torch.Tensor, num: int) -> torch.Tensor:
@@ -43,9 +46,15 @@ def lin_space_kernel(start: torch.Tensor, stop: torch.Tensor, num: int) -> torch
         return start.reshape(1).clone()
     allocatable([num], start.element_size())
     step = (stop - start) / (num - 1)
-    result = (
-        torch.arange(num, dtype=start.dtype, device=start.device).mul_(step).add_(start)
-    )  # the memory of one result
+    if num <= _BLOCK:
+        result = torch.arange(num, dtype=start.dtype, device=start.device).mul_(step).add_(start)
+    else:
+        result = torch.empty(num, dtype=start.dtype, device=start.device)
+        scratch = torch.empty(_BLOCK, dtype=torch.float64, device=start.device)
+        for at in range(0, num, _BLOCK):
+            block = result[at : at + _BLOCK]
+            positions = torch.arange(at, at + len(block), out=scratch[: len(block)])
+            block.copy_(positions).mul_(step).add_(start)
     result[-1] = stop
     return result
 

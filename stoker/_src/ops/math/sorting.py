@@ -275,14 +275,16 @@ def _unique_objects(x: np.ndarray, kind: torch.dtype, axis: int) -> tuple[Any, t
     return values, idx, torch.bincount(idx, minlength=len(seen)).to(kind)
 
 
-def unique_in_order(x: Any, kind: torch.dtype, axis: int = 0) -> tuple[Any, torch.Tensor, torch.Tensor]:
-    """Distinct slices along `axis` in order of first appearance, the index of each slice among them, and their counts."""
+def unique_in_order(
+    x: Any, kind: torch.dtype, axis: int = 0, *, counted: bool = True
+) -> tuple[Any, torch.Tensor, torch.Tensor | None]:
+    """Distinct slices along `axis` in order of first appearance, the index of each slice among them, and their counts if wanted."""
     if isinstance(x, np.ndarray):
         return _unique_objects(x, kind, axis)
     if x.is_complex():
         values, idx, count = _unique_objects(x.cpu().numpy(), kind, axis)
         return from_numpy(values).to(x.device), idx.to(x.device), count.to(x.device)
-    found = table_rows.unique(x, kind) if x.ndim == 1 else None
+    found = table_rows.unique(x, kind, counted=counted) if x.ndim == 1 else None
     if found is not None:
         return found
     plain = x.to(torch.uint8) if x.dtype == torch.bool else x
@@ -343,7 +345,7 @@ def unique_of_distinct(op: Operation, made_by: Callable[[Tensor], Tensor | None]
 @UNIQUE.kernel
 def unique_kernel(x: Any, *, out_idx: DType) -> Any:
     _check_vector(x)
-    return unique_in_order(x, torch_dtype(out_idx))[:2]
+    return unique_in_order(x, torch_dtype(out_idx), counted=False)[:2]
 
 
 def unique_padded(x: torch.Tensor, *, out_idx: DType) -> tuple[torch.Tensor, torch.Tensor]:
@@ -375,7 +377,7 @@ UNIQUE.planning.padded = lambda op, padded, shape_of: [True, True]
 
 @UNIQUE_V2.kernel
 def unique_v2_kernel(x: Any, axis: list[int], *, out_idx: DType) -> Any:
-    return unique_in_order(x, torch_dtype(out_idx), _axis(x, axis))[:2]
+    return unique_in_order(x, torch_dtype(out_idx), _axis(x, axis), counted=False)[:2]
 
 
 @UNIQUE_WITH_COUNTS.kernel

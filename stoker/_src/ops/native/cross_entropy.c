@@ -1,6 +1,6 @@
-/* The cross entropy of float32 logits and class indices, with its gradient, in one pass on torch's threads. */
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
+/* The cross entropies of float32 logits and class indices or probabilities, with their gradients, in one pass on torch's threads. */
+#include "tensors.h"
+
 #include <math.h>
 
 #include "../../base/native/exponentials.h"
@@ -20,42 +20,77 @@ VECTORISED static void rows_loss(float *restrict loss, float *restrict gradient,
     }
 }
 
+/* loss = sum(labels * (log(sum(exp(logits))) - logits));  gradient = softmax(logits) - labels */
+VECTORISED static void dense_rows_loss(float *restrict loss, float *restrict gradient, const float *logits, const float *restrict labels,
+                                       int64_t rows, int64_t classes) {
+    for (int64_t i = 0; i < rows; i++, logits += classes, gradient += classes, labels += classes) {
+        float largest = largest_of(logits, classes);
+        float total = exponentials(gradient, logits, largest, classes), scale = 1.0f / total, part = logf(total);
+        float sums[16] = {0};
+        int64_t j = 0;
+        for (; j + 16 <= classes; j += 16)
+            for (int k = 0; k < 16; k++) {
+                gradient[j + k] = gradient[j + k] * scale - labels[j + k];
+                sums[k] += labels[j + k] * (part - (logits[j + k] - largest));
+            }
+        for (int k = 0; j < classes; j++, k++) {
+            gradient[j] = gradient[j] * scale - labels[j];
+            sums[k] += labels[j] * (part - (logits[j] - largest));
+        }
+        float sum = 0.0f;
+        for (int k = 0; k < 16; k++) sum += sums[k];
+        loss[i] = sum;
+    }
+}
+
 static PyObject *sparse(PyObject *self, PyObject *args) {
-    Py_buffer loss, gradient, logits, labels;
-    long long classes;
+    float *loss, *gradient, *logits;
+    int64_t *labels;
+    long long rows, classes;
     int threads;
     (void)self;
-    if (!PyArg_ParseTuple(args, "w*w*y*y*Li", &loss, &gradient, &logits, &labels, &classes, &threads)) return NULL;
-    int64_t rows = labels.len / (int64_t)sizeof(int64_t), bad = -1;
-    int fits = classes > 0 && loss.len == rows * (int64_t)sizeof(float) && logits.len == loss.len * classes && gradient.len == logits.len;
-    if (fits) {
-        const int64_t *label = labels.buf;
-        for (int64_t i = 0; i < rows && bad < 0; i++)
-            if (label[i] < 0 || label[i] >= classes) bad = i;
-        if (bad < 0) {
-            int parts = rows * classes < SHARED ? 1 : threads;
-            Py_BEGIN_ALLOW_THREADS;
+    if (!PyArg_ParseTuple(args, "O&O&O&O&LLi", to_address, &loss, to_address, &gradient, to_address, &logits, to_address, &labels, &rows,
+                          &classes, &threads))
+        return NULL;
+    int64_t bad = -1;
+    for (int64_t i = 0; i < rows && bad < 0; i++)
+        if (labels[i] < 0 || labels[i] >= classes) bad = i;
+    if (bad < 0) {
+        int parts = rows * classes < SHARED ? 1 : threads;
+        Py_BEGIN_ALLOW_THREADS;
 #pragma omp parallel for num_threads(parts) if (parts > 1)
-            for (int part = 0; part < parts; part++) {
-                int64_t from = rows * part / parts, to = rows * (part + 1) / parts;
-                rows_loss((float *)loss.buf + from, (float *)gradient.buf + from * classes, (const float *)logits.buf + from * classes,
-                          label + from, to - from, classes);
-            }
-            Py_END_ALLOW_THREADS;
+        for (int part = 0; part < parts; part++) {
+            int64_t from = rows * part / parts, to = rows * (part + 1) / parts;
+            rows_loss(loss + from, gradient + from * classes, logits + from * classes, labels + from, to - from, classes);
         }
-    } else {
-        PyErr_SetString(PyExc_ValueError, "the arrays do not have the sizes given");
+        Py_END_ALLOW_THREADS;
     }
-    PyBuffer_Release(&loss);
-    PyBuffer_Release(&gradient);
-    PyBuffer_Release(&logits);
-    PyBuffer_Release(&labels);
-    return fits ? PyLong_FromLongLong(bad) : NULL;
+    return PyLong_FromLongLong(bad);
+}
+
+static PyObject *dense(PyObject *self, PyObject *args) {
+    float *loss, *gradient, *logits, *labels;
+    long long rows, classes;
+    int threads;
+    (void)self;
+    if (!PyArg_ParseTuple(args, "O&O&O&O&LLi", to_address, &loss, to_address, &gradient, to_address, &logits, to_address, &labels, &rows,
+                          &classes, &threads))
+        return NULL;
+    int parts = rows * classes < SHARED ? 1 : threads;
+    Py_BEGIN_ALLOW_THREADS;
+#pragma omp parallel for num_threads(parts) if (parts > 1)
+    for (int part = 0; part < parts; part++) {
+        int64_t from = rows * part / parts, to = rows * (part + 1) / parts, first = from * classes;
+        dense_rows_loss(loss + from, gradient + first, logits + first, labels + first, to - from, classes);
+    }
+    Py_END_ALLOW_THREADS;
+    Py_RETURN_NONE;
 }
 
 static PyMethodDef METHODS[] = {
     {"sparse", sparse, METH_VARARGS,
-     "sparse(loss, gradient, logits, labels, classes, threads): where the first label lies that is not a class, with nothing computed; or -1."},
+     "sparse(loss, gradient, logits, labels, rows, classes, threads): where the first label lies that is not a class, with nothing computed; or -1."},
+    {"dense", dense, METH_VARARGS, "dense(loss, gradient, logits, labels, rows, classes, threads): of a matrix of labels."},
     {NULL, NULL, 0, NULL},
 };
 
@@ -63,4 +98,4 @@ static struct PyModuleDef MODULE = {
     PyModuleDef_HEAD_INIT, "cross_entropy", "Cross entropies of float32 logits.", -1, METHODS, NULL, NULL, NULL, NULL,
 };
 
-PyMODINIT_FUNC PyInit_cross_entropy(void) { return PyModule_Create(&MODULE); }
+PyMODINIT_FUNC PyInit_cross_entropy(void) { return tensors_ready() ? PyModule_Create(&MODULE) : NULL; }

@@ -1,17 +1,28 @@
-/* The windows of float32 images (channels last) as rows of a matrix, and the sum of such rows back into images.
- *
- * A convolution is then one matrix product, with TensorFlow's filter as it lies in memory. See ops/nn/conv_patches.py.
+/* Convolutions of float32 images (channels last) as one matrix product: the windows of the images become rows of a matrix, which is
+ * multiplied with TensorFlow's filter as it lies in memory. See ops/nn/conv_patches.py. Callers check dtypes, layouts and sizes.
  */
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
-#include <stdint.h>
+#include "tensors.h"
+
+#include <stdlib.h>
 #include <string.h>
 
+#include "../../base/native/blas.h"
 #include "../../base/native/vectorised.h"
 
 typedef struct {
     long long images, height, width, channels, rows, columns, tall, wide, down, across, apart, aside, above, before;
 } windows;
+
+static inline void copy_pixels(float *to, const float *from, int64_t count) {
+    if (count >= 16)
+        memcpy(to, from, (size_t)count * sizeof(float));
+    else
+        for (int64_t i = 0; i < count; i++) to[i] = from[i]; /* a call would take longer */
+}
+
+static inline void clear_pixels(float *to, int64_t count) {
+    for (int64_t i = 0; i < count; i++) to[i] = 0.0f;
+}
 
 /* The windows of one row of results: out[columns, tall, wide, channels]. */
 static void take_row(const windows *p, float *out, const float *image, int64_t row) {
@@ -21,27 +32,34 @@ static void take_row(const windows *p, float *out, const float *image, int64_t r
         for (int64_t i = 0; i < p->tall; i++, out += p->wide * pixel) {
             int64_t y = row * p->down - p->above + i * p->apart;
             if (y < 0 || y >= p->height) {
-                memset(out, 0, (size_t)(p->wide * pixel) * sizeof(float));
+                clear_pixels(out, p->wide * pixel);
                 continue;
             }
             const float *from = image + y * line;
             if (p->aside == 1 && left >= 0 && left + p->wide <= p->width) {
-                memcpy(out, from + left * pixel, (size_t)(p->wide * pixel) * sizeof(float));
+                copy_pixels(out, from + left * pixel, p->wide * pixel);
                 continue;
             }
             for (int64_t j = 0; j < p->wide; j++) {
                 int64_t x = left + j * p->aside;
                 if (x < 0 || x >= p->width)
-                    memset(out + j * pixel, 0, (size_t)pixel * sizeof(float));
+                    clear_pixels(out + j * pixel, pixel);
                 else
-                    memcpy(out + j * pixel, from + x * pixel, (size_t)pixel * sizeof(float));
+                    copy_pixels(out + j * pixel, from + x * pixel, pixel);
             }
         }
     }
 }
 
-VECTORISED static void add_run(float *restrict to, const float *restrict from, int64_t count) {
+VECTORISED static void add_long_run(float *restrict to, const float *restrict from, int64_t count) {
     for (int64_t i = 0; i < count; i++) to[i] += from[i];
+}
+
+static inline void add_run(float *restrict to, const float *restrict from, int64_t count) {
+    if (count >= 16)
+        add_long_run(to, from, count);
+    else
+        for (int64_t i = 0; i < count; i++) to[i] += from[i];
 }
 
 /* Adds the windows of one image, in[rows, columns, tall, wide, channels], where they came from. */
@@ -68,68 +86,79 @@ static void spread_image(const windows *p, float *image, const float *in) {
         }
 }
 
-#define SIZES "(LLLL)(LL)(LL)(LL)(LL)(LL)i"
-#define SIZE_ADDRESSES                                                                                                              \
-    &p.images, &p.height, &p.width, &p.channels, &p.rows, &p.columns, &p.tall, &p.wide, &p.down, &p.across, &p.apart, &p.aside,   \
-        &p.above, &p.before, &threads
-
 static int64_t image_size(const windows *p) { return p->height * p->width * p->channels; }
 static int64_t windows_size(const windows *p) { return p->rows * p->columns * p->tall * p->wide * p->channels; }
 
-static PyObject *checked(int fits) {
-    if (fits) Py_RETURN_NONE;
-    PyErr_SetString(PyExc_ValueError, "the arrays do not have the sizes given");
-    return NULL;
+static void take(const windows *p, float *out, const float *images, int threads) {
+#pragma omp parallel for num_threads(threads) if (threads > 1)
+    for (int64_t row = 0; row < p->images * p->rows; row++)
+        take_row(p, out + row * (windows_size(p) / p->rows), images + row / p->rows * image_size(p), row % p->rows);
 }
 
-static PyObject *take(PyObject *self, PyObject *args) {
-    Py_buffer out, in;
-    windows p;
-    int threads;
-    (void)self;
-    if (!PyArg_ParseTuple(args, "w*y*" SIZES, &out, &in, SIZE_ADDRESSES)) return NULL;
-    int fits = in.len == p.images * image_size(&p) * 4 && out.len == p.images * windows_size(&p) * 4;
-    if (fits) {
-        Py_BEGIN_ALLOW_THREADS;
+static void spread(const windows *p, float *images, const float *in, int threads) {
 #pragma omp parallel for num_threads(threads) if (threads > 1)
-        for (int64_t row = 0; row < p.images * p.rows; row++)
-            take_row(&p, (float *)out.buf + row * (windows_size(&p) / p.rows), (const float *)in.buf + row / p.rows * image_size(&p),
-                     row % p.rows);
-        Py_END_ALLOW_THREADS;
-    }
-    PyBuffer_Release(&out);
-    PyBuffer_Release(&in);
-    return checked(fits);
+    for (int64_t i = 0; i < p->images; i++) spread_image(p, images + i * image_size(p), in + i * windows_size(p));
 }
 
-static PyObject *spread(PyObject *self, PyObject *args) {
-    Py_buffer out, in;
+enum { FORWARD, TO_INPUT, TO_FILTER };
+
+/* One of the three products of a convolution. `out` is what the other two are multiplied to. */
+static PyObject *convolve(PyObject *args, int which) {
+    float *out, *first, *second;
     windows p;
+    long long outputs;
     int threads;
-    (void)self;
-    if (!PyArg_ParseTuple(args, "w*y*" SIZES, &out, &in, SIZE_ADDRESSES)) return NULL;
-    int fits = out.len == p.images * image_size(&p) * 4 && in.len == p.images * windows_size(&p) * 4;
-    if (fits) {
-        Py_BEGIN_ALLOW_THREADS;
-#pragma omp parallel for num_threads(threads) if (threads > 1)
-        for (int64_t i = 0; i < p.images; i++)
-            spread_image(&p, (float *)out.buf + i * image_size(&p), (const float *)in.buf + i * windows_size(&p));
-        Py_END_ALLOW_THREADS;
+    if (!PyArg_ParseTuple(args, "O&O&O&L(LLLL)(LL)(LL)(LL)(LL)(LL)i", to_address, &out, to_address, &first, to_address, &second, &outputs,
+                          &p.images, &p.height, &p.width, &p.channels, &p.rows, &p.columns, &p.tall, &p.wide, &p.down, &p.across, &p.apart,
+                          &p.aside, &p.above, &p.before, &threads))
+        return NULL;
+    if (blas_sgemm == NULL) return PyErr_Format(PyExc_RuntimeError, "there is no BLAS");
+    int64_t count = p.images * p.rows * p.columns, inner = p.tall * p.wide * p.channels;
+    float *matrix = malloc((size_t)(count * inner + 1) * sizeof(float));
+    if (matrix == NULL) return PyErr_NoMemory();
+    Py_BEGIN_ALLOW_THREADS;
+    if (which == FORWARD) { /* images, filter */
+        take(&p, matrix, first, threads);
+        blas_matmul(out, matrix, second, count, inner, outputs, 0, 0);
+    } else if (which == TO_FILTER) { /* images, gradient */
+        take(&p, matrix, first, threads);
+        blas_matmul(out, matrix, second, inner, count, outputs, 1, 0);
+    } else { /* gradient, filter */
+        blas_matmul(matrix, first, second, count, outputs, inner, 0, 1);
+        spread(&p, out, matrix, threads);
     }
-    PyBuffer_Release(&out);
-    PyBuffer_Release(&in);
-    return checked(fits);
+    Py_END_ALLOW_THREADS;
+    free(matrix);
+    Py_RETURN_NONE;
+}
+
+static PyObject *forward(PyObject *m, PyObject *args) {
+    (void)m;
+    return convolve(args, FORWARD);
+}
+
+static PyObject *to_input(PyObject *m, PyObject *args) {
+    (void)m;
+    return convolve(args, TO_INPUT);
+}
+
+static PyObject *to_filter(PyObject *m, PyObject *args) {
+    (void)m;
+    return convolve(args, TO_FILTER);
 }
 
 static PyMethodDef METHODS[] = {
-    {"take", take, METH_VARARGS,
-     "take(out, images, (images, height, width, channels), (rows, columns), window, strides, dilations, padding before, threads)"},
-    {"spread", spread, METH_VARARGS, "spread(images, windows, ...): adds windows where they came from, sizes as in take."},
+    {"forward", forward, METH_VARARGS,
+     "forward(out, images, filter, outputs, (images, height, width, channels), (rows, columns), window, strides, dilations, padding before, "
+     "threads)"},
+    {"to_input", to_input, METH_VARARGS, "to_input(images, gradient, filter, outputs, ...): the gradient of the images."},
+    {"to_filter", to_filter, METH_VARARGS, "to_filter(filter, images, gradient, outputs, ...): the gradient of the filter."},
+    {"set_sgemm", set_sgemm, METH_O, "Takes the address of BLAS's sgemm_."},
     {NULL, NULL, 0, NULL},
 };
 
 static struct PyModuleDef MODULE = {
-    PyModuleDef_HEAD_INIT, "patches", "The windows of float32 images, channels last, as a matrix.", -1, METHODS, NULL, NULL, NULL, NULL,
+    PyModuleDef_HEAD_INIT, "patches", "Convolutions of float32 images, channels last, as a matrix product.", -1, METHODS, NULL, NULL, NULL, NULL,
 };
 
-PyMODINIT_FUNC PyInit_patches(void) { return PyModule_Create(&MODULE); }
+PyMODINIT_FUNC PyInit_patches(void) { return tensors_ready() ? PyModule_Create(&MODULE) : NULL; }

@@ -5,6 +5,7 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
+#include "candidates.h"
 #include "fills.h"
 #include "rejection.h"
 
@@ -229,24 +230,6 @@ static PyObject *fill_categorical(PyObject *self, PyObject *args) {
     Py_RETURN_NONE;
 }
 
-/* P(k) = log((k + 2) / (k + 1)) / log_range for each class of a log-uniform sampler. */
-static PyObject *fill_log_uniform(PyObject *self, PyObject *args) {
-    Py_buffer out, classes;
-    double log_range;
-    (void)self;
-    if (!PyArg_ParseTuple(args, "w*y*d", &out, &classes, &log_range)) return NULL;
-    Py_ssize_t count = classes.len / (Py_ssize_t)sizeof(int64_t);
-    int fits = out.len / (Py_ssize_t)sizeof(float) >= count;
-    for (Py_ssize_t i = 0; fits && i < count; i++) {
-        double k = (double)((const int64_t *)classes.buf)[i];
-        ((float *)out.buf)[i] = (float)(log((k + 2.0) / (k + 1.0)) / log_range);
-    }
-    PyBuffer_Release(&out);
-    PyBuffer_Release(&classes);
-    if (!fits) return PyErr_Format(PyExc_ValueError, "one probability per class is needed");
-    Py_RETURN_NONE;
-}
-
 /* The probability that a sample of `tries` draws contains a class, 1 - (1 - p)^tries, with the C library's float32 functions. */
 static PyObject *fill_expected_counts(PyObject *self, PyObject *args) {
     Py_buffer out, probabilities;
@@ -264,7 +247,10 @@ static PyObject *fill_expected_counts(PyObject *self, PyObject *args) {
 }
 
 static PyMethodDef METHODS[] = {
-    {"fill_log_uniform", fill_log_uniform, METH_VARARGS, "fill_log_uniform(out, classes, log_range): float32 of int64."},
+    {"sample_candidates", sample_candidates, METH_VARARGS,
+     "sample_candidates(sampled, sampled_counts, targets, target_counts, key, low, high, unique, range, log_range): the place of a target "
+     "outside of the range, with nothing drawn; or -1."},
+    {"find_hits", find_hits, METH_VARARGS, "find_hits(rows, places, targets, width, sampled): the number of hits."},
     {"fill_expected_counts", fill_expected_counts, METH_VARARGS, "fill_expected_counts(out, probabilities, tries): float32."},
     {"fill_bits", fill_bits, METH_VARARGS, "fill_bits(out, key, low, high): raw 32-bit words."},
     {"fill_uniform_float", fill_uniform_float, METH_VARARGS,

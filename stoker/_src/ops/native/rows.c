@@ -50,50 +50,47 @@ static int make_table(table *made, int64_t count) {
 }
 
 /* The position of `value` in `found`. A value that is not there yet is appended. */
-static inline int64_t place_of(table *seen, int64_t *found, int64_t *total, int64_t value) {
+static inline int64_t place_of(table *seen, void *found, int wide, int64_t *total, int64_t value) {
     uint64_t hash = (uint64_t)value * 0x9E3779B97F4A7C15u;
     uint64_t slot = (hash >> 20) & seen->mask;
     for (;; slot = (slot + 1) & seen->mask) {
         int64_t place = seen->slots[slot];
         if (place < 0) {
             seen->slots[slot] = *total;
-            found[*total] = value;
+            if (wide)
+                ((int64_t *)found)[*total] = value;
+            else
+                ((int32_t *)found)[*total] = (int32_t)value;
             return (*total)++;
         }
-        if (found[place] == value) return place;
+        if (index_at(found, wide, place) == value) return place;
     }
 }
 
 static PyObject *unique(PyObject *self, PyObject *args) {
-    Py_buffer values, places, found, counts;
+    void *values, *places, *found, *counts;
     int wide, wide_places;
+    long long count;
+    int64_t total = 0;
     (void)self;
-    if (!PyArg_ParseTuple(args, "y*pw*pw*w*", &values, &wide, &places, &wide_places, &found, &counts)) return NULL;
-    int64_t count = values.len / (wide ? 8 : 4), total = 0;
-    int fits = places.len / (wide_places ? 8 : 4) >= count && found.len / 8 >= count && counts.len / 8 >= count;
+    if (!PyArg_ParseTuple(args, "O&LpO&pO&O&", to_address, &values, &count, &wide, to_address, &places, &wide_places, to_address, &found,
+                          to_address_or_null, &counts))
+        return NULL;
     table seen = {NULL, 0};
-    int made = fits && make_table(&seen, count);
-    if (made) {
-        Py_BEGIN_ALLOW_THREADS;
-        int64_t *often = counts.buf;
-        for (int64_t i = 0; i < count; i++) {
-            int64_t before = total, place = place_of(&seen, found.buf, &total, index_at(values.buf, wide, i));
-            if (total > before) often[place] = 0;
-            often[place]++;
-            if (wide_places)
-                ((int64_t *)places.buf)[i] = place;
-            else
-                ((int32_t *)places.buf)[i] = (int32_t)place;
+    if (count < 0 || !make_table(&seen, count)) return PyErr_NoMemory();
+    Py_BEGIN_ALLOW_THREADS;
+    for (int64_t i = 0; i < count; i++) {
+        int64_t before = total, place = place_of(&seen, found, wide, &total, index_at(values, wide, i));
+        if (wide_places) {
+            ((int64_t *)places)[i] = place;
+            if (counts != NULL) ((int64_t *)counts)[place] = total > before ? 1 : ((int64_t *)counts)[place] + 1;
+        } else {
+            ((int32_t *)places)[i] = (int32_t)place;
+            if (counts != NULL) ((int32_t *)counts)[place] = total > before ? 1 : ((int32_t *)counts)[place] + 1;
         }
-        Py_END_ALLOW_THREADS;
     }
+    Py_END_ALLOW_THREADS;
     free(seen.slots);
-    PyBuffer_Release(&values);
-    PyBuffer_Release(&places);
-    PyBuffer_Release(&found);
-    PyBuffer_Release(&counts);
-    if (!fits) return PyErr_Format(PyExc_ValueError, "the results need as many elements as there are values");
-    if (!made) return PyErr_NoMemory();
     return PyLong_FromLongLong(total);
 }
 
@@ -104,23 +101,22 @@ static int64_t distinct_or_outside(const void *indices, int wide, int64_t count,
     table seen = {NULL, 0};
     int64_t *found = malloc((size_t)(count ? count : 1) * sizeof(int64_t));
     int made = found != NULL && make_table(&seen, count);
-    for (int64_t i = 0; made && i < count && total == i; i++) place_of(&seen, found, &total, index_at(indices, wide, i));
+    for (int64_t i = 0; made && i < count && total == i; i++) place_of(&seen, found, 1, &total, index_at(indices, wide, i));
     free(seen.slots);
     free(found);
     return !made ? -3 : total == count ? -1 : -2;
 }
 
 static PyObject *check_distinct(PyObject *self, PyObject *args) {
-    Py_buffer indices;
+    void *indices;
     int wide;
-    long long size;
+    long long count, size;
     (void)self;
-    if (!PyArg_ParseTuple(args, "y*pL", &indices, &wide, &size)) return NULL;
+    if (!PyArg_ParseTuple(args, "O&LpL", to_address, &indices, &count, &wide, &size)) return NULL;
     int64_t found;
     Py_BEGIN_ALLOW_THREADS;
-    found = distinct_or_outside(indices.buf, wide, indices.len / (wide ? 8 : 4), size);
+    found = distinct_or_outside(indices, wide, count, size);
     Py_END_ALLOW_THREADS;
-    PyBuffer_Release(&indices);
     if (found == -3) return PyErr_NoMemory();
     return PyLong_FromLongLong(found);
 }
@@ -138,32 +134,26 @@ static void copy_rows(char *out, const char *table, const void *indices, int wid
 }
 
 static PyObject *gather(PyObject *self, PyObject *args) {
-    Py_buffer out, rows, indices;
+    void *out, *rows, *indices;
     int wide, threads;
-    long long size, bytes;
+    long long count, size, bytes;
     (void)self;
-    if (!PyArg_ParseTuple(args, "w*y*y*pLLi", &out, &rows, &indices, &wide, &size, &bytes, &threads)) return NULL;
-    int64_t count = indices.len / (wide ? 8 : 4), outside = -1;
-    int fits = bytes > 0 && size >= 0 && rows.len / bytes >= size && out.len / bytes >= count;
-    if (fits) {
-        Py_BEGIN_ALLOW_THREADS;
-        outside = first_outside(indices.buf, wide, count, size, 0);
-        if (outside < 0) {
-            int64_t share = count * bytes / 4 / WORTH_A_THREAD;
-            int used = share < 1 ? 1 : share < threads ? (int)share : threads;
-            int64_t step = (count + used - 1) / used;
+    if (!PyArg_ParseTuple(args, "O&O&O&LpLLi", to_address, &out, to_address, &rows, to_address, &indices, &count, &wide, &size, &bytes, &threads))
+        return NULL;
+    int64_t outside;
+    Py_BEGIN_ALLOW_THREADS;
+    outside = first_outside(indices, wide, count, size, 0);
+    if (outside < 0) {
+        int64_t share = count * bytes / 4 / WORTH_A_THREAD;
+        int used = share < 1 ? 1 : share < threads ? (int)share : threads;
+        int64_t step = (count + used - 1) / used;
 #pragma omp parallel for num_threads(used) if (used > 1)
-            for (int part = 0; part < used; part++) {
-                int64_t first = part * step, last = first + step < count ? first + step : count;
-                copy_rows(out.buf, rows.buf, indices.buf, wide, first, last, bytes);
-            }
+        for (int part = 0; part < used; part++) {
+            int64_t first = part * step, last = first + step < count ? first + step : count;
+            copy_rows(out, rows, indices, wide, first, last, bytes);
         }
-        Py_END_ALLOW_THREADS;
     }
-    PyBuffer_Release(&out);
-    PyBuffer_Release(&rows);
-    PyBuffer_Release(&indices);
-    if (!fits) return PyErr_Format(PyExc_ValueError, "the buffers are smaller than the rows they are said to hold");
+    Py_END_ALLOW_THREADS;
     return PyLong_FromLongLong(outside);
 }
 
@@ -188,65 +178,109 @@ DEFINE_ADD(add_floats, float)
 DEFINE_ADD(add_doubles, double)
 
 static PyObject *add(PyObject *self, PyObject *args) {
-    Py_buffer into, rows, indices;
+    void *into, *rows, *indices;
     int wide, doubles, subtract, negatives, threads;
-    long long size, width;
+    long long count, size, width;
     (void)self;
-    if (!PyArg_ParseTuple(args, "w*y*y*pLLpppi", &into, &rows, &indices, &wide, &size, &width, &doubles, &subtract, &negatives,
-                          &threads))
+    if (!PyArg_ParseTuple(args, "O&O&O&LpLLpppi", to_address, &into, to_address, &rows, to_address, &indices, &count, &wide, &size, &width,
+                          &doubles, &subtract, &negatives, &threads))
         return NULL;
-    int64_t count = indices.len / (wide ? 8 : 4), outside = -1, item = doubles ? 8 : 4;
-    int fits = width > 0 && size >= 0 && into.len / item / width >= size && rows.len / item / width >= count;
-    if (fits) {
-        Py_BEGIN_ALLOW_THREADS;
-        outside = first_outside(indices.buf, wide, count, size, negatives);
-        if (outside < 0) {
-            int64_t share = count * width / WORTH_A_THREAD;
-            int used = share < 1 ? 1 : share < threads ? (int)share : threads;
+    int64_t outside;
+    Py_BEGIN_ALLOW_THREADS;
+    outside = first_outside(indices, wide, count, size, negatives);
+    if (outside < 0) {
+        int64_t share = count * width / WORTH_A_THREAD;
+        int used = share < 1 ? 1 : share < threads ? (int)share : threads;
 #pragma omp parallel for num_threads(used) if (used > 1)
-            for (int part = 0; part < used; part++) {
-                if (doubles)
-                    add_doubles(into.buf, rows.buf, indices.buf, wide, count, width, subtract ? -1 : 1, part, used);
-                else
-                    add_floats(into.buf, rows.buf, indices.buf, wide, count, width, subtract ? -1 : 1, part, used);
-            }
+        for (int part = 0; part < used; part++) {
+            if (doubles)
+                add_doubles(into, rows, indices, wide, count, width, subtract ? -1 : 1, part, used);
+            else
+                add_floats(into, rows, indices, wide, count, width, subtract ? -1 : 1, part, used);
         }
-        Py_END_ALLOW_THREADS;
     }
-    PyBuffer_Release(&into);
-    PyBuffer_Release(&rows);
-    PyBuffer_Release(&indices);
-    if (!fits) return PyErr_Format(PyExc_ValueError, "the buffers are smaller than the rows they are said to hold");
+    Py_END_ALLOW_THREADS;
     return PyLong_FromLongLong(outside);
 }
 
 /* ---- coordinates ---- */
 
+typedef struct {
+    int64_t sizes[8];
+    int depth;
+} extents;
+
+/* For PyArg_ParseTuple's "O&": the sizes of an array. */
+static int to_extents(PyObject *sizes, void *address) {
+    extents *read = address;
+    if (!PyTuple_Check(sizes) || PyTuple_GET_SIZE(sizes) < 1 || PyTuple_GET_SIZE(sizes) > 8) {
+        PyErr_SetString(PyExc_ValueError, "the sizes are not a tuple of 1 to 8 numbers");
+        return 0;
+    }
+    read->depth = (int)PyTuple_GET_SIZE(sizes);
+    for (int d = 0; d < read->depth; d++) {
+        read->sizes[d] = PyLong_AsLongLong(PyTuple_GET_ITEM(sizes, d));
+        if (read->sizes[d] == -1 && PyErr_Occurred()) return 0;
+    }
+    return 1;
+}
+
+/* Where a row of coordinates is in an array. `fine` becomes 0 if it is outside. */
+static inline int64_t flat_place(const void *coordinates, int wide, int64_t row, const extents *of, int *fine) {
+    int64_t place = 0;
+    for (int d = 0; d < of->depth; d++) {
+        int64_t at = index_at(coordinates, wide, row * of->depth + d);
+        *fine &= at >= 0 && at < of->sizes[d];
+        place = (int64_t)((uint64_t)place * (uint64_t)of->sizes[d] + (uint64_t)at);
+    }
+    return place;
+}
+
 static PyObject *flatten(PyObject *self, PyObject *args) {
     void *out, *coordinates;
-    PyObject *sizes;
-    int wide;
+    int wide, fine = 1;
     long long count;
-    int64_t extents[8];
+    extents of;
     (void)self;
-    if (!PyArg_ParseTuple(args, "O&O&pLO!", to_address, &out, to_address, &coordinates, &wide, &count, &PyTuple_Type, &sizes)) return NULL;
-    Py_ssize_t depth = PyTuple_GET_SIZE(sizes);
-    if (depth < 1 || depth > 8) return PyErr_Format(PyExc_ValueError, "there are %zd sizes, not 1 to 8", depth);
-    for (Py_ssize_t d = 0; d < depth; d++) {
-        extents[d] = PyLong_AsLongLong(PyTuple_GET_ITEM(sizes, d));
-        if (extents[d] == -1 && PyErr_Occurred()) return NULL;
-    }
-    int fine = 1;
+    if (!PyArg_ParseTuple(args, "O&O&pLO&", to_address, &out, to_address, &coordinates, &wide, &count, to_extents, &of)) return NULL;
     Py_BEGIN_ALLOW_THREADS;
-    for (int64_t i = 0; i < count; i++) {
-        int64_t place = 0;
-        for (Py_ssize_t d = 0; d < depth; d++) {
-            int64_t at = index_at(coordinates, wide, i * depth + d);
-            fine &= at >= 0 && at < extents[d];
-            place = (int64_t)((uint64_t)place * (uint64_t)extents[d] + (uint64_t)at);
-        }
-        ((int64_t *)out)[i] = place;
+    for (int64_t i = 0; i < count; i++) ((int64_t *)out)[i] = flat_place(coordinates, wide, i, &of, &fine);
+    Py_END_ALLOW_THREADS;
+    return PyBool_FromLong(fine);
+}
+
+#define DEFINE_PLACE(NAME, TYPE)                                                                                                   \
+    static int NAME(TYPE *out, int64_t total, const void *coordinates, int wide, int64_t count, const extents *of, const TYPE *values, \
+                    int64_t step, TYPE usual, int ascending) {                                                                     \
+        int fine = 1;                                                                                                              \
+        for (int64_t i = 0; i < total; i++) out[i] = usual;                                                                        \
+        for (int64_t i = 0, before = -1; i < count; i++) {                                                                         \
+            int64_t place = flat_place(coordinates, wide, i, of, &fine);                                                           \
+            if (!fine || (ascending && place <= before)) return 0;                                                                 \
+            out[place] = values[i * step];                                                                                         \
+            before = place;                                                                                                        \
+        }                                                                                                                          \
+        return 1;                                                                                                                  \
     }
+
+DEFINE_PLACE(place_4, uint32_t)
+DEFINE_PLACE(place_8, uint64_t)
+
+static PyObject *place(PyObject *self, PyObject *args) {
+    void *out, *coordinates, *values, *usual;
+    int wide, bytes, ascending, fine;
+    long long total, count, step;
+    extents of;
+    (void)self;
+    if (!PyArg_ParseTuple(args, "O&LO&pLO&O&LO&ip", to_address, &out, &total, to_address, &coordinates, &wide, &count, to_extents, &of,
+                          to_address, &values, &step, to_address, &usual, &bytes, &ascending))
+        return NULL;
+    if (bytes != 4 && bytes != 8) return PyErr_Format(PyExc_ValueError, "elements have 4 or 8 bytes, not %d", bytes);
+    Py_BEGIN_ALLOW_THREADS;
+    if (bytes == 4)
+        fine = place_4(out, total, coordinates, wide, count, &of, values, step, *(const uint32_t *)usual, ascending);
+    else
+        fine = place_8(out, total, coordinates, wide, count, &of, values, step, *(const uint64_t *)usual, ascending);
     Py_END_ALLOW_THREADS;
     return PyBool_FromLong(fine);
 }
@@ -476,15 +510,18 @@ static PyObject *stitch(PyObject *self, PyObject *args) {
 
 static PyMethodDef METHODS[] = {
     {"unique", unique, METH_VARARGS,
-     "unique(values, wide, places, wide_places, found, counts): fills the last three, returns how many are distinct."},
+     "unique(values, count, wide, places, wide_places, found, counts or None): fills the last three, returns how many are distinct."},
     {"check_distinct", check_distinct, METH_VARARGS,
-     "check_distinct(indices, wide, size): -1 if they are, -2 if some repeat, else the position of one outside of [0, size)."},
+     "check_distinct(indices, count, wide, size): -1 if they are, -2 if some repeat, else the position of one outside of [0, size)."},
     {"gather", gather, METH_VARARGS,
-     "gather(out, rows, indices, wide, size, bytes, threads): -1, or the position of an index outside; nothing is written then."},
+     "gather(out, rows, indices, count, wide, size, bytes, threads): -1, or the position of an index outside; nothing is written then."},
     {"add", add, METH_VARARGS,
-     "add(into, rows, indices, wide, size, width, doubles, subtract, negatives, threads): as gather; negatives may be skipped."},
+     "add(into, rows, indices, count, wide, size, width, doubles, subtract, negatives, threads): as gather; negatives may be skipped."},
     {"flatten", flatten, METH_VARARGS,
      "flatten(out, coordinates, wide, count, sizes): the place of each row of coordinates in an array of these sizes; False if one is outside."},
+    {"place", place, METH_VARARGS,
+     "place(out, total, coordinates, wide, count, sizes, values, step, usual, bytes, ascending): fills `out` with the usual value, and then "
+     "places each value at its coordinates. False if coordinates are outside or, where they have to be, not ascending."},
     {"exchange", exchange, METH_VARARGS,
      "exchange(flats, tables, indices, sizes, wide, back, threads): copies the selected rows of each table to the flat arrays, or back. "
      "sizes has (number of indices, rows of the table, bytes of a row) for each. False if indices repeat or are out of range."},

@@ -25,4 +25,11 @@ static int tensor_data(PyObject *tensor, void *address) {
 /* For PyArg_ParseTuple's "O&": a tensor's address. */
 static inline int to_address(PyObject *tensor, void *address) { return tensor_data(tensor, address); }
 
+/* The same, or NULL for None. */
+static inline int to_address_or_null(PyObject *tensor, void *address) {
+    if (tensor != Py_None) return tensor_data(tensor, address);
+    *(void **)address = NULL;
+    return 1;
+}
+
 #endif

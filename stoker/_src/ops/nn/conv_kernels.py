@@ -131,13 +131,13 @@ def conv_forward(
     found, steps, rates, groups = _geometry(
         input.shape, filter.shape, strides, padding, explicit_paddings, data_format, dilations, op
     )
-    x, weight = _exact(channels_first(input, data_format)), _exact(filter).permute(_FILTER_TO_TORCH[rank])
     if 0 in found.outputs or 0 in input.shape or 0 in filter.shape:
         sizes = (input.shape[0], filter.shape[-1], *found.outputs)
-        return from_channels_first(x.new_zeros(sizes), data_format).to(input.dtype)
+        return from_channels_first(input.new_zeros(sizes), data_format)
     faster = conv_patches.forward(input, filter, found, steps, rates, groups, data_format)
     if faster is not None:
         return faster
+    x, weight = _exact(channels_first(input, data_format)), _exact(filter).permute(_FILTER_TO_TORCH[rank])
     if found.pad is not None:
         x = F.pad(x, found.pad)
     result = _FORWARD[rank](x, weight, None, steps, found.fold, rates, groups)
@@ -170,12 +170,12 @@ def conv_backprop_input(
     )
     _check_gradient(out_backprop, input_sizes, found, filter.shape, data_format)
     allocatable(input_sizes, itemsize(out_backprop))
-    g, weight = _exact(channels_first(out_backprop, data_format)), _exact(filter).permute(_FILTER_TO_TORCH[rank])
-    if g.numel() == 0 or weight.numel() == 0:
+    if out_backprop.numel() == 0 or filter.numel() == 0:
         return out_backprop.new_zeros(tuple(input_sizes))
     faster = conv_patches.backprop_input(input_sizes, filter, out_backprop, found, steps, rates, groups, data_format)
     if faster is not None:
         return faster
+    g, weight = _exact(channels_first(out_backprop, data_format)), _exact(filter).permute(_FILTER_TO_TORCH[rank])
     sizes = list(input_sizes)
     first = 1 if is_channels_last(data_format) else 2
     reaches = [(size - 1) * rate + 1 for size, rate in zip(filter.shape, rates)]

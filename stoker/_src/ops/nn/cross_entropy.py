@@ -47,9 +47,19 @@ def softmax_cross_entropy_kernel(features: torch.Tensor, labels: torch.Tensor) -
             ) from None
     if features.ndim != 2:
         raise InvalidArgumentError(None, None, f"logits must be 2-dimensional, but have shape {list(features.shape)}")
+    if _native is not None and features.dtype is torch.float32 and features.is_cpu and features.numel():
+        return _native_dense(features, labels)
     logarithms = torch.log_softmax(features, 1)
     loss = -torch.sum(labels * logarithms, 1)
     return loss, torch.exp(logarithms).sub_(labels)
+
+
+def _native_dense(features: torch.Tensor, labels: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Computes everything in one native pass."""
+    rows, classes = features.shape
+    loss, backprop = torch.empty(rows), torch.empty(rows, classes)
+    _native.dense(loss, backprop, features.contiguous(), labels.contiguous(), rows, classes, torch.get_num_threads())
+    return loss, backprop
 
 
 @SOFTMAX_CROSS_ENTROPY.shape
@@ -138,9 +148,10 @@ def sparse_softmax_cross_entropy_kernel(
 
 def _native_sparse(features: torch.Tensor, labels: torch.Tensor, classes: int) -> tuple[torch.Tensor, torch.Tensor]:
     """Computes everything in one native pass. With few classes, separate torch calls take many times as long."""
-    loss, backprop = features.new_empty(features.shape[0]), torch.empty(features.shape)
-    given = (features.contiguous().numpy(), labels.to(torch.int64).contiguous().numpy())
-    if _native.sparse(loss.numpy(), backprop.numpy(), *given, classes, torch.get_num_threads()) >= 0:
+    rows = features.shape[0]
+    loss, backprop = torch.empty(rows), torch.empty(features.shape)
+    given = (features.contiguous(), labels.to(torch.int64).contiguous())
+    if _native.sparse(loss, backprop, *given, rows, classes, torch.get_num_threads()) >= 0:
         raise _no_class(labels, classes)
     return loss, backprop
 

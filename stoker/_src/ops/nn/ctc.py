@@ -20,7 +20,7 @@ from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.array import casting, gathering, joining, pads, ranges, scattering, selection, shaping, slicing
 from stoker._src.ops.control_flow import functional_loops
 from stoker._src.ops.math import arithmetic, comparison, reductions, scans, sorting
-from stoker._src.ops.nn import ctc_kernels
+from stoker._src.ops.nn import ctc_cuda, ctc_kernels
 from stoker._src.ops.nn.arguments import either, whole
 
 _FLOATS = one_of(dtypes.float32, dtypes.float64, default=dtypes.float32)
@@ -45,6 +45,8 @@ CTC_LOSS_V2 = define(
 
 
 def _register_loss(definition: OpDefinition, blank_is_first: bool) -> None:
+    definition.planning.prepares = lambda op, shape_of: ctc_cuda.prepared(op, shape_of(op._inputs[0]), blank_is_first)
+
     @definition.kernel
     def ctc_loss_kernel(
         inputs: torch.Tensor,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -37,7 +37,9 @@ def _checked(true_classes: torch.Tensor, num_true: int) -> np.ndarray:
     return to_numpy(true_classes)
 
 
-def _placed(drawn: Candidates, like: torch.Tensor) -> tuple[torch.Tensor, ...]:
+def _placed(drawn: Iterable[np.ndarray], like: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    if like.is_cpu:
+        return tuple(map(torch.from_numpy, drawn))
     return tuple(from_numpy(part).to(like.device) for part in drawn)
 
 
@@ -201,7 +203,7 @@ def accidental_hits_kernel(
             None, None, "sampled_candidates must be a vector, which is typically an output from CandidateSampler"
         )
     found = candidates.accidental_hits(_checked(true_classes, num_true), to_numpy(sampled_candidates))
-    return tuple(from_numpy(part).to(true_classes.device) for part in found)
+    return _placed(found, true_classes)
 
 
 @ACCIDENTAL_HITS.shape

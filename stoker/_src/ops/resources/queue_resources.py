@@ -9,7 +9,6 @@ import random
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -21,11 +20,49 @@ from stoker._src.base.errors import CancelledError, InvalidArgumentError, OutOfR
 from stoker._src.base.shapes import SCALAR, Shape
 from stoker._src.ops.random.bits.philox import Stream, bits
 from stoker._src.ops.support.values import torch_dtype
-from stoker._src.ops.support.waiting import current_run, wait_until
+from stoker._src.ops.support.waiting import current_run, is_cancelled, wait_until
 
 Element = tuple[Any, ...]
 _MOST_BYTES = 1 << 16
 """Components up to this many bytes are packed into one tensor. Larger ones are kept without a copy."""
+
+
+class _Slots:
+    """Numbers of slots, and the first of them if they are consecutive: such rows are copied without an index."""
+
+    def __init__(self, numbers: list[int]) -> None:
+        self.numbers, self.count = numbers, len(numbers)
+        first = numbers[0]
+        consecutive = numbers[-1] - first == self.count - 1 and numbers == list(range(first, first + self.count))
+        self.first = first if consecutive else None
+        self.highest = numbers[-1] if consecutive else max(numbers)
+        self._tensor: torch.Tensor | None = None
+
+    def on(self, device: torch.device) -> torch.Tensor:
+        if self._tensor is None:
+            self._tensor = torch.from_numpy(np.array(self.numbers)).to(device)
+        return self._tensor
+
+
+class _Turn:
+    """The place of one thread in a line, for a `with` statement. `is_first` tells whether it is the first one."""
+
+    __slots__ = ("_changed", "_line")
+
+    def __init__(self, line: deque[object], changed: threading.Condition) -> None:
+        self._line, self._changed = line, changed
+
+    def __enter__(self) -> Callable[[], bool]:
+        self._line.append(self)
+        return self.is_first
+
+    def is_first(self) -> bool:
+        return self._line[0] is self
+
+    def __exit__(self, *error: object) -> None:
+        self._line.remove(self)
+        if self._line:
+            self._changed.notify_all()
 
 
 class _Table:
@@ -34,33 +71,34 @@ class _Table:
     def __init__(self) -> None:
         self._rows: torch.Tensor | None = None
 
-    def _with_room(self, like: torch.Tensor, slots: int) -> torch.Tensor:
+    def _with_room(self, like: torch.Tensor, shape: Sequence[int], slots: int) -> torch.Tensor:
         rows = self._rows
         if rows is None or len(rows) < slots:
-            grown = like.new_empty([max(16, 2 * slots), *like.shape])
+            grown = like.new_empty([max(16, 2 * slots), *shape])
             if rows is not None:
                 grown[: len(rows)] = rows
             self._rows = rows = grown
         return rows
 
     def put(self, slot: int, value: torch.Tensor) -> None:
-        self._with_room(value, slot + 1)[slot] = value
+        self._with_room(value, value.shape, slot + 1)[slot] = value
 
-    def put_rows(self, slots: list[int], values: torch.Tensor) -> None:
-        rows = self._with_room(values[0], max(slots) + 1)
-        first, count = slots[0], len(slots)
-        if slots[-1] - first == count - 1 and slots == list(range(first, first + count)):
-            rows[first : first + count] = values
+    def put_rows(self, slots: _Slots, values: torch.Tensor) -> None:
+        rows = self._with_room(values, values.shape[1:], slots.highest + 1)
+        if slots.first is not None:
+            rows.narrow(0, slots.first, slots.count).copy_(values)
         else:
-            rows[torch.tensor(slots)] = values
+            rows[slots.on(rows.device)] = values
 
     def take(self, slot: int) -> torch.Tensor:
         assert self._rows is not None  # the slot was taken
         return self._rows[slot].clone()
 
-    def take_rows(self, slots: list[int]) -> torch.Tensor:
+    def take_rows(self, slots: _Slots) -> torch.Tensor:
         assert self._rows is not None
-        return self._rows.index_select(0, torch.tensor(slots, device=self._rows.device))
+        if slots.first is not None:
+            return self._rows.narrow(0, slots.first, slots.count).clone()
+        return self._rows.index_select(0, slots.on(self._rows.device))
 
 
 class _List:
@@ -73,18 +111,18 @@ class _List:
     def put(self, slot: int, value: Any) -> None:
         self._values[slot] = value
 
-    def put_rows(self, slots: list[int], values: Any) -> None:
+    def put_rows(self, slots: _Slots, values: Any) -> None:
         if isinstance(values, np.ndarray):
             rows = [np.array(row, dtype=object) for row in values]
         else:
             rows = [row.clone() for row in values]  # A view would keep all other rows alive.
-        self._values.update(zip(slots, rows))
+        self._values.update(zip(slots.numbers, rows))
 
     def take(self, slot: int) -> Any:
         return self._values.pop(slot)
 
-    def take_rows(self, slots: list[int]) -> Any:
-        return self._batch([self._values.pop(slot) for slot in slots])
+    def take_rows(self, slots: _Slots) -> Any:
+        return self._batch([self._values.pop(slot) for slot in slots.numbers])
 
 
 class Queue:
@@ -218,6 +256,8 @@ class Queue:
         """
         count = int(components[0].shape[0]) if components and len(components[0].shape) else None
         for i, (value, shape) in enumerate(zip(components, self.shapes)):
+            if shape.dims is not None and tuple(value.shape) == (count, *shape.dims):
+                continue
             expected = Shape((count,)).concat(shape)
             if not len(value.shape) or not expected.compatible(Shape(value.shape)) or value.shape[0] != count:
                 raise _mismatch(i, expected, value)
@@ -228,11 +268,13 @@ class Queue:
                 while done < (count or 0):
                     self._wait_for_room(first)
                     more = min(self.room(), (count or 0) - done)
-                    rows = [value[done : done + more] for value in components]
+                    whole = more == count
+                    rows = components if whole else [value[done : done + more] for value in components]
                     slots = self._new_slots(more)
+                    places = _Slots(slots)
                     for column, value in zip(self._columns, rows):
-                        column.put_rows(slots, value)
-                    self._put(slots, rows[:1])
+                        column.put_rows(places, value)
+                    self._put(slots, list(rows[:1]))
                     done += more
                     self._changed.notify_all()
 
@@ -244,6 +286,8 @@ class Queue:
         return [*reused, *made]
 
     def _wait_for_room(self, first: Callable[[], bool]) -> None:
+        if first() and self.room() > 0 and not self._cancelled and not is_cancelled():
+            return
         wait_until(
             self._changed, lambda: self._cancelled or (first() and self.room() > 0),
             "Enqueue operation", f"queue '{self.name}'",
@@ -292,13 +336,14 @@ class Queue:
             return self._batch([*slots, *self._next(more)] if more > 0 else slots)
 
     def _batch(self, slots: list[int]) -> list[Any]:
-        batch = [column.take_rows(slots) for column in self._columns]
+        taken = _Slots(slots)
+        batch = [column.take_rows(taken) for column in self._columns]
         self._free.extend(slots)
         self._changed.notify_all()
         return batch
 
     def _taken(self, count: int, first: Callable[[], bool], up_to: bool) -> list[int]:
-        """Yields the slots of the next elements as they arrive."""
+        """Returns the slots of the next elements, which it waits for."""
         taken: list[int] = []
         if self.closed and first() and len(self._order) < (1 if up_to else count):
             state = current_run()
@@ -307,10 +352,11 @@ class Queue:
             raise self._ended(count, len(self._order))
         try:
             while len(taken) < count:
-                wait_until(
-                    self._changed, lambda: first() and (self.closed or self._available() > 0),
-                    "Dequeue operation", f"queue '{self.name}'",
-                )  # fmt: skip
+                if not first() or self._available() < 1 or is_cancelled():
+                    wait_until(
+                        self._changed, lambda: first() and (self.closed or self._available() > 0),
+                        "Dequeue operation", f"queue '{self.name}'",
+                    )  # fmt: skip
                 available = len(self._order) if self.closed else self._available()
                 if available < 1:
                     if up_to and taken:
@@ -325,17 +371,9 @@ class Queue:
             raise
         return taken
 
-    @contextmanager
-    def _turn(self, line: deque[object]) -> Iterator[Callable[[], bool]]:
-        """Takes a place in a line of threads. Yields a function that tells whether this thread is first."""
-        place = object()
-        line.append(place)
-        try:
-            yield lambda: line[0] is place
-        finally:
-            line.remove(place)
-            if line:
-                self._changed.notify_all()
+    def _turn(self, line: deque[object]) -> _Turn:
+        """Takes a place in a line of threads."""
+        return _Turn(line, self._changed)
 
     def _empty_batch(self) -> list[Any]:
         batches: list[Any] = []

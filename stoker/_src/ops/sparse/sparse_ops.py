@@ -13,9 +13,11 @@ from stoker._src.base.dtypes import INDEX, NUMERIC, REAL
 from stoker._src.base.errors import InternalError, InvalidArgumentError
 from stoker._src.base.shapes import Shape, merge_dims
 from stoker._src.graph.definition import ANY, INT, OpDefinition, all_merged, define
+from stoker._src.graph.planning import Prepared
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.array import gathering, ranges, shaping
 from stoker._src.ops.math import arithmetic, reductions
+from stoker._src.ops.support import table_rows
 from stoker._src.ops.support.movement import allocatable, checked_sizes, itemsize, signed
 
 _MATRIX, _VECTOR = Shape((None, None)), Shape((None,))
@@ -156,6 +158,10 @@ def sparse_to_dense_kernel(
     rows = sparse_indices
     if rows.ndim < 2:
         rows = rows.reshape(-1, 1)
+    if isinstance(sparse_values, torch.Tensor):
+        placed = table_rows.placed(rows, sizes, sparse_values, default_value, ascending=validate_indices)
+        if placed is not None:
+            return placed
     flat = flat_positions(rows, sizes)
     if validate_indices:
         check_order(flat, rows)
@@ -173,6 +179,35 @@ def sparse_to_dense_kernel(
     result = default_value.expand(total).clone()
     signed(result)[flat] = signed(sparse_values)
     return result.reshape(sizes)
+
+
+def _prepared_to_dense(op: Operation, shape_of: Any) -> Prepared | None:
+    """The positions are computed and checked on the host; the device only writes the values."""
+    if not (op.outputs[0].dtype.is_floating or op.outputs[0].dtype.is_complex):
+        return None
+
+    def prepare(indices: torch.Tensor, output_shape: list[int]) -> tuple[torch.Tensor]:
+        rows = indices if indices.ndim == 2 else indices.reshape(-1, 1)
+        flat = flat_positions(rows, allocatable(output_shape, 1))
+        if op.attrs["validate_indices"]:
+            check_order(flat, rows)
+        return (flat,)
+
+    def kernel(output_shape: list[int], values: Any, default_value: Any, flat: torch.Tensor, **attributes: Any) -> Any:
+        if values.ndim and values.shape[0] != flat.shape[0]:
+            raise InvalidArgumentError(
+                None,
+                None,
+                f"sparse_values has incorrect shape {Shape(values.shape)}, should be [] or [{flat.shape[0]}]",
+            )
+        result = default_value.expand(numbers.prod(output_shape)).clone()
+        return result.index_copy_(0, flat, values.expand(flat.shape)).reshape(output_shape)
+
+    keeps = ("output_shape", "sparse_values", "default_value")
+    return Prepared(("sparse_indices", "output_shape"), prepare, 1, keeps, kernel)
+
+
+SPARSE_TO_DENSE.planning.prepares = _prepared_to_dense
 
 
 @SPARSE_TO_DENSE.shape(as_shapes=["output_shape"])

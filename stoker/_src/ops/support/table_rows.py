@@ -14,46 +14,58 @@ from stoker._src.base.extensions import extension
 
 _native = extension("stoker._src.ops.native.rows")
 _segments = extension("stoker._src.ops.native.segments")
+updates = extension("stoker._src.ops.native.updates")
 _COMBINERS = {"Sum": 0, "Mean": 1, "SqrtN": 2}
 _INTEGERS = (torch.int32, torch.int64)
 _SUMMED = (torch.float32, torch.float64)
+_PLACED = (*_INTEGERS, *_SUMMED)
+_WIDE, _FEW = (
+    16,
+    512,
+)  # elements of a row from which it fills a processor's vectors, and a number of rows for which this does not matter
 
 
 def _plain(*tensors: torch.Tensor) -> bool:
     return all(tensor.is_cpu and tensor.is_contiguous() for tensor in tensors)
 
 
-def unique(x: torch.Tensor, kind: torch.dtype) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor] | None:
+def unique(
+    x: torch.Tensor, kind: torch.dtype, *, counted: bool = True
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None] | None:
     """The distinct elements of an integer vector in order of appearance, the position of each element (dtype `kind`), and the counts."""
     if _native is None or x.dtype not in _INTEGERS or kind not in _INTEGERS or not _plain(x):
         return None
-    places = torch.empty(x.numel(), dtype=kind)
-    found, counts = torch.empty(2, x.numel(), dtype=torch.int64)
-    wide = x.dtype is torch.int64
-    total = _native.unique(x.numpy(), wide, places.numpy(), kind is torch.int64, found.numpy(), counts.numpy())
-    return found[:total].to(x.dtype, copy=True), places, counts[:total].to(kind, copy=True)
+    count = x.numel()
+    places, found = torch.empty(count, dtype=kind), torch.empty(count, dtype=x.dtype)
+    counts = torch.empty(count, dtype=kind) if counted else None
+    total = _native.unique(x, count, x.dtype is torch.int64, places, kind is torch.int64, found, counts)
+    return _shortened(found, total), places, None if counts is None else _shortened(counts, total)
+
+
+def _shortened(vector: torch.Tensor, count: int) -> torch.Tensor:
+    """The first elements of a vector. A much shorter one is copied, because the memory of the others would stay in use."""
+    return vector.narrow(0, 0, count) if 2 * count >= vector.numel() else vector.narrow(0, 0, count).clone()
 
 
 def all_distinct(indices: torch.Tensor, size: int) -> bool:
     """Whether all indices are distinct and in [0, size). False also if this cannot be determined quickly."""
     if _native is None or indices.dtype not in _INTEGERS or not _plain(indices):
         return False
-    return _native.check_distinct(indices.numpy(), indices.dtype is torch.int64, size) == -1
+    return _native.check_distinct(indices, indices.numel(), indices.dtype is torch.int64, size) == -1
 
 
 def gather(table: torch.Tensor, indices: torch.Tensor) -> torch.Tensor | None:
     """`table[indices]` for a vector of indices; None also if an index is out of range."""
     if _native is None or indices.dtype not in _INTEGERS or table.ndim == 0 or not _plain(table, indices):
         return None
-    size = table.shape[0]
-    out = torch.empty((indices.numel(), *table.shape[1:]), dtype=table.dtype)
-    row = out.nbytes // len(out) if len(out) else 0
-    if not row or table.dtype in (torch.bfloat16, torch.complex32):  # NumPy has no such dtype
+    size, *inner = table.shape
+    count = indices.numel()
+    out = torch.empty((count, *inner), dtype=table.dtype)
+    row = out.nbytes // count if count else 0
+    if not row:
         return None
     threads = torch.get_num_threads()
-    outside = _native.gather(
-        out.numpy(), table.numpy(), indices.numpy(), indices.dtype is torch.int64, size, row, threads
-    )
+    outside = _native.gather(out, table, indices, count, indices.dtype is torch.int64, size, row, threads)
     return out if outside < 0 else None
 
 
@@ -70,11 +82,32 @@ def add(
         return False
     if indices.dtype not in _INTEGERS or not _plain(table, indices, rows):
         return False
+    count = indices.numel()
     outside = _native.add(
-        table.numpy(), rows.numpy(), indices.numpy(), indices.dtype is torch.int64, table.shape[0],
-        rows.numel() // indices.numel(), table.dtype is torch.float64, subtract, skip_negatives, torch.get_num_threads(),
+        table, rows, indices, count, indices.dtype is torch.int64, table.shape[0], rows.numel() // count,
+        table.dtype is torch.float64, subtract, skip_negatives, torch.get_num_threads(),
     )  # fmt: skip
     return outside < 0
+
+
+def update(
+    rule: int, numbers: tuple[float, ...], tables: list[torch.Tensor], grad: torch.Tensor, indices: torch.Tensor
+) -> bool:
+    """Applies a rule of native/updates.c to the rows of a variable and its slots in place, in the order of `indices`.
+
+    Returns whether it did. Many narrow rows are left to the caller: they are faster if they are collected first.
+    """
+    first, *slots = tables
+    size, count = first.shape[0], indices.numel()
+    width = first.numel() // size if size else 0
+    if not count or not width or (width < _WIDE and count > _FEW) or indices.dtype not in _INTEGERS:
+        return False
+    if grad.dtype is not torch.float32 or not _plain(grad, indices, *tables):
+        return False
+    return updates.rows(
+        rule, first, slots[0], slots[1] if len(slots) > 1 else None, grad, indices, count, indices.dtype is torch.int64,
+        size, width, torch.get_num_threads(), (*numbers, 0, 0, 0, 0)[:5],
+    )  # fmt: skip
 
 
 def flatten(coordinates: torch.Tensor, sizes: Sequence[int]) -> torch.Tensor | None:
@@ -84,6 +117,28 @@ def flatten(coordinates: torch.Tensor, sizes: Sequence[int]) -> torch.Tensor | N
     out = torch.empty(coordinates.shape[0], dtype=torch.int64)
     wide = coordinates.dtype is torch.int64
     return out if _native.flatten(out, coordinates, wide, coordinates.shape[0], tuple(sizes)) else None
+
+
+def placed(
+    coordinates: torch.Tensor, sizes: Sequence[int], values: torch.Tensor, usual: torch.Tensor, *, ascending: bool
+) -> torch.Tensor | None:
+    """An array of these sizes with each value at its coordinates [count, depth], and the `usual` value elsewhere. The last one wins.
+
+    `values` may be a single number. None also if coordinates are out of range or, with `ascending`, do not ascend strictly.
+    """
+    kind, count = values.dtype, coordinates.shape[0]
+    if _native is None or coordinates.dtype not in _INTEGERS or kind not in _PLACED or usual.dtype is not kind:
+        return None
+    if not 1 <= len(sizes) <= 8 or coordinates.shape[1] != len(sizes) or not _plain(coordinates, values, usual):
+        return None
+    if usual.numel() != 1 or (values.dim() and values.shape != (count,)):
+        return None
+    out = torch.empty(sizes, dtype=kind)
+    wide, step = coordinates.dtype is torch.int64, values.dim()
+    done = _native.place(
+        out, out.numel(), coordinates, wide, count, tuple(sizes), values, step, usual, kind.itemsize, ascending
+    )
+    return out if done else None
 
 
 def partition(rows: torch.Tensor, numbers: torch.Tensor, parts: int) -> list[torch.Tensor] | int | None:

@@ -106,14 +106,25 @@ def current_run() -> RunState | None:
     return _current.state
 
 
-@contextmanager
-def running(state: RunState | None) -> Iterator[None]:
-    """Makes `state` current in this thread."""
-    outer, _current.state = _current.state, state
-    try:
-        yield
-    finally:
-        _current.state = outer
+def is_cancelled() -> bool:
+    """Whether the run of this thread was cancelled."""
+    state = _current.state
+    return state is not None and state.cancelled
+
+
+class running:
+    """Makes `state` current in this thread, for a `with` statement."""
+
+    __slots__ = ("_outer", "_state")
+
+    def __init__(self, state: RunState | None) -> None:
+        self._state = state
+
+    def __enter__(self) -> None:
+        self._outer, _current.state = _current.state, self._state
+
+    def __exit__(self, *error: object) -> None:
+        _current.state = self._outer
 
 
 def wait_until(condition: threading.Condition, ready: Callable[[], bool], what: str, where: str = "") -> None:

@@ -17,7 +17,7 @@ from typing import Any
 import torch
 
 from stoker._src.base.extensions import extension
-from stoker._src.ops.training.updates import Tensors, update
+from stoker._src.ops.training.updates import RowLoop, Tensors, update
 
 native = extension("stoker._src.ops.native.updates")
 
@@ -135,7 +135,17 @@ def _momentum_rows(
     _momentum(var, accum, lr, grad, momentum, use_nesterov=use_nesterov, rows=True)
 
 
-@update("Momentum(var, accum; lr, grad, momentum)", sparse=_momentum_rows, device_numbers=("lr",), use_nesterov=False)
+def _momentum_row_loop(lr: Any, grad: Tensors, momentum: float, *, use_nesterov: bool) -> RowLoop | None:
+    return (native.MOMENTUM, (lr, momentum, use_nesterov)) if momentum and math.isfinite(lr) else None
+
+
+@update(
+    "Momentum(var, accum; lr, grad, momentum)",
+    sparse=_momentum_rows,
+    row_loop=_momentum_row_loop,
+    device_numbers=("lr",),
+    use_nesterov=False,
+)
 def MOMENTUM(var: Tensors, accum: Tensors, lr: float, grad: Tensors, momentum: float, *, use_nesterov: bool) -> None:
     """accum = momentum * accum + g;  var -= lr * accum, or with Nesterov momentum lr * (g + momentum * accum)"""
     _momentum(var, accum, lr, grad, momentum, use_nesterov=use_nesterov)
@@ -187,7 +197,17 @@ def _adagrad_rows(var: Tensors, accum: Tensors, lr: float, grad: Tensors, *, upd
     _adagrad(var, accum, lr, grad, update_slots=update_slots, rows=True)
 
 
-@update("Adagrad(var, accum; lr, grad)", sparse=_adagrad_rows, device_numbers=("lr",), update_slots=True)
+def _adagrad_row_loop(lr: Any, grad: Tensors, *, update_slots: bool) -> RowLoop | None:
+    return (native.ADAGRAD, (lr,)) if update_slots else None
+
+
+@update(
+    "Adagrad(var, accum; lr, grad)",
+    sparse=_adagrad_rows,
+    row_loop=_adagrad_row_loop,
+    device_numbers=("lr",),
+    update_slots=True,
+)
 def ADAGRAD(var: Tensors, accum: Tensors, lr: float, grad: Tensors, *, update_slots: bool) -> None:
     """accum += g^2 (if update_slots);  var -= lr * g / sqrt(accum)"""
     _adagrad(var, accum, lr, grad, update_slots=update_slots)
@@ -365,7 +385,16 @@ def _rms_prop_rows(
     _rms_step_of_rows(var, mom, lr, momentum, grad, list(torch._foreach_add(ms, epsilon)))
 
 
-@update("RMSProp(var, ms, mom; lr, rho, momentum, epsilon, grad)", sparse=_rms_prop_rows, device_numbers=("lr",))
+def _rms_prop_row_loop(lr: Any, rho: float, momentum: float, epsilon: float, grad: Tensors) -> RowLoop | None:
+    return native.RMS_PROP, (lr, rho, momentum, epsilon)
+
+
+@update(
+    "RMSProp(var, ms, mom; lr, rho, momentum, epsilon, grad)",
+    sparse=_rms_prop_rows,
+    row_loop=_rms_prop_row_loop,
+    device_numbers=("lr",),
+)
 def RMS_PROP(
     var: Tensors, ms: Tensors, mom: Tensors, lr: float, rho: float, momentum: float, epsilon: float, grad: Tensors
 ) -> None:
@@ -373,7 +402,7 @@ def RMS_PROP(
     if _in_one_pass(var, grad) and rho >= 0.5:
         threads = torch.get_num_threads()
         for arrays in zip(var, ms, mom, grad):
-            native.rms_prop(*[array.numpy() for array in arrays], lr, rho, momentum, epsilon, threads)
+            native.rms_prop(*arrays, arrays[0].numel(), lr, rho, momentum, epsilon, threads)
         return
     _mean_squares_by_difference(ms, rho, grad)
     _rms_step(var, mom, lr, momentum, grad, list(torch._foreach_add(ms, epsilon)))
@@ -493,7 +522,7 @@ def ADAM(
     if _in_one_pass(var, grad) and isinstance(rate, float):
         numbers = (rate, beta1, 1 - beta1, 1 - beta2, epsilon, use_nesterov, torch.get_num_threads())
         for arrays in zip(var, m, v, grad):
-            native.adam(*[array.numpy() for array in arrays], *numbers)
+            native.adam(*arrays, arrays[0].numel(), *numbers)
         return
     _moments(m, v, beta1, beta2, grad)
     ahead: Any = m
@@ -632,11 +661,11 @@ def _ftrl(
     difference of large numbers, so each operation is rounded separately, in TensorFlow's order. As in TensorFlow, a NaN in
     `linear` makes rows NaN and elements of whole variables 0.
     """
-    scale, divide = (lr, 1.0) if multiply_linear_by_lr else (1.0, lr)
+    scale, divide = _ftrl_scale(lr, multiply_linear_by_lr)
     if lr_power == -0.5 and _in_one_pass(var, grad):
         numbers = (scale, divide, 2 * l2_shrinkage, l1 * scale, 2 * l2 * scale, rows, torch.get_num_threads())
         for arrays in zip(var, accum, linear, grad):
-            native.ftrl(*[array.numpy() for array in arrays], *numbers)
+            native.ftrl(*arrays, arrays[0].numel(), *numbers)
         return
     before = _powers(accum, lr_power)
     torch._foreach_add_(accum, torch._foreach_mul(grad, grad))
@@ -660,6 +689,19 @@ def _ftrl(
             value.copy_(torch.where(pulled.abs() > limit, (pulled.sign() * limit - pulled) / below, 0))
 
 
+def _ftrl_scale(lr: float, multiply_linear_by_lr: bool) -> tuple[float, float]:
+    """What the gradient is multiplied by, and what the powers are divided by."""
+    return (lr, 1.0) if multiply_linear_by_lr else (1.0, lr)
+
+
+def _ftrl_row_loop(
+    grad: Tensors, lr: float, l1: float, l2: float, *shrinkage_and_power: float, multiply_linear_by_lr: bool
+) -> RowLoop | None:
+    scale, divide = _ftrl_scale(lr, multiply_linear_by_lr)
+    *shrinkage, power = shrinkage_and_power
+    return (native.FTRL, (scale, divide, 2 * sum(shrinkage), l1 * scale, 2 * l2 * scale)) if power == -0.5 else None
+
+
 def _ftrl_rows(
     var: Tensors,
     accum: Tensors,
@@ -680,6 +722,7 @@ def _ftrl_rows(
     checked_signs=("sparse",),
     complex_numbers=False,
     sparse=_ftrl_rows,
+    row_loop=_ftrl_row_loop,
     multiply_linear_by_lr=False,
 )
 def FTRL(
@@ -719,6 +762,7 @@ def _ftrl_v2_rows(
     late_number="lr_power",
     complex_numbers=False,
     sparse=_ftrl_v2_rows,
+    row_loop=_ftrl_row_loop,
     multiply_linear_by_lr=False,
 )
 def FTRL_V2(

@@ -28,6 +28,7 @@ from stoker._src.ops.support import handles, table_rows
 from stoker._src.ops.variables.state_ops import VariableState
 
 Rule = Callable[..., None]
+RowLoop = tuple[int, tuple[float, ...]]  # a rule of native/updates.c and its numbers
 Tensors = list[torch.Tensor]
 
 _GRADIENTS = ("grad", "delta")
@@ -58,6 +59,7 @@ def update(
     spelling: str,
     *,
     sparse: bool | Rule = False,
+    row_loop: Callable[..., RowLoop | None] | None = None,
     reference: bool = True,
     complex_numbers: bool = True,
     device_numbers: tuple[str, ...] = (),
@@ -71,6 +73,7 @@ def update(
     Args:
         spelling: the op's name and inputs, in TensorFlow's order.
         sparse: whether to define sparse ops too, or a separate rule for them if TensorFlow rounds rows differently.
+        row_loop: chooses, by the rule's numbers, the native loop that updates float32 rows in place, if there is one.
         reference: whether to define ops for reference variables.
         complex_numbers: whether the rule supports complex numbers.
         device_numbers: numbers that change with every step. The rule also accepts them as tensors, because fetching them from
@@ -88,6 +91,7 @@ def update(
             used = sparse if rows and callable(sparse) else rule
             strict = ("sparse" if rows else "dense") in checked_signs
             caller = _Caller(prefix + name, used, variables, others, complex_numbers=complex_numbers, strict=strict)
+            caller.row_loop = row_loop
             late = resource and (rows or not early_gradient)
             made = _define(caller, resource=resource, rows=rows, late=late, late_number=late_number, attrs=attrs)
             made.planning.device_numbers = frozenset(device_numbers)
@@ -154,6 +158,7 @@ class _Caller:
         self._strict = strict
         self.name, self.rule, self.variables, self.others = name, rule, variables, others
         self._dtypes = (*_REAL, *_COMPLEX) if complex_numbers else _REAL
+        self.row_loop: Callable[..., RowLoop | None] | None = None
         self.count = len(variables)
         self.gradient_at = next(i for i, each in enumerate(others) if each in _GRADIENTS) + self.count
 
@@ -207,6 +212,12 @@ class _Caller:
         values = [[variable.read() for variable in column] for column in states]
         for i, (gradient, rows) in enumerate(zip(gradients, indices)):
             self._check_rows([column[i] for column in states], [column[i] for column in values], gradient, rows)
+        rest = self._left_by_row_loop(values, numbers, gradients, indices, attributes)
+        if not rest:
+            return
+        if len(rest) < len(indices):
+            states, values = ([[column[i] for i in rest] for column in columns] for columns in (states, values))
+            gradients, indices = ([column[i] for i in rest] for column in (gradients, indices))
         if len(set(map(id, states[0]))) == len(states[0]):
             selection = table_rows.Selection(values, indices)
             flats = selection.taken()
@@ -223,6 +234,25 @@ class _Caller:
                 self.rule(*parts, *numbers, **attributes)
                 for table, part in zip(tables, parts):
                     table.index_copy_(0, rows, part[0])
+
+    def _left_by_row_loop(
+        self,
+        values: list[Tensors],
+        numbers: list[Any],
+        gradients: Tensors,
+        indices: Tensors,
+        attributes: dict[str, Any],
+    ) -> list[int]:
+        """Updates the rows of tables in place, natively. Returns the positions of the tables that this does not work for."""
+        every = list(range(len(indices)))
+        if self.row_loop is None or table_rows.updates is None or values[0][0].dtype is not torch.float32:
+            return every
+        loop = self.row_loop(*numbers, **attributes)
+        if loop is None:
+            return every
+        return [
+            i for i in every if not table_rows.update(*loop, [column[i] for column in values], gradients[i], indices[i])
+        ]
 
     def sparse_distinct(self, *inputs: Any, **attributes: Any) -> VariableState:
         """Like `sparse` for rows that are known to be distinct. Rows out of range are skipped; nothing waits for the device."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -32,6 +33,7 @@ from stoker._src.runtime.locks import Holding
 from stoker._src.runtime.plan import threads
 from stoker._src.runtime.plan.emit import Step, copied
 from stoker._src.runtime.plan.instructions import Value
+from stoker._src.runtime.plan.on_host import Nowhere
 from stoker._src.runtime.resources import NodeContext
 from stoker._src.runtime.worker import Worker
 
@@ -376,7 +378,9 @@ class EagerExecutor:
         passed = record.inputs[-len(record.attrs["T" if "T" in record.attrs else "Tin"]) :] if record.inputs else []
         known = {i: t._value for i, t in enumerate(passed) if t.dtype is dtypes.resource}
         first = function_refs(record)[0].target
-        key = (record.type, tuple((i, id(value)) for i, value in known.items()), *map(id, function_targets(record)))
+        on_host = not any(_is_on_gpu(t._value) for t in passed)
+        variables = tuple((i, id(value)) for i, value in known.items())
+        key = (record.type, on_host, variables, *map(id, function_targets(record)))
         found = None if first is None else first.steps.get(key)
         if found is None:
             values = []
@@ -386,7 +390,7 @@ class EagerExecutor:
                 values.append(value)
             count = len(record.definition.output_dtypes(record.attrs))
             self.worker.look_for_devices()
-            compiled = self.worker.compiler(record, values, [True] * count)  # type: ignore[arg-type]
+            compiled = self._compiled(record, values, [True] * count, on_host)
             assert first is not None  # compilation has already rejected an undefined function
             found = first.steps[key] = (compiled, known)
             if placement_log.enabled:
@@ -396,6 +400,22 @@ class EagerExecutor:
         keywords, steps, _ = found[0]
         return dict(keywords), steps
 
+    def _compiled(self, record: EagerOperation, values: list[Value], wanted: list[bool], on_host: bool) -> Any:
+        """Compiles the functions of an op. Tensors and variables of eager mode are on the host unless the program says otherwise.
+
+        A function that is given only such ones runs there as a whole. If its constants were on a GPU, every op would move data.
+        """
+        compiler = self.worker.compiler
+        if on_host and compiler.placement.gpu is not None:
+            for_host = copy.copy(compiler)
+            for_host.placement = Nowhere()  # type: ignore[assignment]
+            compiled = for_host(record, values, wanted)  # type: ignore[arg-type]
+            ops = [op for step in compiled.steps for each in step.with_functions() for op in each.planner.ops]
+            requested = [compiler.placement.requested(op) for op in ops]
+            if all(device is None or device.type == "cpu" for device in requested):
+                return compiled
+        return compiler(record, values, wanted)  # type: ignore[arg-type]
+
     def _context(self, definition: OpDefinition, attrs: dict[str, Any], name: str) -> NodeContext:
         """Returns the state of a stateful op. Calls with equal attributes share it, as in TensorFlow's kernel cache."""
         key = (definition.name, tuple(sorted((k, repr(v)) for k, v in attrs.items())))
@@ -403,6 +423,11 @@ class EagerExecutor:
         if found is None:
             found = self._states[key] = NodeContext(name, self.worker.resources)
         return found
+
+
+def _is_on_gpu(value: Any) -> bool:
+    held = value if isinstance(value, torch.Tensor) else getattr(value, "value", None)
+    return isinstance(held, torch.Tensor) and held.is_cuda
 
 
 executor = EagerExecutor()

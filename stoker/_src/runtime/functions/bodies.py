@@ -307,7 +307,7 @@ class BoundFunction:
     def _call(self, state: RunState, values: tuple[Any, ...]) -> tuple[Any, ...]:
         holding = Holding(self._lock, writes=self._writes, state=state, touches=self._touches)
         try:
-            holding.resume()
+            holding.acquire()
             return self._step.function(holding, *values, *self._captured)
         except BaseException as error:
             raise step_failure(error, self._step) from error
@@ -315,7 +315,7 @@ class BoundFunction:
             if self._blocks:
                 holding.end()
             else:
-                holding.pause()
+                holding.release()
 
 
 def _dims(shape: Shape | None) -> Any:

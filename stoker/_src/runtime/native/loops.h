@@ -172,44 +172,37 @@ typedef void (*binary_loop)(float *restrict, const float *, const float *, int64
 
 /* -- products ---------------------------------------------------------------------------------------------------- */
 
-/* out[m, n] = a[m, k] b[k, n], rows of four at a time so that each loaded row of `b` is used four times. */
+/* Four rows and WIDTH columns of a product: each loaded row of `b` is used four times. */
+#define TILE(WIDTH)                                                                                          \
+    for (; j + WIDTH <= n; j += WIDTH) {                                                                     \
+        float s0[WIDTH] = {0}, s1[WIDTH] = {0}, s2[WIDTH] = {0}, s3[WIDTH] = {0};                            \
+        for (int64_t p = 0; p < k; p++) {                                                                    \
+            const float *row = b + p * n + j;                                                                \
+            float x0 = a0[p * a_column], x1 = a1[p * a_column], x2 = a2[p * a_column], x3 = a3[p * a_column]; \
+            for (int64_t q = 0; q < WIDTH; q++) {                                                            \
+                s0[q] += x0 * row[q];                                                                        \
+                s1[q] += x1 * row[q];                                                                        \
+                s2[q] += x2 * row[q];                                                                        \
+                s3[q] += x3 * row[q];                                                                        \
+            }                                                                                                \
+        }                                                                                                    \
+        memcpy(out + i * n + j, s0, sizeof s0);                                                              \
+        memcpy(out + (i + 1) * n + j, s1, sizeof s1);                                                        \
+        memcpy(out + (i + 2) * n + j, s2, sizeof s2);                                                        \
+        memcpy(out + (i + 3) * n + j, s3, sizeof s3);                                                        \
+    }
+
+/* out[m, n] = a[m, k] b[k, n], four rows at a time. */
 VECTORISED static void loop_matmul(float *restrict out, const float *a, const float *b, int64_t m, int64_t k, int64_t n,
                                int64_t a_row, int64_t a_column) {
     int64_t i = 0;
     for (; i + 4 <= m; i += 4) {
         const float *a0 = a + i * a_row, *a1 = a0 + a_row, *a2 = a1 + a_row, *a3 = a2 + a_row;
         int64_t j = 0;
-        for (; j + 16 <= n; j += 16) {
-            float s0[16] = {0}, s1[16] = {0}, s2[16] = {0}, s3[16] = {0};
-            for (int64_t p = 0; p < k; p++) {
-                const float *row = b + p * n + j;
-                float x0 = a0[p * a_column], x1 = a1[p * a_column], x2 = a2[p * a_column], x3 = a3[p * a_column];
-                for (int64_t q = 0; q < 16; q++) {
-                    s0[q] += x0 * row[q];
-                    s1[q] += x1 * row[q];
-                    s2[q] += x2 * row[q];
-                    s3[q] += x3 * row[q];
-                }
-            }
-            memcpy(out + i * n + j, s0, sizeof s0);
-            memcpy(out + (i + 1) * n + j, s1, sizeof s1);
-            memcpy(out + (i + 2) * n + j, s2, sizeof s2);
-            memcpy(out + (i + 3) * n + j, s3, sizeof s3);
-        }
-        for (; j < n; j++) {
-            float s0 = 0, s1 = 0, s2 = 0, s3 = 0;
-            for (int64_t p = 0; p < k; p++) {
-                float y = b[p * n + j];
-                s0 += a0[p * a_column] * y;
-                s1 += a1[p * a_column] * y;
-                s2 += a2[p * a_column] * y;
-                s3 += a3[p * a_column] * y;
-            }
-            out[i * n + j] = s0;
-            out[(i + 1) * n + j] = s1;
-            out[(i + 2) * n + j] = s2;
-            out[(i + 3) * n + j] = s3;
-        }
+        TILE(16)
+        TILE(8)
+        TILE(4)
+        TILE(1)
     }
     for (; i < m; i++) {
         float *row_out = out + i * n;
@@ -257,6 +250,14 @@ VECTORISED static void loop_largest(float *restrict out, const float *a, int64_t
 
 /* out[outer, inner] = scale * the sum over the middle of a[outer, middle, inner]. */
 VECTORISED static void loop_sum(float *restrict out, const float *a, int64_t outer, int64_t middle, int64_t inner, float divisor) {
+    if (inner == 1 && middle < 8) { /* too short for lanes */
+        for (int64_t i = 0; i < outer; i++, a += middle) {
+            float sum = a[0];
+            for (int64_t j = 1; j < middle; j++) sum += a[j];
+            out[i] = sum / divisor;
+        }
+        return;
+    }
     if (inner == 1) {
         for (int64_t i = 0; i < outer; i++) {
             float lanes[16] = {0};

@@ -12,6 +12,7 @@
 #include <omp.h>
 #endif
 
+#include "../../base/native/blas.h"
 #include "loops.h"
 
 enum { WORDS = 20 }; /* length of an instruction: its kind and the operands of that kind, see `execute` */
@@ -43,19 +44,6 @@ typedef struct {
     int64_t scratch_size; /* in floats; that of one row if `rows` is not 0 */
     int64_t rows, block;  /* number of rows that threads share (or 0), and number of rows in one block */
 } Program;
-
-/* Fortran's sgemm of the BLAS that torch contains; NULL if it is not known. */
-typedef void (*sgemm_function)(const char *, const char *, const int *, const int *, const int *, const float *, const float *, const int *,
-                               const float *, const int *, const float *, float *, const int *);
-static sgemm_function blas_sgemm = NULL;
-
-/* out[m, n] = a[m, k] b[k, n] for row-major matrices. BLAS has column-major ones, so it computes the transposed product. */
-static void blas_matmul(float *out, const float *a, const float *b, int64_t m, int64_t k, int64_t n, int transpose_a, int transpose_b) {
-    int rows = (int)m, inner = (int)k, columns = (int)n;
-    int a_step = transpose_a ? rows : inner, b_step = transpose_b ? inner : columns;
-    float one = 1.0f, zero = 0.0f;
-    blas_sgemm(transpose_b ? "T" : "N", transpose_a ? "T" : "N", &columns, &rows, &inner, &one, b, &b_step, a, &a_step, &zero, out, &columns);
-}
 
 static PyObject *str_shape, *str_is_contiguous, *str_contiguous, *str_data_ptr, *str_unbind;
 
@@ -93,6 +81,27 @@ static void choose(const int64_t *w, float *out, const float *mask, const float 
                 loop_select(out, mask + i * w[4] + j * w[5] + k * w[6], t, e, n, (int)w[7]);
 }
 
+/* Matrix products number `from` to `to` of one instruction.
+ *
+ * w: the kind, out, a, b, m, k, n, transpose a, transpose b, room for the transposes of b, whether BLAS is faster, how many products */
+static void products(const int64_t *w, float **buffers, int64_t from, int64_t to) {
+    int64_t m = w[4], k = w[5], n = w[6];
+    for (int64_t i = from; i < to; i++) {
+        float *out = buffers[w[1]] + i * m * n;
+        const float *a = buffers[w[2]] + i * m * k, *b = buffers[w[3]] + i * k * n;
+        if (w[10]) {
+            blas_matmul(out, a, b, m, k, n, (int)w[7], (int)w[8]);
+            continue;
+        }
+        if (w[8]) {
+            float *room = buffers[w[9]] + i * k * n;
+            loop_transpose(room, b, k, n);
+            b = room;
+        }
+        loop_matmul(out, a, b, m, k, n, w[7] ? 1 : k, w[7] ? m : 1);
+    }
+}
+
 static void execute(const int64_t *w, const int64_t *end, float **buffers) {
     for (; w < end; w += WORDS) {
         switch (w[0]) {
@@ -102,19 +111,9 @@ static void execute(const int64_t *w, const int64_t *end, float **buffers) {
         case BINARY_LOOP: /* loop, out, a, b, sizes, steps */
             rows(w + 5, BINARY_LOOPS[w[1]], buffers[w[2]], buffers[w[3]], buffers[w[4]]);
             break;
-        case MATMUL: { /* out, a, b, m, k, n, transpose a, transpose b, room for the transpose of b, whether BLAS is faster */
-            const float *b = buffers[w[3]];
-            if (w[10]) {
-                blas_matmul(buffers[w[1]], buffers[w[2]], b, w[4], w[5], w[6], (int)w[7], (int)w[8]);
-                break;
-            }
-            if (w[8]) {
-                loop_transpose(buffers[w[9]], b, w[5], w[6]);
-                b = buffers[w[9]];
-            }
-            loop_matmul(buffers[w[1]], buffers[w[2]], b, w[4], w[5], w[6], w[7] ? 1 : w[5], w[7] ? w[4] : 1);
+        case MATMUL:
+            products(w, buffers, 0, w[11]);
             break;
-        }
         case SUM: /* out, a, outer, middle, inner, divisor */
             loop_sum(buffers[w[1]], buffers[w[2]], w[3], w[4], w[5], (float)w[6]);
             break;
@@ -163,6 +162,10 @@ static void execute_rows(const int64_t *w, const int64_t *end, float **buffers, 
         if (w[0] == MAX) {
             int64_t outer = w[3] / all;
             loop_largest(buffers[w[1]] + from * outer * w[5], buffers[w[2]] + from * outer * w[4] * w[5], (to - from) * outer, w[4], w[5]);
+            continue;
+        }
+        if (w[0] == MATMUL) {
+            products(w, buffers, from * (w[11] / all), to * (w[11] / all));
             continue;
         }
         if (w[0] == SOFTMAX) {
@@ -547,14 +550,6 @@ static PyTypeObject ProgramType = {
 };
 
 static int is_program(PyObject *object) { return Py_IS_TYPE(object, &ProgramType); }
-
-static PyObject *set_sgemm(PyObject *m, PyObject *pointer) {
-    (void)m;
-    void *found = PyLong_AsVoidPtr(pointer);
-    if (PyErr_Occurred()) return NULL;
-    blas_sgemm = (sgemm_function)found;
-    Py_RETURN_NONE;
-}
 
 static PyMethodDef functions[] = {
     {"run_loop", run_loop, METH_VARARGS, "Runs iterations of a loop whose body is a list of programs, with the addresses of all buffers."},

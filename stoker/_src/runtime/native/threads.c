@@ -5,6 +5,9 @@
  * is little work to share, and much more if another process keeps one of them from running: the others wait for it at the end of
  * each op. Both vary by program, machine and hour, so they are measured and not predicted. See runtime/plan/threads.py.
  *
+ * A run that may wait, for a queue or for Python code, calls `pause` and `resume` around each wait. The time in between does not count, and
+ * whatever runs meanwhile has the number of threads that the caller allows.
+ *
  * The number of threads is a setting of the calling thread, in OpenMP as in MKL. All functions are called with the GIL held.
  */
 #define PY_SSIZE_T_CLEAN
@@ -37,7 +40,14 @@ static const int64_t TINY = 15000;            /* ns below which a step is not wo
 typedef int (*mkl_setter)(int);
 static mkl_setter set_mkl = NULL; /* mkl_set_num_threads_local, if torch was built with MKL */
 
-static __thread int depth = 0, outer = 0;
+/* The run of this thread, and the runs that wait for it: while a run waits, Python code may start others. */
+enum { LEVELS = 16 };
+typedef struct {
+    int depth, outer, chosen;  /* runs inside of each other; the numbers of threads that the caller allows and that the run has */
+    int64_t waited, paused_at; /* ns */
+} run;
+static __thread run runs[LEVELS];
+static __thread int level = 0, beyond = 0; /* beyond: waits that found no level */
 
 typedef struct {
     PyObject_HEAD
@@ -171,13 +181,15 @@ static void measured(Tuner *self, int64_t spent, int64_t time) {
 static PyObject *begin(PyObject *object, PyObject *unused) {
     Tuner *self = (Tuner *)object;
     (void)unused;
-    if (depth++) return PyLong_FromLong(0); /* inside another run, which has chosen */
+    run *mine = &runs[level];
+    if (mine->depth++) return PyLong_FromLong(0); /* inside another run, which has chosen */
     int base = omp_get_max_threads();
-    outer = base;
+    mine->outer = mine->chosen = base;
+    mine->waited = 0;
     if (base == 1 || self->runs++ < WARM_UP) return PyLong_FromLong(0);
     if (base != self->base) restart(self, base);
     int wanted = self->counts[self->comparing ? self->tried[self->at] : self->current];
-    if (wanted != base) use_threads(wanted);
+    if (wanted != base) use_threads(mine->chosen = wanted);
     int64_t time = now();
     look(time);
     return PyLong_FromLongLong(time);
@@ -185,14 +197,42 @@ static PyObject *begin(PyObject *object, PyObject *unused) {
 
 static PyObject *end(PyObject *object, PyObject *began) {
     Tuner *self = (Tuner *)object;
-    if (depth > 0 && --depth == 0) {
+    run *mine = &runs[level];
+    if (mine->depth > 0 && --mine->depth == 0) {
         long long start = PyLong_AsLongLong(began);
         if (start == -1 && PyErr_Occurred()) return NULL;
-        if (omp_get_max_threads() != outer) use_threads(outer);
+        if (omp_get_max_threads() != mine->outer) use_threads(mine->outer);
         if (start) {
-            int64_t time = now();
-            measured(self, time - start, time);
+            int64_t time = now(), spent = time - start - mine->waited;
+            measured(self, spent > 0 ? spent : 0, time);
         }
+    }
+    Py_RETURN_NONE;
+}
+
+static PyObject *pause_run(PyObject *m, PyObject *unused) {
+    (void)m;
+    (void)unused;
+    run *mine = &runs[level];
+    if (level + 1 == LEVELS) {
+        beyond++;
+        Py_RETURN_NONE;
+    }
+    if (mine->depth && mine->chosen != mine->outer) use_threads(mine->outer);
+    mine->paused_at = now();
+    runs[++level] = (run){0, 0, 0, 0, 0};
+    Py_RETURN_NONE;
+}
+
+static PyObject *resume_run(PyObject *m, PyObject *unused) {
+    (void)m;
+    (void)unused;
+    if (beyond) {
+        beyond--;
+    } else if (level) {
+        run *mine = &runs[--level];
+        mine->waited += now() - mine->paused_at;
+        if (mine->depth && mine->chosen != mine->outer) use_threads(mine->chosen);
     }
     Py_RETURN_NONE;
 }
@@ -261,6 +301,8 @@ static PyObject *set_polling(PyObject *m, PyObject *wanted) {
 
 static PyMethodDef functions[] = {
     {"look_around", look_around, METH_NOARGS, "Adapts to whether other processes want the processors. Part of `begin`."},
+    {"pause", pause_run, METH_NOARGS, "Before a wait of a run of this thread."},
+    {"resume", resume_run, METH_NOARGS, "After the wait. There is one call for each of `pause`, also if waiting has failed."},
     {"set_polling", set_polling, METH_O, "Lets threads without work poll for long (True) or sleep soon. Returns whether they poll."},
     {"set_setter", set_setter, METH_O, "Takes the address of MKL's mkl_set_num_threads_local."},
     {NULL, NULL, 0, NULL},

@@ -2,7 +2,7 @@
 
 An op with a `background` facet becomes two instructions. The first one starts it, right after its input has been computed. The second one waits
 for it, right before its result is used. Several ops of one kind share both instructions, because one large message takes less time than many
-small ones. A shared message is not much larger than `_BUCKET`, so that it can leave before the last gradient is there.
+small ones. A message is full with `_BUCKET` bytes, so that it can leave before the last gradient is there.
 
 All processes must start the same messages in the same order, even if their plans differ, for example because the last batch of one of them is
 smaller. Messages and their order therefore depend only on the graph: on the ops' keys and static shapes, and on the order of creation.
@@ -18,9 +18,23 @@ from stoker._src.runtime.plan.instructions import EFFECTS, Instruction, Value, r
 _BUCKET = 4 << 20  # bytes of a message
 
 
+def completions(instructions: list[Instruction]) -> dict[int, set[Value]]:
+    """Returns the inputs of each message by the index of the instruction after which all of them have been computed."""
+    waiting = _waiting(instructions)
+    if not waiting:
+        return {}
+    makers = {value: index for index, each in enumerate(instructions) for value in values_of(each.results)}
+    found: dict[int, set[Value]] = {}
+    for bucket in _buckets(waiting):
+        inputs = {value for index in bucket for value in values_of(waiting[index].arguments) if value in makers}
+        if inputs:
+            found.setdefault(max(makers[value] for value in inputs), set()).update(inputs)
+    return found
+
+
 def split(instructions: list[Instruction]) -> list[Instruction]:
     """Returns the instructions of a plan with its background ops in two halves."""
-    waiting = {index: each for index, each in enumerate(instructions) if _is_background(each)}
+    waiting = _waiting(instructions)
     if not waiting:
         return instructions
     makers = {value: index for index, each in enumerate(instructions) for value in values_of(each.results)}
@@ -53,6 +67,10 @@ def split(instructions: list[Instruction]) -> list[Instruction]:
     return result
 
 
+def _waiting(instructions: list[Instruction]) -> dict[int, Instruction]:
+    return {index: each for index, each in enumerate(instructions) if _is_background(each)}
+
+
 def _is_background(instruction: Instruction) -> bool:
     op = instruction.op
     return instruction.kind == "kernel" and op is not None and op.definition.planning.background is not None
@@ -82,12 +100,12 @@ def _buckets(waiting: dict[int, Instruction]) -> list[list[int]]:
     for members in sorted(kinds.values(), key=lambda each: min(op._id for _, _, op in each)):
         size, bucket = 0, []
         for _, index, op in sorted(members, key=lambda each: (each[0], each[2]._id)):
-            if bucket and size + _bytes(op) > _BUCKET:
-                buckets.append(bucket)
-                size, bucket = 0, []
             bucket.append(index)
             size += _bytes(op)
-        buckets.append(bucket)
+            if size >= _BUCKET:
+                buckets.append(bucket)
+                size, bucket = 0, []
+        buckets += [bucket] if bucket else []
     return buckets
 
 

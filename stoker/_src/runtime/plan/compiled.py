@@ -67,8 +67,8 @@ class Plan:
         self.traced_step: Step | None = None  # runs node by node; compiled for the first traced run
         gpu = worker.placement.gpu
         self.repeated = None if gpu is None else Repeated(planner, self._planner, worker.placement, self._lock)
-        # The number of threads of each step. On a GPU it does not matter, and time spent waiting for a queue says nothing about it.
-        self._tuners: dict[Any, Any] | None = None if self.blocks or worker.placement.gpu is not None else {}
+        # The number of threads of each step. On a GPU it does not matter.
+        self._tuners: dict[Any, Any] | None = None if worker.placement.gpu is not None else {}
         self.shaped = ByShape(self._shaped_step, lambda: self.step) if by_shape else None
         if self.shaped is None or shapes is None:
             self.step = emit(planner)
@@ -119,12 +119,12 @@ class Plan:
                 raise self._failure(error) from error
         holding = Holding(self._lock, writes=self.writes)
         try:
-            holding.resume()
+            holding.acquire()
             return self._run(holding, values)
         except BaseException as error:
             raise self._failure(error) from error
         finally:
-            holding.pause()
+            holding.release()
 
     def _run(self, holding: Any, values: list[Any]) -> list[Any]:
         """Runs the step: on a GPU recorded if it repeats, on the CPU with as many threads as turned out to be fastest."""
@@ -144,6 +144,8 @@ class Plan:
         try:
             return function(holding, *values)
         finally:
+            if holding is not None:
+                holding.end_wait()
             tuner.end(began)
             if tuner.tiny:
                 self._tuners[function] = None
@@ -161,7 +163,7 @@ class Plan:
         traced = options is not None and options.trace_level >= RunOptions.SOFTWARE_TRACE and metadata is not None
         try:
             with running(state):
-                holding.resume()
+                holding.acquire()
                 if not traced:
                     return self._run(holding, values)
                 if self.traced_step is None:
@@ -181,6 +183,11 @@ class Plan:
     def _failure(self, error: BaseException) -> BaseException:
         """Returns the error to raise. It names the node whose line failed and the inputs of that line."""
         return step_failure(error, *self._steps())
+
+    def release(self) -> None:
+        """Gives up what the plan holds on a GPU. Called when its session is closed."""
+        if self.repeated is not None:
+            self.repeated.release()
 
     def _steps(self) -> list[Step]:
         """Returns all compiled steps."""

@@ -14,6 +14,7 @@ STOKER_CUDA_GRAPHS=0 turns recording off.
 from __future__ import annotations
 
 import ctypes
+import gc
 import os
 import threading
 import warnings
@@ -27,11 +28,17 @@ from stoker._src.base.errors import OpError
 from stoker._src.base.shapes import Shape
 from stoker._src.runtime.devices import Placement, recording
 from stoker._src.runtime.locks import VariablesLock
-from stoker._src.runtime.plan import fused_kernels
+from stoker._src.runtime.plan import fused_kernels, threads
 from stoker._src.runtime.plan.division import Division, Obstacle
 from stoker._src.runtime.plan.emit import Step
 from stoker._src.runtime.plan.known_shapes import Known
-from stoker._src.runtime.plan.on_host import Choice, OnHost, read_variables
+from stoker._src.runtime.plan.on_host import (
+    BorrowingOnHost,
+    Choice,
+    OnHost,
+    borrowed_variables,
+    read_variables,
+)
 from stoker._src.runtime.plan.padding import CannotPad
 from stoker._src.runtime.plan.planner import Planner
 
@@ -45,6 +52,8 @@ _SMALL = 1 << 20  # bytes of a result that is copied to the host with the others
 _ALIGNMENT = 256  # bytes
 _SHARED, _WORTH_SHARING = 1 << 15, 1 << 23  # bytes of a copy that torch shares among threads, and for which that pays
 
+_TURNED_OFF, _TOO_SHORT = _NOT_TRIED = ("STOKER_CUDA_GRAPHS=0", "it is too short")
+
 MakePlanner = Callable[..., Planner]
 
 
@@ -54,16 +63,17 @@ class Repeated:
     def __init__(self, planner: Planner, make_planner: MakePlanner, placement: Placement, lock: VariablesLock) -> None:
         self._make_planner, self._placement, self._variables_lock = make_planner, placement, lock
         self._is_pure = not planner.writes_variables and not planner.blocks
-        self._small = read_variables(planner, placement) is not None
+        self._planner = planner
+        self._for_host: dict[bool, bool] = {}  # whether the host may run the plan, by whether it is recorded
         self._choices: dict[Any, Choice] = {}  # by the shapes of the feeds
         self._runs: dict[Any, int] = {}
         self._lock = threading.Lock()
         self._divided: dict[Any, _Divided] = {}
         self.obstacle: str | None = None  # why the plan is not recorded
         if os.environ.get("STOKER_CUDA_GRAPHS") == "0":
-            self.obstacle = "STOKER_CUDA_GRAPHS=0"
+            self.obstacle = _TURNED_OFF
         elif len(planner.instructions) < _FEWEST:
-            self.obstacle = "it is too short"
+            self.obstacle = _TOO_SHORT
 
     @property
     def recordings(self) -> list[_Recording]:
@@ -72,6 +82,12 @@ class Repeated:
     def steps(self) -> list[Step]:
         on_host = [choice.on_host.step for choice in self._choices.values()]
         return [step for divided in self._divided.values() for step in divided.steps] + on_host
+
+    def release(self) -> None:
+        """Gives up the recordings, while nothing else uses the device. A garbage collection could come while another step is recorded."""
+        with self._lock:
+            for divided in self._divided.values():
+                divided.release()
 
     def remarks(self) -> list[str]:
         """Describes what was recorded, and why nothing else was."""
@@ -97,11 +113,21 @@ class Repeated:
             if not isinstance(value, torch.Tensor):
                 return function(holding, *[self._placement.data(value) for value in values])
         key = tuple([(value.shape, value.dtype, value.device) for value in values])
-        if self._small:
+        if self._may_run_on_host():
             choice = self._choices.get(key) or self._choice(key, values)
             if choice is not None:
                 return choice.run(lambda: self._on_gpu(key, function, holding, values), holding, values)
         return self._on_gpu(key, function, holding, values)
+
+    def _may_run_on_host(self) -> bool:
+        """Whether the host could be faster: the plan is small, or it cannot be recorded."""
+        recorded = self.obstacle is None or self.obstacle in _NOT_TRIED
+        found = self._for_host.get(recorded)
+        if found is None:
+            variables = read_variables if self._is_pure else borrowed_variables
+            found = variables(self._planner, self._placement, recorded=recorded) is not None
+            self._for_host[recorded] = found
+        return found
 
     def _choice(self, key: Any, values: Any) -> Choice | None:
         """Returns how a small step that repeats is to be run; None for one that has not repeated."""
@@ -111,7 +137,13 @@ class Repeated:
         if any(value.is_cuda for value in values):
             return None
         with self._lock:
-            return self._choices.setdefault(key, Choice(OnHost(self._make_planner, values, self._variables_lock)))
+            found = self._choices.get(key)
+            if found is None:
+                make, lock, gpu = self._make_planner, self._variables_lock, self._placement.gpu
+                assert gpu is not None
+                on_host = OnHost(make, values, lock) if self._is_pure else BorrowingOnHost(make, values, lock, gpu)
+                found = self._choices[key] = Choice(on_host)
+            return found
 
     def _on_gpu(self, key: Any, function: Any, holding: Any, values: Any) -> Any:
         divided = self._for(key, values) if self.obstacle is None else None
@@ -161,12 +193,16 @@ class _Divided:
         self.steps = division.emit(planner)
         self._before, self._on_device, self._after = (step.function for step in self.steps)
         self._has_before, self._has_after = division.counts[0] > 0, division.counts[2] > 0
+        self._before = threads.Tuned(self._before)  # most of what the host does is too small for all of its threads
         places = {value: i for i, value in enumerate([*planner.feed_values, *division.made])}
         self._inputs = [places[value] for value in division.inputs]
         self._numbers = [places[value] for value in division.numbers]
         self._pool = torch.cuda.graph_pool_handle()
         self._lock = threading.Lock()
         self._runs: set[Any] = set()  # the combinations of shapes and numbers that were seen
+        self._pinned: dict[
+            Any, tuple[list[Any], list[Any]]
+        ] = {}  # memory of the host for a recording of those that ran once
         self._own_inputs: dict[Any, _Inputs] = {}
         self.recordings: OrderedDict[Any, _Recording] = OrderedDict()
         self.obstacle: str | None = None
@@ -191,7 +227,11 @@ class _Divided:
             del self.recordings[key]
         if key not in self._runs and len(self._runs) < _MOST_KEYS and all(n.numel() <= _MOST_NUMBERS for n in numbers):
             self._runs.add(key)
-            return self._watched(inputs, numbers)
+            results = self._watched(key, inputs, numbers)
+            self._pinned[key] = self._pinned.get(key, ([], []))[0], [_pinned_like(result) for result in results]
+            if len(self._pinned) > _MOST_RECORDINGS:  # of combinations that may never return
+                del self._pinned[next(iter(self._pinned))]
+            return results
         if self.obstacle is not None or key not in self._runs:
             return self._unrecorded(inputs, numbers)
         if len(self.recordings) >= _MOST_RECORDINGS:
@@ -199,7 +239,11 @@ class _Divided:
         try:
             own = self._own_inputs.get(key[0]) or _Inputs(inputs, self._device)
             self._own_inputs = {key[0]: own, **self._own_inputs}
-            found = _Recording(self._on_device, self.division.variables, self._pool, own, inputs, numbers)
+            pinned = self._pinned.pop(key, None)
+            if pinned is None:  # there was a recording before, or too many others have been seen since
+                self._runs.discard(key)
+                return self._unrecorded(inputs, numbers)
+            found = _Recording(self._on_device, self.division.variables, self._pool, own, inputs, numbers, pinned)
         except (RuntimeError, Obstacle) as error:
             self.obstacle = str(error)
             torch.cuda.synchronize(self._device)
@@ -207,18 +251,30 @@ class _Divided:
         self.recordings[key] = found
         return found(inputs)
 
+    def release(self) -> None:
+        with self._lock:
+            if self.recordings:
+                torch.cuda.synchronize(self._device)
+            for each in self.recordings.values():
+                each.release()
+            self.recordings.clear()
+            self._own_inputs.clear()
+            self._pinned.clear()
+
     def _unrecorded(self, inputs: list[Any], numbers: list[Any]) -> Any:
         return self._on_device(None, *[value.to(self._device) for value in inputs], *numbers)
 
-    def _watched(self, inputs: list[Any], numbers: list[Any]) -> Any:
+    def _watched(self, key: Any, inputs: list[Any], numbers: list[Any]) -> Any:
         """Runs the device's part and checks whether the host waits for the device. Recording that could leave libraries in a bad state."""
         moved = [value.to(self._device) for value in inputs]
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            recording.kept = []
+            recording.kept = kept = []
             torch.cuda.set_sync_debug_mode("warn")
             try:
-                return self._on_device(None, *moved, *numbers)
+                results = self._on_device(None, *moved, *numbers)
+                self._pinned[key] = kept, []
+                return results
             except (RuntimeError, NotImplementedError) as error:
                 self.obstacle = str(error)
             finally:
@@ -239,8 +295,16 @@ class _Recording:
     """One recorded run of the device's part. It is called with the inputs, and returns the outputs."""
 
     def __init__(
-        self, step: Any, variables: Any, pool: Any, own: _Inputs, inputs: list[Any], numbers: list[Any]
+        self,
+        step: Any,
+        variables: Any,
+        pool: Any,
+        own: _Inputs,
+        inputs: list[Any],
+        numbers: list[Any],
+        pinned: tuple[list[Any], list[Any]],
     ) -> None:
+        """`pinned` is memory of the host for the tensors that the step moves to the device, and for its results."""
         self._variables = [(state, state.value) for state in variables]
         self._inputs = own
         own.fill(inputs)
@@ -248,20 +312,29 @@ class _Recording:
         # The recording reads the step's constants at fixed addresses, so they are kept alive.
         self._step, self._numbers = step, numbers
         self._kept = recording.kept = []
+        recording.spare, hosts = list(pinned[0]), pinned[1]
+        collects = gc.isenabled()
+        gc.disable()  # what is destroyed during a recording could end it
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # torch warns about the empty graph that a failed recording leaves
                 with torch.cuda.graph(self._graph, pool=pool, capture_error_mode="relaxed"):
                     self._results = step(None, *own.moved(), *numbers)
-                    self._fetched = [_pinned(result) for result in self._results]
+                    self._fetched = [_to_host(result, host) for result, host in zip(self._results, hosts)]
         finally:
-            recording.kept = None
+            recording.kept = recording.spare = None
+            if collects:
+                gc.enable()
             moved = [(state, value) for state, value in self._variables if state.value is not value]
             for state, value in moved:
                 state.value = value
         if moved:
             raise Obstacle(f"the memory of variable {moved[0][0].name} changes")
         self._waits = any(host is not None for host in self._fetched)
+
+    def release(self) -> None:
+        self._results = self._fetched = self._kept = []
+        self._graph.reset()
 
     def is_current(self) -> bool:
         """Whether every variable still has the memory that was recorded."""
@@ -300,11 +373,17 @@ def _copy(to: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
     return to.copy_(value)
 
 
-def _pinned(result: Any) -> torch.Tensor | None:
-    """Records the copy of a small result to the host. Returns the copy; None if the result is large or on the host already."""
-    if not result.is_cuda or result.nbytes > _SMALL:
+def _pinned_like(result: Any) -> torch.Tensor | None:
+    """Returns pinned memory for the copy of a small result of the device; None if the result is large or on the host already."""
+    if not isinstance(result, torch.Tensor) or not result.is_cuda or result.nbytes > _SMALL:
         return None
-    host = torch.empty(result.shape, dtype=result.dtype, pin_memory=True)
+    return torch.empty(result.shape, dtype=result.dtype, pin_memory=True)
+
+
+def _to_host(result: Any, host: torch.Tensor | None) -> torch.Tensor | None:
+    """Records the copy of a result to the host's memory. Returns that memory; None if there is none that fits."""
+    if host is None or not result.is_cuda or host.shape != result.shape or host.dtype != result.dtype:
+        return None
     return host.copy_(result, non_blocking=True)
 
 

@@ -148,6 +148,7 @@ class Division:
         waiting: set[Operation] = set()  # ops behind an effect of the part after
         for each in planner.instructions:
             self._know_sizes(each)
+            self._prepare(planner, each)
             states = _states(each)
             only_host = self._is_of_host(each, states)
             on_device = [state for state in states if self._is_here(state)]
@@ -205,6 +206,28 @@ class Division:
                 self._makers[size] = added
                 self._available.add(size)
                 instruction.kernel, instruction.arguments = kernel, [*instruction.arguments, Host(size)]
+
+    def _prepare(self, planner: Planner, instruction: Instruction) -> None:
+        """Lets the host look at the numbers that a kernel would look at, if it can before the device's work."""
+        op = instruction.op
+        prepares = None if op is None else op.definition.planning.prepares
+        if op is None or prepares is None or instruction.kernel is not op.definition.kernel_fn:
+            return
+        found = prepares(op, planner.shape_of)
+        given = dict(zip([arg.name for arg in op.definition.inputs], instruction.arguments))
+        if found is None:
+            return
+        taken = [given[name] for name in found.takes]
+        if not all(value.is_constant or value in self._available for value in values_of(taken)):
+            return
+        made = [Value(f"{op.type}_prepared_{len(self._added)}_{i}", -1) for i in range(found.count)]
+        added = Instruction(op, "many", found.prepare, taken, results=made)
+        self._added[id(instruction)] = [added]
+        self._place[id(added)] = BEFORE
+        for value in made:
+            self._makers[value] = added
+            self._available.add(value)
+        instruction.kernel, instruction.arguments = found.kernel, [*(given[name] for name in found.keeps), *made]
 
     def _is_distinct(self, value: Value) -> bool:
         maker = self._makers.get(value)

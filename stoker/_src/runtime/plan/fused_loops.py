@@ -12,9 +12,7 @@ If a tensor's shape at run time differs from its static shape, the ops' own kern
 
 from __future__ import annotations
 
-import ctypes
 import math
-import os
 from collections.abc import Callable
 from typing import Any
 
@@ -26,27 +24,16 @@ from stoker._src.base.extensions import extension
 from stoker._src.base.shapes import Shape
 from stoker._src.graph.definition import Trait
 from stoker._src.graph.tensor import Tensor
+from stoker._src.ops.support import blas
 from stoker._src.ops.support.values import host_value
 from stoker._src.runtime.failures import explain_failure
+from stoker._src.runtime.plan import background
 from stoker._src.runtime.plan.instructions import EFFECTS, Host, Instruction, Value, renumber, values_of
 
 native = extension("stoker._src.runtime.native.program")  # if it is missing, every op runs its own kernel
 
 
-def _find_blas() -> bool:
-    """Passes the address of torch's BLAS to the native loops. Returns whether there is one."""
-    if native is None:
-        return False
-    library = os.path.join(os.path.dirname(torch.__file__), "lib", "libtorch_cpu.so")
-    try:
-        found = ctypes.CDLL(library).sgemm_
-    except (OSError, AttributeError):
-        return False
-    native.set_sgemm(ctypes.cast(found, ctypes.c_void_p).value)
-    return True
-
-
-_has_blas = _find_blas()
+_has_blas = blas.connect(native)
 
 ShapeOf = Callable[[Tensor], Shape]
 _LARGEST = 1 << 15  # most elements of a small tensor; torch splits larger ones among threads
@@ -54,12 +41,13 @@ _MOST_PRODUCTS = 1 << 16  # most multiplications of a matmul; torch's BLAS is fa
 _MOST_BLAS_PRODUCTS = (
     1 << 24
 )  # most multiplications of a matmul that the loops leave to BLAS; torch has faster products beyond that
-_FEWEST, _FEWEST_LARGE = 3, 2  # fewest ops worth fusing, for small and for large tensors
+_FEWEST = 2  # fewest ops worth fusing; a single one if its kernel needs several torch calls, or slow ones
 _DIMENSIONS = 4  # number of dimensions of a native loop
 _FEWEST_ROWS = 16  # fewest rows of large tensors, so that threads can share them
 _BLOCK = 2048  # elements of the largest buffer in one block of rows
 # Rough cost of one element in nanoseconds, and the total cost from which threads share the work.
 _SLOW, _QUICK, _WORTH_SHARING = 1.2, 0.35, 15_000
+_PRODUCT = 0.08  # of one multiplication in a matrix product
 _SLOW_LOOPS = ("exp", "log", "log1p", "tanh", "sigmoid", "expm1", "elu")
 
 
@@ -116,14 +104,22 @@ class Builder:
         return out
 
     def matmul(self, a: Buffer, b: Buffer, *, transpose_a: bool, transpose_b: bool) -> Buffer | None:
-        m, k = reversed(a.shape) if transpose_a else a.shape
-        n = b.shape[0] if transpose_b else b.shape[1]
-        if not 0 < m * k * n <= (_MOST_BLAS_PRODUCTS if _has_blas else _MOST_PRODUCTS) or m * n > _LARGEST:
+        """A product of two matrices, or of as many pairs of small matrices as the outer dimensions have elements."""
+        *outer, m, k = a.shape
+        m, k = (k, m) if transpose_a else (m, k)
+        n = b.shape[-2] if transpose_b else b.shape[-1]
+        count = math.prod(outer)
+        if tuple(outer) != b.shape[:-2] or not m * k * n * count > 0:
             return None
-        out = Buffer((m, n))
+        if outer and (m * k * n > _MOST_PRODUCTS or m * k * n * count > _MOST_BLAS_PRODUCTS):
+            return None
+        if not outer and (m * k * n > (_MOST_BLAS_PRODUCTS if _has_blas else _MOST_PRODUCTS) or m * n > _LARGEST):
+            return None
+        out = Buffer((*outer, m, n))
         by_blas = m * k * n > _MOST_PRODUCTS
-        room = Buffer((k, n) if transpose_b and not by_blas else ())
-        self.code.append([native.MATMUL, out, a, b, m, k, n, int(transpose_a), int(transpose_b), room, int(by_blas)])
+        room = Buffer((*outer, k, n) if transpose_b and not by_blas else ())
+        flags = int(transpose_a), int(transpose_b)
+        self.code.append([native.MATMUL, out, a, b, m, k, n, *flags, room, int(by_blas), count])
         return out
 
     def sum(self, x: Buffer, axes: list[int], *, keep_dims: bool, mean: bool = False) -> Buffer | None:
@@ -134,6 +130,8 @@ class Builder:
         if reduced is None or reduced[2] > _LARGEST:
             return None  # the loops sum sequentially, which loses precision over very many elements
         out, outer, middle, inner = reduced
+        if middle == 1:
+            return self.reshape(x, out.shape)
         self.code.append([native.SUM, out, x, outer, middle, inner, middle if mean else 1])
         return out
 
@@ -142,6 +140,8 @@ class Builder:
         reduced = self._reduced(x, axes, keep_dims=keep_dims) if axes else None
         if reduced is None:
             return None
+        if reduced[2] == 1:
+            return self.reshape(x, reduced[0].shape)
         self.code.append([native.MAX, reduced[0], x, *reduced[1:]])
         return reduced[0]
 
@@ -300,7 +300,7 @@ class Builder:
 
     def finish(self, wanted: set[Value]) -> list[Instruction] | None:
         """Instructions that compute the `wanted` values: the fused loops, then views. None if fusing does not pay."""
-        fewest = self.fewest or (_FEWEST if self.row_counts is None else _FEWEST_LARGE)
+        fewest = self.fewest or (1 if self._is_worth_a_call() else _FEWEST)
         if sum(1 for each in self.instructions if not each.traits & Trait.VIEW) < fewest:
             return None
         apart, wanted = self._run_apart(wanted)
@@ -360,6 +360,16 @@ class Builder:
         members = [each.op for each in self.instructions if each.op is not None]
         fused = Instruction(members[0], "fused_loops", kernel, inputs, results=list(results), members=members)
         return [fused, *apart]
+
+    def _is_worth_a_call(self) -> bool:
+        """Whether the loops of a single op are worth a native call: there are several, or they are slower as torch calls."""
+        loops = [line for line in self.code if line[0] != native.COPY]
+        return len(loops) > 1 or any(
+            line[0] == native.SOFTMAX
+            or (line[0] == native.MATMUL and line[11] > 1)
+            or (line[0] == native.UNARY_LOOP and line[1] in _slow_loops())
+            for line in loops
+        )
 
     def _run_apart(self, wanted: set[Value]) -> tuple[list[Instruction], set[Value]]:
         """Returns instructions that run separately after the loops, and the values that are wanted including their inputs.
@@ -485,6 +495,8 @@ def _size(line: list[Any]) -> int:
 
 def _time(line: list[Any]) -> float:
     """About how many nanoseconds a loop takes."""
+    if line[0] == native.MATMUL:
+        return line[4] * line[5] * line[6] * line[11] * _PRODUCT
     slow = line[0] == native.SOFTMAX or (line[0] == native.UNARY_LOOP and line[1] in _slow_loops())
     return _size(line) * (_SLOW if slow else _QUICK)
 
@@ -503,6 +515,8 @@ def _has_rows(line: list[Any], rows: int, filled: set[int]) -> bool:
         return line[4] % rows == 0
     if line[0] in (native.SUM, native.MAX, native.SOFTMAX):
         return line[3] % rows == 0
+    if line[0] == native.MATMUL:
+        return line[11] > 1 and line[11] % rows == 0
     if line[0] not in (native.BINARY_LOOP, native.COPY, native.SELECT):
         return False
     sizes, walked = _walks(line)
@@ -545,13 +559,17 @@ def form(
 ) -> list[Instruction]:
     """Replaces runs of at least `fewest` instructions by fused loops. `results` are the values that the plan returns.
 
-    A run stays open until an instruction needs one of its results or changes one of its inputs. Other instructions move ahead of it.
+    A run stays open until an instruction needs one of its results or changes one of its inputs. Other instructions move ahead of it, except
+    that a run does not hold back the last input of a message to other processes.
     """
     if native is None:
         return instructions
     runs = _Runs(shape_of, fewest)
-    for instruction in instructions:
+    completions = background.completions(instructions)
+    for index, instruction in enumerate(instructions):
         runs.add(instruction)
+        if index in completions:
+            runs.end(*(run for run in (runs.large, runs.small) if not run.made.isdisjoint(completions[index])))
     runs.end(runs.small, runs.large)
     return _joined(runs.ended, {value for value in results if value is not None})
 

@@ -1,17 +1,23 @@
-"""Small steps that the host runs faster than the GPU.
+"""Steps that the host runs faster than the GPU.
 
 A run on a GPU takes some thirty microseconds for the transfer of its feeds, a launch and the wait for its results, however small it is:
-a policy that is asked for one action, a score of one example. If such a run only reads variables, the host can do it with copies of
-them. Both ways are measured in turns when the run repeats, and the faster one is kept. The copies are taken again after a run
-has written variables, so the measurement tells what that costs in this program. STOKER_RUNS_ON_HOST=0 turns this off.
+a policy that is asked for one action, a score of one example. A step that cannot be recorded (cuda_graphs.py) takes ten microseconds for each
+op. The host may be faster, so both ways are measured when such a run repeats, and the faster one is kept while it stays faster.
+
+- A run that only reads variables works on copies of them (`OnHost`), beside other runs. The copies are taken again after a run has written variables.
+- A run that writes variables borrows them (`BorrowingOnHost`): while it holds the lock, their values are on the host, and what it has written is
+  copied to the device at its end. The device's memory stays what all other runs and recordings see.
+
+Either way the measurement tells what the copies cost in this program. STOKER_RUNS_ON_HOST=0 turns this off.
 """
 
 from __future__ import annotations
 
 import copy
 import os
+import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -21,16 +27,21 @@ from stoker._src.graph.definition import Trait
 from stoker._src.ops.variables.state_ops import VariableState
 from stoker._src.runtime.devices import Placement
 from stoker._src.runtime.locks import VariablesLock
+from stoker._src.runtime.plan import threads
 from stoker._src.runtime.plan.emit import Step, emit
-from stoker._src.runtime.plan.instructions import values_of
+from stoker._src.runtime.plan.instructions import Instruction, values_of
 from stoker._src.runtime.plan.known_shapes import Known
 from stoker._src.runtime.plan.planner import Planner
 
-_MOST_INSTRUCTIONS = 100
-_MOST_BYTES = 1 << 22  # of the variables that a run reads
+_MOST_INSTRUCTIONS, _MOST_UNRECORDED = 100, 5000
+_MOST_BYTES, _MOST_UNRECORDED_BYTES = 1 << 22, 1 << 24  # of the variables of a run
+_MOST_ELEMENTS = 1 << 24  # of all tensors of a step: more is work for a GPU in any case
 _TRIALS = 8  # measured runs of each kind
+_IN_A_ROW = 5  # runs of a kind that borrow variables before the other kind has its turn
 _CLEARLY_LONGER = 1e-3  # seconds of a run of the host that need no further measurement
 _UNCOUNTED = 2  # first runs of each kind, which compile
+_CLEARLY_FASTER = 0.9  # of the GPU's time, for the host to be chosen
+_NO_LONGER_FASTER = 1.3  # of the GPU's time, for both to be measured again
 
 
 class Nowhere:
@@ -45,45 +56,84 @@ class Nowhere:
         return "", kernel
 
 
-def read_variables(planner: Planner, placement: Placement) -> list[VariableState] | None:
-    """Returns the variables that a plan reads; None if the host cannot run the plan on copies of them."""
-    if os.environ.get("STOKER_RUNS_ON_HOST") == "0" or len(planner.instructions) > _MOST_INSTRUCTIONS:
+def read_variables(planner: Planner, placement: Placement, *, recorded: bool = True) -> list[VariableState] | None:
+    """Returns the variables that a plan reads; None if the host cannot run the plan on copies of them, or has too much to do."""
+    if planner.writes_variables:
         return None
-    if planner.writes_variables or planner.blocks or planner.loops or planner.compile_function.precision is not None:
+    if recorded:
+        for each in planner.instructions:
+            on_gpu = None if each.op is None else each.op.definition.planning.on_gpu
+            if on_gpu is not None and on_gpu(each.op) is not None:
+                return None  # it draws random numbers there
+    return _variables(planner, placement, recorded)
+
+
+def borrowed_variables(planner: Planner, placement: Placement, *, recorded: bool) -> list[VariableState] | None:
+    """Returns the variables of a plan that writes some; None if the host cannot run the plan with them, or has too much to do."""
+    return _variables(planner, placement, recorded) if planner.writes_variables else None
+
+
+def _variables(planner: Planner, placement: Placement, recorded: bool) -> list[VariableState] | None:
+    """Returns the variables of a plan that is small enough for the host. One that is not recorded may be longer, and have loops."""
+    if os.environ.get("STOKER_RUNS_ON_HOST") == "0" or planner.blocks or planner.compile_function.precision is not None:
+        return None
+    if len(planner.instructions) > (_MOST_INSTRUCTIONS if recorded else _MOST_UNRECORDED):
         return None
     found: dict[int, VariableState] = {}
-    for each in planner.instructions:
+    elements = 0
+    for each, own in _with_bodies(planner):
         op = each.op
-        if op is None or each.steps or each.kind not in ("kernel", "read") or each.traits & Trait.RETAINS:
+        if op is None or each.traits & (Trait.RETAINS | Trait.BLOCKING) or each.kind in ("begin", "finish"):
             return None
-        on_gpu = op.definition.planning.on_gpu
-        if (on_gpu is not None and on_gpu(op) is not None) or placement.requested(op) is not None:
-            return None  # it draws random numbers there
+        wanted = placement.requested(op)
+        if (wanted is not None and wanted.type != "cpu") or (each.steps and recorded):
+            return None
         for value in values_of(each.arguments):
             if value.handle:
                 if not isinstance(value.constant, VariableState):
                     return None
                 found[id(value.constant)] = value.constant
+        elements += sum(own.shape_of(tensor).size or 0 for tensor in op.outputs)
     size = sum(state.value.nbytes for state in found.values() if isinstance(state.value, torch.Tensor))
-    return list(found.values()) if size <= _MOST_BYTES else None
+    fits = size <= (_MOST_BYTES if recorded else _MOST_UNRECORDED_BYTES) and elements <= _MOST_ELEMENTS
+    return list(found.values()) if fits else None
+
+
+def _with_bodies(planner: Planner) -> Iterator[tuple[Instruction, Planner]]:
+    """Returns the instructions of a plan and of the functions that it calls, each with its plan."""
+    for each in planner.instructions:
+        yield each, planner
+        for step in each.steps:
+            yield from _with_bodies(step.planner)
+
+
+def _step(make_planner: Callable[..., Planner], values: Any) -> Step:
+    """Compiles a plan for the host and feeds of these shapes."""
+    planner = make_planner(known=[Known(Shape(value.shape)) for value in values])
+    planner.compile_function = copy.copy(planner.compile_function)
+    planner.compile_function.placement = Nowhere()
+    return emit(planner.build())
 
 
 class OnHost:
     """One plan for feeds of some shapes, which the host runs on copies of variables."""
 
+    in_a_row = 1  # a run in between that writes variables is part of the measurement
+
     def __init__(self, make_planner: Callable[..., Planner], values: Any, lock: VariablesLock) -> None:
-        planner = make_planner(known=[Known(Shape(value.shape)) for value in values])
-        planner.compile_function = copy.copy(planner.compile_function)
-        planner.compile_function.placement = Nowhere()
-        self.step: Step = emit(planner.build())
+        self.step = _step(make_planner, values)
+        self._run = threads.Tuned(self.step.function)
         self._lock = lock
         self._copies: list[tuple[VariableState, VariableState]] = []
         self._taken: Any = None  # what says whether variables have changed since they were copied
-        for name, item in self.step.constants.items():
-            if isinstance(item, VariableState):
-                copied = VariableState(item.name, item.dtype, item.shape, torch.device("cpu"))
-                self._copies.append((item, copied))
-                self.step.function.__globals__[name] = copied
+        copies: dict[int, VariableState] = {}
+        for step in self.step.with_functions():
+            for name, item in step.constants.items():
+                if isinstance(item, VariableState):
+                    if id(item) not in copies:
+                        copies[id(item)] = VariableState(item.name, item.dtype, item.shape, torch.device("cpu"))
+                        self._copies.append((item, copies[id(item)]))
+                    step.function.__globals__[name] = copies[id(item)]
 
     def __call__(self, holding: Any, values: Any) -> Any:
         now = [self._lock.writes]
@@ -94,42 +144,128 @@ class OnHost:
             for state, copied in self._copies:
                 copied.value = state.value.cpu() if isinstance(state.value, torch.Tensor) else state.value
             self._taken = now
-        return self.step.function(holding, *values)
+        return self._run(holding, *values)
+
+
+class BorrowingOnHost:
+    """One plan for feeds of some shapes, which the host runs with the variables themselves. The run holds the lock alone."""
+
+    in_a_row = _IN_A_ROW  # variables need not move between runs of the host
+
+    def __init__(
+        self, make_planner: Callable[..., Planner], values: Any, lock: VariablesLock, gpu: torch.device
+    ) -> None:
+        self.step = _step(make_planner, values)
+        self._run = threads.Tuned(self.step.function)
+        self._lock, self._gpu = lock, gpu
+        used: dict[int, VariableState] = {}
+        written: set[int] = set()
+        for each, _ in _with_bodies(self.step.planner):
+            states = [value.constant for value in values_of(each.arguments) if value.handle]
+            used.update((id(state), state) for state in states)
+            if each.traits & Trait.WRITES:
+                written.update(map(id, states))
+        for step in self.step.with_functions():
+            used.update((id(item), item) for item in step.constants.values() if isinstance(item, VariableState))
+        self._states = [(state, key in written) for key, state in used.items() if isinstance(state, VariableState)]
+        self._lent: dict[
+            int, tuple[Any, Any, Any]
+        ] = {}  # by the id of a state: the device's value, the host's, its block
+        self._known_writes = -1
+
+    def __call__(self, holding: Any, values: Any) -> Any:
+        """Runs the step. The caller holds the lock for writing."""
+        # Every run that writes counts itself, so the count says whether another one came in between.
+        current = self._lock.writes == self._known_writes + 1
+        borrowed = []
+        try:
+            for state, is_written in self._states:
+                value = state.value
+                if value is None and state.device != self._gpu:
+                    continue
+                if value is not None and not (isinstance(value, torch.Tensor) and value.device == self._gpu):
+                    continue
+                theirs, ours, block = self._lent.get(id(state), (None, None, None))
+                if not current or theirs is not value:
+                    ours = _moved(value, ours)
+                borrowed.append((state, is_written, value, state.block, state.device))
+                state.value, state.block, state.device = ours, block, None
+            return self._run(holding, *values)
+        finally:
+            for state, is_written, value, block, device in borrowed:
+                ours, own_block = state.value, state.block
+                state.value, state.block, state.device = value, block, device
+                if is_written and ours is not None:
+                    if value is not None and value.shape == ours.shape and value.dtype == ours.dtype:
+                        value.copy_(ours)
+                    else:
+                        state.value = ours.to(self._gpu)
+                self._lent[id(state)] = state.value, ours, own_block
+            self._known_writes = self._lock.writes
+
+
+def _moved(value: Any, ours: Any) -> Any:
+    """Returns a value of the device on the host, in memory that was used for it before if it fits."""
+    if value is None:
+        return None
+    if ours is None or ours.shape != value.shape or ours.dtype != value.dtype:
+        return value.cpu()
+    return ours.copy_(value)
 
 
 class Choice:
     """Decides by measurement whether the host or the GPU runs a plan for feeds of some shapes."""
 
-    def __init__(self, on_host: OnHost) -> None:
+    def __init__(self, on_host: OnHost | BorrowingOnHost) -> None:
         self.on_host = on_host
-        self._times: dict[bool, list[float]] = {True: [], False: []}
-        self._next = True
         self.chosen: bool | None = None  # whether the host is faster
+        self._begin()
+
+    def _begin(self) -> None:
+        self.chosen = None
+        self._times: dict[bool, list[float]] = {True: [], False: []}
+        self._next, self._left = False, self.on_host.in_a_row
+        self._late, self._limit = 0, 0.0
 
     @property
     def remark(self) -> str | None:
         if not self.chosen:
             return None
-        host, gpu = (self._mean(kind) * 1e6 for kind in (True, False))
-        return f"runs on the host, on copies of variables: {host:.0f} us, on the GPU {gpu:.0f} us"
+        host, gpu = (self._typical(kind) * 1e6 for kind in (True, False))
+        how = "with their variables" if isinstance(self.on_host, BorrowingOnHost) else "on copies of variables"
+        return f"runs on the host, {how}: {host:.0f} us, on the GPU {gpu:.0f} us"
 
-    def _mean(self, kind: bool) -> float:
+    def _typical(self, kind: bool) -> float:
+        """The usual time of a run. A reading run pays for copies after each write, so the mean counts; else the median."""
         counted = self._times[kind][_UNCOUNTED:]
-        return sum(counted) / len(counted)
+        return statistics.fmean(counted) if self.on_host.in_a_row == 1 else statistics.median(counted[-_TRIALS:])
 
     def run(self, on_gpu: Callable[[], Any], holding: Any, values: Any) -> Any:
-        if self.chosen is not None:
-            return self.on_host(holding, values) if self.chosen else on_gpu()
-        kind = self._next
-        self._next = not kind
+        if self.chosen is False:
+            return on_gpu()
+        kind = self.chosen or self._next
         began = time.perf_counter()
         results = self.on_host(holding, values) if kind else on_gpu()
         if not kind and any(isinstance(each, torch.Tensor) and each.is_cuda for each in results):
             torch.cuda.synchronize()
-        self._times[kind].append(time.perf_counter() - began)
+        self._note(kind, time.perf_counter() - began)
+        return results
+
+    def _note(self, kind: bool, seconds: float) -> None:
+        """Counts a run, and decides if there are enough."""
+        if self.chosen:
+            # Many late runs in a row: the machine has other work, or the data has grown.
+            self._late = self._late + 1 if seconds > self._limit else 0
+            if self._late > _TRIALS:
+                self._begin()
+            return
+        self._times[kind].append(seconds)
+        self._left -= 1
+        if self._left <= 0:
+            self._next, self._left = not self._next, self.on_host.in_a_row
         host, gpu = self._times[True], self._times[False]
         if min(len(host), len(gpu)) >= _TRIALS + _UNCOUNTED:
-            self.chosen = self._mean(True) < self._mean(False)
-        elif host and len(gpu) > 1 and min(host) > max(_CLEARLY_LONGER, 4 * min(gpu)):
+            self.chosen = self._typical(True) < _CLEARLY_FASTER * self._typical(False)
+            self._limit = _NO_LONGER_FASTER * self._typical(False)
+        elif len(host) > 1 and len(gpu) > 1 and min(host) > max(_CLEARLY_LONGER, 4 * min(gpu)):
             self.chosen = False
-        return results

@@ -5,6 +5,8 @@ processors, every op waits for the thread that does not run. A step runs thousan
 milliseconds now and then, and keeps the fastest number. Threads that the user allows (`intra_op_parallelism_threads`,
 `torch.set_num_threads`, OMP_NUM_THREADS) are the upper limit. `STOKER_THREADS=fixed` always uses that many.
 
+The time that a run waits, for a queue or for Python code, says nothing about the number of threads, so it does not count.
+
 Between two ops, threads poll for the next one on a quiet machine and sleep on a busy one (native/waiting.h).
 """
 
@@ -12,6 +14,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -42,7 +45,38 @@ def tuner() -> Any:
     return _native.Tuner()
 
 
+class Tuned:
+    """A compiled step that runs with as many threads as turned out to be fastest."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+        self._tuner = tuner()
+
+    def __call__(self, holding: Any, *values: Any) -> Any:
+        measured = self._tuner
+        if measured is None:
+            return self._function(holding, *values)
+        began = measured.begin()
+        try:
+            return self._function(holding, *values)
+        finally:
+            if holding is not None:
+                holding.end_wait()
+            measured.end(began)
+            if measured.tiny:
+                self._tuner = None
+
+
 def look_around() -> None:
     """Before a run without a tuner: lets threads poll or sleep, depending on whether other processes want the processors."""
     if _native is not None:
         _native.look_around()
+
+
+def _nothing() -> None:
+    pass
+
+
+# A run that waits calls `pause` before and `resume` after each wait. Then the wait does not count as the run's time.
+pause: Callable[[], None] = _nothing if _native is None else _native.pause
+resume: Callable[[], None] = _nothing if _native is None else _native.resume

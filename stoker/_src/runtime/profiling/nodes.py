@@ -58,7 +58,7 @@ class Node:
     counts: bool = False  # whether its own numbers are part of the totals
     children: list[Node] = field(default_factory=list)
     members: list[Node] = field(default_factory=list)  # the ops of a type or a line
-
+    frame: tuple[str, int, str] | None = None  # file, line and function of a line
     has_counted: bool = False  # whether its own numbers, or some below, are part of the totals
 
     def sum_up(self) -> None:
@@ -127,6 +127,11 @@ def _input_shapes(op: Any) -> Iterator[tuple[int, ...] | None]:
         yield (tuple(shape) or (1,)) if shape.known else None
 
 
+def is_accelerator(device: str) -> bool:
+    """Whether a device of a trace, in lower case, is not the host's processor."""
+    return bool(_STREAM.search(device)) or "gpu" in device
+
+
 def _runs(run_meta: Any) -> dict[str, tuple[Numbers, list[str]]]:
     """What the ops took in a traced run, and on which devices, by name."""
     found: dict[str, tuple[Numbers, list[str]]] = {}
@@ -137,7 +142,7 @@ def _runs(run_meta: Any) -> dict[str, tuple[Numbers, list[str]]]:
             numbers, devices = found.setdefault(name, (Numbers(), []))
             micros = stats.op_end_rel_micros - stats.op_start_rel_micros
             numbers.exec_micros += micros
-            if _STREAM.search(place) or "gpu" in place:
+            if is_accelerator(place):
                 numbers.accelerator_exec_micros += micros
             else:
                 numbers.cpu_exec_micros += micros

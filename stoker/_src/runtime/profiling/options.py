@@ -151,7 +151,7 @@ class ProfileOptionBuilder:
         return self._with(order_by=attribute)
 
     def with_pprof_output(self, pprof_file: str) -> ProfileOptionBuilder:
-        """Writes a file for pprof. `profile` does not support it."""
+        """Writes a file for pprof. It can show the view "code", and one number of it."""
         return self._with(output=f"pprof:outfile={pprof_file}")
 
     def select(self, attributes: list[str]) -> ProfileOptionBuilder:

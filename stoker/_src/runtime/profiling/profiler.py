@@ -13,6 +13,7 @@ from stoker._src.formats.gfile import GFile
 from stoker._src.formats.protos import AdviceProto, OpLogProto
 from stoker._src.graph import context
 from stoker._src.graph.keys import GraphKeys
+from stoker._src.runtime.profiling.files import check_pprof, pprof_file, profile_message
 from stoker._src.runtime.profiling.nodes import Node, op_nodes, trace_of
 from stoker._src.runtime.profiling.options import TRAINABLE, ProfileOptionBuilder
 from stoker._src.runtime.profiling.report import body, graph_message, group_message, report
@@ -45,8 +46,7 @@ def profile(
 
     Raises:
         InvalidArgumentError: There is no such `cmd`.
-        NotImplementedError: The output is for pprof.
-        ValueError: The output is unknown, or a timeline has no run.
+        ValueError: The output is unknown, a timeline has no run, or pprof cannot show the view or the selected numbers.
     """
     if cmd not in _VIEWS:
         raise InvalidArgumentError(None, None, f"unknown cmd: {cmd}")
@@ -55,11 +55,9 @@ def profile(
     kind, _, rest = chosen["output"].partition(":")
     path = rest.removeprefix("outfile=")
     if kind == "pprof":
-        raise NotImplementedError(
-            "tf.profiler.profile does not write files for pprof. with_file_output writes a report."
-        )
-    if kind not in ("stdout", "file", "timeline", "none"):
-        raise ValueError(f"Unknown output {kind!r}: it can be stdout, file, timeline or none.")
+        check_pprof(cmd, chosen["select"])
+    if kind not in ("stdout", "file", "timeline", "pprof", "none"):
+        raise ValueError(f"Unknown output {kind!r}: it can be stdout, file, timeline, pprof or none.")
     if kind == "timeline" and run_meta is None:
         raise ValueError("A timeline is made of the RunMetadata of a traced run: pass it as run_meta.")
     root = _VIEWS[cmd](op_nodes(graph, run_meta, op_log, chosen), chosen)
@@ -71,6 +69,9 @@ def profile(
     elif kind == "timeline":
         with GFile(f"{path}_{chosen['step']}", "w") as file:
             file.write(Timeline(run_meta.step_stats).generate_chrome_trace_format(show_memory=True))
+    elif kind == "pprof":
+        with GFile(path, "wb") as file:
+            file.write(pprof_file(root, chosen["select"][0]))
     return graph_message(root) if cmd in ("scope", "graph") else group_message(root, is_chain=cmd == "op")
 
 
@@ -197,15 +198,8 @@ class Profiler:
         return self._profile("code", options)
 
     def serialize_to_string(self) -> bytes:
-        """Not available.
-
-        Raises:
-            NotImplementedError: always.
-        """
-        raise NotImplementedError(
-            "Profiler.serialize_to_string: a ProfileProto, the input of TensorFlow's profiler UI, is not written. "
-            "with_timeline_output and with_file_output write timelines and reports; tf.profiler.write_op_log writes an op log."
-        )
+        """Returns the graph and the runs of all steps as a ProfileProto, the input of TensorFlow's profiler UI."""
+        return profile_message(self._graph, self._steps, self._op_log).SerializeToString()
 
     def advise(self, options: Any = None) -> Any:
         """Runs `advise` for the last step."""

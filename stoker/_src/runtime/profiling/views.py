@@ -179,11 +179,13 @@ def by_line(ops: dict[Any, Node], options: dict[str, Any]) -> Node:
     for op, node in ops.items():
         if not node.counts:
             continue
-        trace = trace_of(op, names)[0]
+        trace, frames = trace_of(op, names)
         for depth in range(1, len(trace) + 1):
             path = tuple(trace[:depth])
             if path not in lines:
-                lines[path] = Node(path[-1], counts=everything)
+                file, number, _ = frames[depth - 1]
+                frame = (file, number, path[-1].rpartition(":")[2])  # the function, with its note on gradients
+                lines[path] = Node(path[-1], counts=everything, frame=frame)
                 lines[path[:-1]].children.append(lines[path])
         line = lines[tuple(trace)]
         if line is not root:

@@ -164,7 +164,7 @@ class VocabInfo(_VocabInfo):
         return super().__new__(cls, *values)
 
 
-export_constant(__name__, "VocabInfo", v1=("train.VocabInfo", "estimator.VocabInfo"))
+export_constant(__name__, "VocabInfo", "estimator.VocabInfo", v1="train.VocabInfo")
 
 
 @export(v1="train.warm_start")

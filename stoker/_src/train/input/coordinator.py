@@ -16,7 +16,7 @@ from stoker._src.base.export import export
 
 _SHORTEST_LOOK, _LONGEST_LOOK = 0.001, 0.25
 """Seconds between two checks of threads that may end without notice."""
-_INTERRUPTED_GRACE = 0.5
+_INTERRUPTED_GRACE = 0.2
 """Seconds that threads have after Ctrl-C, so that a program with a stuck input thread ends soon."""
 
 
@@ -125,7 +125,7 @@ class Coordinator:
         """Waits until all given and registered threads have ended.
 
         Threads may run without limit until a stop is requested. From then on they have `stop_grace_period_secs`. While a KeyboardInterrupt ends the
-        program, they have half a second at most.
+        program, they have a fifth of a second at most.
 
         Args:
             threads: Threads to wait for, in addition to the registered ones.

@@ -154,7 +154,7 @@ class QueueRunner:
         """The body of a thread: runs the op until it raises an exception or the coordinator stops."""
         ended = False
         try:
-            enqueue = _callable(sess, enqueue_op)
+            enqueue = self._enqueuer(sess, enqueue_op)
             while coord is None or not coord.should_stop():
                 try:
                     enqueue()
@@ -177,6 +177,10 @@ class QueueRunner:
         finally:
             if not ended:
                 self._left(sess)
+
+    def _enqueuer(self, sess: Any, enqueue_op: Any) -> Callable[[], Any]:
+        """Returns the function that a thread calls again and again."""
+        return _callable(sess, enqueue_op)
 
     def _left(self, sess: Any) -> bool:
         """Records that one thread of a session has ended. Returns whether it was the last."""

@@ -72,7 +72,8 @@ def _create(primary: Any, name: str, colocate: bool, **made: Any) -> Any:
     eager = is_eager(primary)
     owner = primary._name if eager else primary.op.name
     place = colocate_with(primary.op) if colocate and not eager else nullcontext()
-    with variable_scope.variable_scope(None, f"{owner}/{name}"), place:
+    with variable_scope.variable_scope(None, f"{owner}/{name}") as scope, place:
+        scope.set_partitioner(None)  # a slot of a slice is whole
         slot = variable_scope.get_variable(
             "", trainable=False, use_resource=isinstance(primary, ResourceVariable), **made
         )

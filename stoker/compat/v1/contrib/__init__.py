@@ -2,6 +2,8 @@
 
 # Written by scripts/api_gen.py.
 # fmt: off
+from stoker.compat.v1.contrib import data as data
+from stoker.compat.v1.contrib import estimator as estimator
 from stoker.compat.v1.contrib import framework as framework
 from stoker.compat.v1.contrib import layers as layers
 from stoker.compat.v1.contrib import lookup as lookup
@@ -9,5 +11,6 @@ from stoker.compat.v1.contrib import metrics as metrics
 from stoker.compat.v1.contrib import nn as nn
 from stoker.compat.v1.contrib import summary as summary
 from stoker.compat.v1.contrib import tensorboard as tensorboard
+from stoker.compat.v1.contrib import tpu as tpu
 from stoker.compat.v1.contrib import training as training
 from stoker.compat.v1.contrib import util as util

@@ -21,6 +21,7 @@ from stoker._src.ops.random.bits.fills import uniform, uniform_full_int
 from stoker._src.ops.random.bits.philox import Stream, bits
 
 _MOST_AT_ONCE = 2**20
+_LOWEST = np.finfo(np.float32).min
 Draws = Sequence[int] | np.ndarray
 
 
@@ -41,6 +42,8 @@ def uniform_candidates(
     stream: Stream, true_classes: np.ndarray, num_sampled: int, unique: bool, range_max: int
 ) -> Candidates:
     """UniformCandidateSampler: 64-bit numbers modulo `range_max`."""
+    if native.compiled is not None:
+        return _compiled_candidates(stream, true_classes, num_sampled, unique, range_max, 0.0)
 
     def draw(first: int, count: int) -> Draws:
         words = uniform_full_int(stream, first + count, torch.uint64).numpy()[first:]
@@ -57,16 +60,14 @@ def log_uniform_candidates(
 ) -> Candidates:
     """LogUniformCandidateSampler: P(k) = log((k + 2) / (k + 1)) / log(range_max + 1), by inversion."""
     log_range = math.log1p(range_max)
+    if native.compiled is not None:
+        return _compiled_candidates(stream, true_classes, num_sampled, unique, range_max, log_range)
 
     def draw(first: int, count: int) -> Draws:
         uniforms = uniform(stream, first + count, torch.float64)[first:].tolist()
         return [(int(math.exp(u * log_range)) - 1) % range_max for u in uniforms]
 
     def probability(classes: np.ndarray) -> np.ndarray:
-        if native.compiled is not None:
-            result = np.empty(classes.shape, np.float32)
-            native.compiled.fill_log_uniform(result, np.ascontiguousarray(classes, np.int64), log_range)
-            return result
         values = [math.log((k + 2.0) / (k + 1.0)) / log_range for k in classes.reshape(-1).tolist()]
         return np.array(values, np.float32).reshape(classes.shape)
 
@@ -195,11 +196,31 @@ def accidental_hits(true_classes: np.ndarray, sampled: np.ndarray) -> tuple[np.n
         Rows (int32), positions among the sampled candidates (int64; the last one if a class was drawn more than once), and
         the weights that remove such candidates from a softmax (float32, the lowest finite number).
     """
+    if native.compiled is not None and true_classes.shape[1]:
+        rows, places = np.empty(true_classes.size, np.int32), np.empty(true_classes.size, np.int64)
+        targets, drawn = np.ascontiguousarray(true_classes, np.int64), np.ascontiguousarray(sampled, np.int64)
+        found = native.compiled.find_hits(rows, places, targets, true_classes.shape[1], drawn)
+        return rows[:found], places[:found], np.full(found, _LOWEST, np.float32)
     place = {candidate: at for at, candidate in enumerate(sampled.tolist())}
     hits = [(row, place[k]) for row, classes in enumerate(true_classes.tolist()) for k in classes if k in place]
     rows, places = np.array(hits, np.int64).reshape(-1, 2).T
-    weights = np.full(len(hits), np.finfo(np.float32).min, np.float32)
+    weights = np.full(len(hits), _LOWEST, np.float32)
     return rows.astype(np.int32), np.ascontiguousarray(places), weights
+
+
+def _compiled_candidates(
+    stream: Stream, true_classes: np.ndarray, num_sampled: int, unique: bool, range_max: int, log_range: float
+) -> Candidates:
+    """Draws classes with equal probabilities or, if `log_range` is not zero, by Zipf's law."""
+    _check_size(num_sampled, unique, range_max)
+    sampled, counts = np.empty(num_sampled, np.int64), np.empty(num_sampled, np.float32)
+    targets, target_counts = np.ascontiguousarray(true_classes, np.int64), np.empty(true_classes.shape, np.float32)
+    outside = native.compiled.sample_candidates(
+        sampled, counts, targets, target_counts, *stream.words, unique, range_max, log_range
+    )
+    if outside >= 0:
+        _check_range(true_classes, range_max)
+    return Candidates(sampled, target_counts, counts)
 
 
 def _candidates(
@@ -210,12 +231,7 @@ def _candidates(
     unique: bool,
     range_max: int,
 ) -> Candidates:
-    if range_max < 1:
-        raise InvalidArgumentError(None, None, f"range_max must be at least 1, got {range_max}")
-    if unique and num_sampled > range_max:
-        raise InvalidArgumentError(
-            None, None, f"Sampler's range is too small: {num_sampled} unique candidates of {range_max} classes."
-        )
+    _check_size(num_sampled, unique, range_max)
     _check_range(true_classes, range_max)
     if unique:
         chosen, tries = _distinct(draw, num_sampled)
@@ -227,6 +243,15 @@ def _candidates(
         _expected_count(probability(true_classes), num_sampled, tries),
         _expected_count(probability(sampled), num_sampled, tries),
     )
+
+
+def _check_size(num_sampled: int, unique: bool, range_max: int) -> None:
+    if range_max < 1:
+        raise InvalidArgumentError(None, None, f"range_max must be at least 1, got {range_max}")
+    if unique and num_sampled > range_max:
+        raise InvalidArgumentError(
+            None, None, f"Sampler's range is too small: {num_sampled} unique candidates of {range_max} classes."
+        )
 
 
 def _check_range(true_classes: np.ndarray, range_max: int) -> None:

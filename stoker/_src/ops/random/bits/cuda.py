@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from stoker._src.ops.random.bits.philox import RESERVED_PER_OUTPUT, PhiloxState
+from stoker._src.ops.support import cuda_kernels
 
 _THREADS = 256
 _MOST = 1 << 30  # elements of one call; their number is passed as an int
@@ -75,14 +76,9 @@ extern "C" __global__ void advance(u64 *state, int count) {
 @functools.cache
 def _kernels() -> dict[str, Any] | None:
     """Returns the compiled kernels; None if torch cannot compile CUDA code at run time."""
-    compile_kernel = getattr(torch.cuda, "_compile_kernel", None)
-    if compile_kernel is None or torch.version.cuda is None:
-        return None
     source = _SOURCE.replace("RESERVED", str(RESERVED_PER_OUTPUT))
-    try:
-        return {name: compile_kernel(source, name) for name in ("uniform", "normal", "advance")}
-    except (RuntimeError, OSError, AttributeError):
-        return None
+    made = {name: cuda_kernels.compiled(source, name) for name in ("uniform", "normal", "advance")}
+    return None if None in made.values() else made
 
 
 def can_fill(dtype: torch.dtype) -> bool:

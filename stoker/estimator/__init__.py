@@ -2,6 +2,29 @@
 
 # Written by scripts/api_gen.py.
 # fmt: off
+from stoker.estimator import experimental as experimental
+from stoker.estimator import export as export
+from stoker._src.estimator.canned.class_heads import BinaryClassHead as BinaryClassHead
+from stoker._src.estimator.canned.class_heads import MultiClassHead as MultiClassHead
+from stoker._src.estimator.canned.class_heads import MultiLabelHead as MultiLabelHead
+from stoker._src.estimator.canned.heads import Head as Head
+from stoker._src.estimator.canned.number_heads import LogisticRegressionHead as LogisticRegressionHead
+from stoker._src.estimator.canned.number_heads import MultiHead as MultiHead
+from stoker._src.estimator.canned.number_heads import PoissonRegressionHead as PoissonRegressionHead
+from stoker._src.estimator.canned.number_heads import RegressionHead as RegressionHead
+from stoker._src.estimator.estimator import Estimator as Estimator
+from stoker._src.estimator.exporters import BestExporter as BestExporter
+from stoker._src.estimator.exporters import Exporter as Exporter
+from stoker._src.estimator.exporters import FinalExporter as FinalExporter
+from stoker._src.estimator.exporters import LatestExporter as LatestExporter
+from stoker._src.estimator.extensions import add_metrics as add_metrics
+from stoker._src.estimator.run_config import RunConfig as RunConfig
+from stoker._src.estimator.spec import EstimatorSpec as EstimatorSpec
+from stoker._src.estimator.spec import ModeKeys as ModeKeys
+from stoker._src.estimator.training import EvalSpec as EvalSpec
+from stoker._src.estimator.training import train_and_evaluate as train_and_evaluate
+from stoker._src.estimator.training import TrainSpec as TrainSpec
+from stoker._src.estimator.warm_starting import WarmStartSettings as WarmStartSettings
 from stoker._src.feature_column.parse_spec import classifier_parse_example_spec as classifier_parse_example_spec
 from stoker._src.feature_column.parse_spec import regressor_parse_example_spec as regressor_parse_example_spec
 from stoker._src.train.checkpoints.initializers import VocabInfo as VocabInfo

@@ -1,0 +1,1 @@
+"""Estimators whose models are ready: heads, linear models, networks, and both together."""
