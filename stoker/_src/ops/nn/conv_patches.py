@@ -17,7 +17,7 @@ from stoker._src.base.extensions import extension
 from stoker._src.ops.nn.windows import Windows
 from stoker._src.ops.support import blas
 
-_native = extension("stoker._src.ops.native.patches")
+_native: Any = extension("stoker._src.ops.native.patches")
 if not blas.connect(_native):
     _native = None
 _FEW_CHANNELS = 8  # below this number, the windows of images are a product faster
