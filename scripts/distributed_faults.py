@@ -21,6 +21,7 @@ import heapq
 import os
 import random
 import select
+import signal
 import struct
 import subprocess
 import sys
@@ -110,7 +111,7 @@ class Task:
             stderr=subprocess.PIPE if not os.environ.get("VERBOSE") else None,
             text=True,
             cwd=ROOT,
-            env={**os.environ, "OMP_NUM_THREADS": "1"},
+            env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONFAULTHANDLER": "1"},
         )
         self.steps: list[tuple[float, int]] = []
         self.serving, self.last = threading.Event(), ""
@@ -133,7 +134,7 @@ class Task:
     def _read_log(self) -> None:
         assert self._process.stderr is not None
         for line in self._process.stderr:
-            self.log = (self.log + line)[-6000:]
+            self.log = (self.log + line)[-20000:]
 
     def _drive(self) -> None:
         assert self._process.stdin is not None
@@ -153,7 +154,13 @@ class Task:
 
     def finish(self, patience: float) -> int:
         self._stopping = True
-        return self._process.wait(patience)
+        try:
+            return self._process.wait(patience)
+        except subprocess.TimeoutExpired:
+            self._process.send_signal(signal.SIGABRT)  # its log then ends with what all threads wait for
+            self._process.wait()
+            time.sleep(1.0)
+            raise SystemExit(f"FAILED: a worker did not end in {patience} s; its log ends with:\n{self.log}") from None
 
     def kill(self) -> None:
         self._process.kill()

@@ -53,7 +53,7 @@ from stoker._src.ops.support.values import from_numpy, to_numpy
 from stoker._src.runtime.memory import empty_bytes
 
 SECONDS_UNTIL_LOST = 30
-_SECONDS_TO_OPEN = 5.0
+_SECONDS_TO_OPEN = 10.0
 _GREETING = b"stoker link 2\n"
 _TOKEN_BYTES = 32
 _WELCOME = b"\x01"

@@ -236,6 +236,9 @@ class WorkerConnection:
         except UnimplementedError:
             self._links_from = math.inf
             return None
+        except DeadlineExceededError:  # the task is busy, or cut off, which the calls over gRPC notice
+            self._links_from = time.monotonic() + _SECONDS_WITHOUT_LINK
+            return None
         host = self.connection.address.rpartition(":")[0].strip("[]")
         peers = self._peers
         try:

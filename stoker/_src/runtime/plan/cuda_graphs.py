@@ -28,7 +28,7 @@ from stoker._src.base.errors import OpError
 from stoker._src.base.shapes import Shape
 from stoker._src.runtime.devices import Placement, recording
 from stoker._src.runtime.locks import VariablesLock
-from stoker._src.runtime.plan import fused_kernels
+from stoker._src.runtime.plan import fused_kernels, threads
 from stoker._src.runtime.plan.division import Division, Obstacle
 from stoker._src.runtime.plan.emit import Step
 from stoker._src.runtime.plan.known_shapes import Known
@@ -193,6 +193,7 @@ class _Divided:
         self.steps = division.emit(planner)
         self._before, self._on_device, self._after = (step.function for step in self.steps)
         self._has_before, self._has_after = division.counts[0] > 0, division.counts[2] > 0
+        self._before = threads.Tuned(self._before)  # most of what the host does is too small for all of its threads
         places = {value: i for i, value in enumerate([*planner.feed_values, *division.made])}
         self._inputs = [places[value] for value in division.inputs]
         self._numbers = [places[value] for value in division.numbers]

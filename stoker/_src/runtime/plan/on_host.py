@@ -122,10 +122,10 @@ class OnHost:
 
     def __init__(self, make_planner: Callable[..., Planner], values: Any, lock: VariablesLock) -> None:
         self.step = _step(make_planner, values)
+        self._run = threads.Tuned(self.step.function)
         self._lock = lock
         self._copies: list[tuple[VariableState, VariableState]] = []
         self._taken: Any = None  # what says whether variables have changed since they were copied
-        self._tuner = threads.tuner()
         copies: dict[int, VariableState] = {}
         for step in self.step.with_functions():
             for name, item in step.constants.items():
@@ -144,7 +144,7 @@ class OnHost:
             for state, copied in self._copies:
                 copied.value = state.value.cpu() if isinstance(state.value, torch.Tensor) else state.value
             self._taken = now
-        return _tuned(self, holding, values)
+        return self._run(holding, *values)
 
 
 class BorrowingOnHost:
@@ -156,8 +156,8 @@ class BorrowingOnHost:
         self, make_planner: Callable[..., Planner], values: Any, lock: VariablesLock, gpu: torch.device
     ) -> None:
         self.step = _step(make_planner, values)
+        self._run = threads.Tuned(self.step.function)
         self._lock, self._gpu = lock, gpu
-        self._tuner = threads.tuner()
         used: dict[int, VariableState] = {}
         written: set[int] = set()
         for each, _ in _with_bodies(self.step.planner):
@@ -190,7 +190,7 @@ class BorrowingOnHost:
                     ours = _moved(value, ours)
                 borrowed.append((state, is_written, value, state.block, state.device))
                 state.value, state.block, state.device = ours, block, None
-            return _tuned(self, holding, values)
+            return self._run(holding, *values)
         finally:
             for state, is_written, value, block, device in borrowed:
                 ours, own_block = state.value, state.block
@@ -202,20 +202,6 @@ class BorrowingOnHost:
                         state.value = ours.to(self._gpu)
                 self._lent[id(state)] = state.value, ours, own_block
             self._known_writes = self._lock.writes
-
-
-def _tuned(run: OnHost | BorrowingOnHost, holding: Any, values: Any) -> Any:
-    """Runs a step with as many threads as turned out to be fastest."""
-    tuner = run._tuner
-    if tuner is None:
-        return run.step.function(holding, *values)
-    began = tuner.begin()
-    try:
-        return run.step.function(holding, *values)
-    finally:
-        tuner.end(began)
-        if tuner.tiny:
-            run._tuner = None
 
 
 def _moved(value: Any, ours: Any) -> Any:

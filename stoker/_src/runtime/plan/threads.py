@@ -45,6 +45,28 @@ def tuner() -> Any:
     return _native.Tuner()
 
 
+class Tuned:
+    """A compiled step that runs with as many threads as turned out to be fastest."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+        self._tuner = tuner()
+
+    def __call__(self, holding: Any, *values: Any) -> Any:
+        measured = self._tuner
+        if measured is None:
+            return self._function(holding, *values)
+        began = measured.begin()
+        try:
+            return self._function(holding, *values)
+        finally:
+            if holding is not None:
+                holding.end_wait()
+            measured.end(began)
+            if measured.tiny:
+                self._tuner = None
+
+
 def look_around() -> None:
     """Before a run without a tuner: lets threads poll or sleep, depending on whether other processes want the processors."""
     if _native is not None:
