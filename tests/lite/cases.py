@@ -349,6 +349,37 @@ COMPOSED = [
     ),
     Case("SUM", lambda tf, x: tf.einsum("bij->b", x), [f32(2, 3, 4)], "einsum-sum"),
     Case("ADD", lambda tf, x: tf.nn.moments(x, [1])[1] + tf.ones_like(x[:, 0]), [f32(2, 3)], "ones-like"),
+    Case("LOG", lambda tf, x: tf.asinh(x), [f32(2, 3)], "asinh"),
+    Case("LOG", lambda tf, x: tf.acosh(x + 1.0), [positive(2, 3)], "acosh"),
+    Case("LOG", lambda tf, x: tf.atanh(x), [positive(2, 3) * 0.5], "atanh"),
+    Case(
+        "SELECT_V2",
+        lambda tf, x, y: tf.raw_ops.Xlog1py(x=x, y=y),
+        [np.float32([0, 1, 2]), np.float32([-1, 1, 2])],
+        "xlog1py",
+    ),
+    Case("SELECT_V2", lambda tf, x: tf.matrix_band_part(x, 1, -1), [f32(2, 3, 4)], "band-part"),
+    Case("GATHER", lambda tf, x: tf.matrix_diag_part(x), [f32(2, 3, 4)], "diag-part"),
+    Case("MATRIX_DIAG", lambda tf, x: tf.diag(x), [f32(3)], "vector"),
+    Case("GATHER", lambda tf, x: tf.roll(x, [1, -2], [0, -1]), [f32(2, 5)], "roll"),
+    Case("GATHER", lambda tf, x, y: tf.dynamic_stitch([[3, 1], [[0, 2]]], [x, y]), [f32(2, 3), f32(1, 2, 3)], "stitch"),
+    Case("CONCATENATION", lambda tf, x: tf.parallel_stack([x, x + 1.0]), [f32(2, 3)], "parallel-stack"),
+    Case(
+        "LOG_SOFTMAX",
+        lambda tf, x, y: tf.nn.softmax_cross_entropy_with_logits_v2(labels=y, logits=x),
+        [f32(2, 3), positive(2, 3)],
+        "cross-entropy",
+    ),
+    Case(
+        "ONE_HOT",
+        lambda tf, x: tf.nn.sparse_softmax_cross_entropy_with_logits(labels=[2, 0], logits=x),
+        [f32(2, 3)],
+        "sparse-cross-entropy",
+    ),
+    Case("MEAN", lambda tf, x: tf.image.adjust_contrast(x, 1.5), [f32(1, 4, 3, 2)], "contrast"),
+    Case("ADD", lambda tf, x, y: x * y - x + y, [np.uint8([250, 3]), np.uint8([4, 200])], "uint8"),
+    Case("LESS", lambda tf, x, y: (x < y, tf.equal(x, y)), [np.int8([-5, 3, 4]), np.int8([-4, 3, -9])], "int8"),
+    Case("SUM", lambda tf, x: tf.reduce_sum(x, 0), [np.int16([300, -20, 7])], "int16"),
 ]
 
 # Other types, ranks and attributes, some of which need a later version of the builtin.

@@ -223,6 +223,16 @@ def test_unsupported_ops_are_listed_in_one_error():
     assert "SELECT_TF_OPS" in text
 
 
+def test_types_without_a_kernel_are_refused():
+    """LiteRT would load a product of float64 and fail when it runs; the error comes from the converter, with the type."""
+    with tf.Graph().as_default(), tf.Session() as session:
+        x = tf.placeholder(tf.float32, [2], name="x")
+        y = tf.cast(tf.cast(x, tf.float64) * 2.0, tf.float32)
+        converter = tf.lite.TFLiteConverter.from_session(session, [x], [y])
+        with pytest.raises(Exception, match="MUL has no kernel for FLOAT64"):
+            converter.convert()
+
+
 def test_select_ops_carry_their_nodes():
     """With SELECT_TF_OPS an op is kept for TensorFlow's kernel, with its NodeDef."""
     graph, x, y = unsupported()

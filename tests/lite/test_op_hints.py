@@ -178,6 +178,19 @@ def test_aggregates(x):
     assert not [node for node in stubs.node if node.op == "Tanh"]
 
 
+def test_outputs_that_an_aggregate_leaves_out(x):
+    """Of an output that counts by its last tensor, the others are gone with what computes them, unless somebody reads them."""
+    hint, state, outputs = OpHint("steps"), tf.zeros([1, 2]), []
+    for _ in range(3):
+        state = tf.tanh(hint.add_input(x, tag="in", aggregate="stack") + state)
+        outputs.append(hint.add_output(state, tag="out", aggregate="last"))
+    stubs = tf.lite.experimental.convert_op_hints_to_stubs(graph_def=x.graph.as_graph_def())
+    assert [node.op for node in stubs.node].count("Tanh") == 0
+    tf.identity(outputs[1])
+    stubs = tf.lite.experimental.convert_op_hints_to_stubs(graph_def=x.graph.as_graph_def())
+    assert [node.op for node in stubs.node].count("Tanh") == 2
+
+
 def test_exactly_one_source(x):
     """A session or a GraphDef, not both and not none."""
     with tf.Session() as session, pytest.raises(ValueError, match="only one of session and graph_def"):

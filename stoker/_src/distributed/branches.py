@@ -235,6 +235,9 @@ def conditions(
     for op in in_order(set(graph._ops), set()):
         # A value arrives, alive or dead, whatever its placeholder has control edges from.
         sources = [*(tensor.op for tensor in op._inputs), *op._control_inputs] if op.type != "Placeholder" else []
-        before = _ALWAYS.union(*(found.get(source, _ALWAYS) for source in sources))
+        sets = {found.get(source, _ALWAYS) for source in sources}
+        most = max(sets, key=len, default=_ALWAYS)
+        # Most ops have the conditions of one of their inputs. They share the set, which may be large.
+        before = most if all(each <= most for each in sets) else _ALWAYS.union(*sets)
         found[op] = before | {own[op]} if op in own else before
     return found

@@ -11,7 +11,7 @@ from stoker._src.base.export import export
 from stoker._src.graph.sparse_tensor import is_sparse
 from stoker._src.graph.tensor import Tensor
 from stoker._src.ops.array.constants import placeholder
-from stoker._src.ops.ragged.feature_specs import parse_example
+from stoker._src.ops.ragged.feature_specs import parse_example_for_serving
 
 _FIELDS = ("features", "receiver_tensors", "receiver_tensors_alternatives")
 _SERVING: Any = namedtuple("ServingInputReceiver", _FIELDS)
@@ -132,7 +132,7 @@ def build_parsing_serving_input_receiver_fn(
 
     def serving_input_receiver_fn() -> ServingInputReceiver:
         serialized = placeholder(dtypes.string, [default_batch_size], name="input_example_tensor")
-        return ServingInputReceiver(parse_example(serialized, feature_spec), {"examples": serialized})
+        return ServingInputReceiver(parse_example_for_serving(serialized, feature_spec), {"examples": serialized})
 
     return serving_input_receiver_fn
 

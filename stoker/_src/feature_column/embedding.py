@@ -67,7 +67,7 @@ class OfTable(OfOneColumn):
 
     combiner: Any
     max_norm: Any
-    _kind = ""  # # the name of the function that creates such columns, for messages
+    _kind = ""  # the name of the function that creates such columns, for messages
 
     def _table(self, state_manager: Any) -> Any:
         raise NotImplementedError(type(self).__name__)

@@ -488,7 +488,7 @@ def conv_transpose(
     function = (F.conv_transpose1d, F.conv_transpose2d, F.conv_transpose3d)[count - 1]
     full = function(x, weight, None, list(strides), 0, 0, 1, dilations)
     for i, ((before, _), size) in enumerate(zip(pads, wanted)):
-        # # With a stride, positions after the last window may be reached by no filter.
+        # With a stride, positions after the last window may be reached by no filter.
         short = before + size - full.shape[2 + i]
         if short > 0:
             full = F.pad(full, [0, 0] * (count - 1 - i) + [0, short])
@@ -671,7 +671,7 @@ def _truth(predicate: Tensor) -> Tensor:
 
 
 def _fresh(values: Any) -> Any:
-    # # A branch of `torch.cond` may return neither its inputs nor the same value twice.
+    # A branch of `torch.cond` may return neither its inputs nor the same value twice.
     return tuple(value.clone() for value in values)
 
 

@@ -47,7 +47,7 @@ class TorchModule(torch.nn.Module):
         super().__init__()
         self.variable_names = {}
         self.input_names, self.output_names = [], []
-        # # Constants in the code are created on the module's device, even if the module has no variables.
+        # Constants in the code are created on the module's device, even if the module has no variables.
         self.register_buffer("anchor", torch.zeros([0]), persistent=False)
 
     @property
@@ -218,7 +218,7 @@ class _Builder:
         writer.line(f"def forward({', '.join(['self', *arguments])}):")
         writer.lines[0] = writer.lines[0].lstrip()
         for tensor in tensors:
-            # # A branch accepts Python's True and False. Other ops need a tensor.
+            # A branch accepts Python's True and False. Other ops need a tensor.
             if tensor.dtype is dtypes.bool_ and tensor.static_shape.rank == 0 and not _only_decides(tensor):
                 name = writer.unique(f"{env[tensor].name}_tensor")
                 writer.line(f"{name} = ops.tensor({env[tensor].name}, torch.bool, self.device)", tensor.op.name)
@@ -268,7 +268,7 @@ class _Builder:
             if not isinstance(op, Operation) or op in targets:
                 continue
             needs = _ancestors([op], given)
-            # # The values averaged by the update must be part of the model, and its inputs must be available.
+            # The values averaged by the update must be part of the model, and its inputs must be available.
             of_model = any(each in computed and not _is_read(each) for each in needs)
             if of_model and not any(each.type in ("Placeholder", "PlaceholderV2") for each in needs):
                 found.append(op)

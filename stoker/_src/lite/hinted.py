@@ -23,7 +23,7 @@ from stoker._src.lite.op_hints import ATTRIBUTE_PREFIX, OpHint
 
 _LOOPS = ("While", "StatelessWhile")
 _ACTIVATIONS = {"tanh": 4, "relu": 1, "relu6": 3}
-# # The hint numbers its arguments like the inputs of the operator.
+# The hint numbers its arguments like the inputs of the operator.
 _LSTM_INPUTS, _LSTM_STATES, _LSTM_RESULT = 24, (18, 19), 2
 _RNN_INPUTS, _RNN_STATES, _RNN_RESULT = 5, (4,), 1
 
@@ -65,7 +65,7 @@ def lower_hints(scope: Scope, outputs: Sequence[GraphTensor], controls: Sequence
     """Gives values to the results of the hints that `outputs` need."""
     for hint in sorted(hints_in(needed_ops(outputs, controls, scope.values)), key=lambda each: -each.level):
         if not hint.inputs or not hint.outputs:
-            continue  # # the part is needed only for its other results
+            continue  # the part is needed only for its other results
         first = len(scope.subgraph.operators)
         try:
             if hint.level > 1:

@@ -48,7 +48,7 @@ class Delegate:
         litert = _litert()
         self.library = library
         try:
-            # # If the library cannot be opened, LiteRT's own wrapper also fails in its destructor.
+            # If the library cannot be opened, LiteRT's own wrapper also fails in its destructor.
             handle = ctypes.CDLL(library)
             for name in ("tflite_plugin_create_delegate", "tflite_plugin_destroy_delegate"):
                 if not hasattr(handle, name):
@@ -131,7 +131,7 @@ class Interpreter:
             options["num_threads"] = num_threads
         resolver = experimental_op_resolver_type
         if experimental_preserve_all_tensors and resolver in (OpResolverType.AUTO, OpResolverType.BUILTIN):
-            # # Ops that a delegate takes over leave no intermediate results. LiteRT only warns about this, as we do.
+            # Ops that a delegate takes over leave no intermediate results. LiteRT only warns about this, as we do.
             resolver = OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
         litert = _litert()
         self._delegates = delegates
@@ -179,7 +179,7 @@ class Interpreter:
             message = str(error)
             if message.startswith(_HELD_VIEW):
                 raise RuntimeError(" ".join(message.split())) from None
-            # # LiteRT repeats the messages of earlier failures.
+            # LiteRT repeats the messages of earlier failures.
             new = message.removeprefix(self._reported) if self._reported else message
             if isinstance(error, RuntimeError):
                 self._reported = message
@@ -306,7 +306,7 @@ class SignatureRunner:
 
 
 def _verify_mapped(content: mmap.mmap) -> None:
-    # # This is a separate function, so that no view of the file remains when it is closed.
+    # This is a separate function, so that no view of the file remains when it is closed.
     try:
         verify(content)
     except ValueError as error:

@@ -29,6 +29,7 @@ from stoker._src.graph.shape_inference import infer_shapes
 from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Operation
 from stoker._src.graph.tensor import Tensor as GraphTensor
+from stoker._src.lite import kernels
 from stoker._src.lite.model import TYPE_CODES, Model, Operator, Subgraph, Tensor, numpy_dtype, type_of
 
 # Constants are folded even if the result is larger, up to this many bytes: the result of a tile or a fill may exceed the rest of the model.
@@ -230,12 +231,24 @@ class Scope:
             if lowering is None:
                 raise Unsupported(f"TFLite has no builtin for {op.type}", ALTERNATIVES.get(op.type, ""))
             found = lowering(self, op)
+            self._settle(op, first)
         except Unsupported as problem:
             del self.subgraph.operators[first:]
             return self._foreign(op, problem)
         if isinstance(found, (np.ndarray, Tensor, Variable, Table, PendingList)) or found is None:
             found = [found] * max(len(op.outputs), 1) if found is None else [found]
         return list(found)[: len(op.outputs)]
+
+    def _settle(self, op: Operation, first: int) -> None:
+        """Lets the operators from `first` on work on types that they have kernels for."""
+        operators = self.subgraph.operators
+        for operator in operators[first:]:
+            made, reason = kernels.settle(operator, lambda like, type_name: self.temporary(op, type_name, like.shape))
+            if reason:
+                raise Unsupported(reason, "cast to a type that it has, such as tf.float32 or tf.int32")
+            if made[0] is not operator:
+                place = operators.index(operator)
+                operators[place : place + 1] = made
 
     def _foreign(self, op: Operation, problem: Unsupported) -> list[Value | None]:
         """Lowers a node without a builtin to a TensorFlow kernel or a custom op if allowed, and otherwise reports a problem."""

@@ -156,11 +156,14 @@ class _Conversion:
             else:
                 last = wrapped[0].aggregate == OpHint.AGGREGATE_LAST
                 self.nodes[(wrapped[-1] if last else wrapped[0]).node.name].input[:] = [source]
-        self.remove(interior)
+        # Outputs that an aggregate leaves out, such as all but the last, go with what they need, unless somebody reads them.
+        kept = {wrapped.node.name for wrapped in hint.kept(hint.outputs)}
+        left = {wrapped.node.name for side in hint.outputs.values() for wrapped in side} - kept
+        self.remove(interior | left | self.between(hint, edge, left))
 
-    def between(self, hint: Hint, edge: set[str]) -> set[str]:
-        """The nodes that the outputs need, stopping at the nodes of `edge`."""
-        results = {wrapped.node.name for wrapped in hint.kept(hint.outputs)}
+    def between(self, hint: Hint, edge: set[str], results: set[str] | None = None) -> set[str]:
+        """The nodes that the outputs, or other nodes, need, stopping at the nodes of `edge`."""
+        results = {wrapped.node.name for wrapped in hint.kept(hint.outputs)} if results is None else results
         found: set[str] = set()
         waiting = [text for name in results for text in self.nodes[name].input]
         while waiting:
@@ -321,6 +324,6 @@ def _ordered(nodes: dict[str, Any]) -> list[Any]:
             missing[consumer] -= 1
             if not missing[consumer]:
                 heapq.heappush(ready, position[consumer])
-    # # Loops of Merge and NextIteration have no topological order. Their nodes stay at the end.
+    # Loops of Merge and NextIteration have no topological order. Their nodes stay at the end.
     found.extend(name for name in names if missing[name] > 0)
     return [nodes[name] for name in found]

@@ -21,7 +21,7 @@ _MAPPING_KEYS = {
     "parent_last_child_output": ("parent_output_index", "child_output_index"),
     "internal_children_input_output": ("child_input_index", "child_output_index"),
 }
-# # Constant attributes of a hint are stored on its output nodes under this prefix, because unknown attributes of nodes must start with it.
+# Constant attributes of a hint are stored on its output nodes under this prefix, because unknown attributes of nodes must start with it.
 ATTRIBUTE_PREFIX = "_tflite_attr_"
 
 

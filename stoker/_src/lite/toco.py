@@ -58,7 +58,7 @@ class TocoConverter:
         return TFLiteConverter.from_keras_model_file(model_file, input_arrays, input_shapes, output_arrays)
 
 
-# # The parameters of `toco_convert` after the first three, in this order.
+# The parameters of `toco_convert` after the first three, in this order.
 _SETTINGS: dict[str, Any] = {
     "inference_type": dtypes.float32,
     "inference_input_type": None,
@@ -80,7 +80,7 @@ _SETTINGS: dict[str, Any] = {
     "allow_nonexistent_arrays": False,
     "debug_info": None,
 }
-# # Settings that have the same name in the converter.
+# Settings that have the same name in the converter.
 _SAME = (
     "inference_type",
     "inference_input_type",

@@ -74,7 +74,7 @@ class Fingerprint:
                 proto = FingerprintDef.FromString(proto)
             except message.DecodeError as error:
                 raise ValueError(f"The bytes are not a FingerprintDef: {error}.") from error
-        return cls(*(getattr(proto, name) for name in _HASHES), proto.version)
+        return cls(**{name: getattr(proto, name) for name in _HASHES}, version=proto.version)
 
     def __eq__(self, other: object) -> bool:
         """Whether all hashes but that of the whole file are equal."""

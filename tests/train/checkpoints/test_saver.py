@@ -53,6 +53,32 @@ def test_eager_variables(tmp_path, eager):
         tf.train.export_meta_graph()
 
 
+def test_steps_in_names(tmp_path):
+    """A step is an integer of Python or NumPy, as a session returns it, a tensor, or the name of one."""
+    with tf.Graph().as_default(), tf.Session() as session:
+        step = tf.train.create_global_step()
+        session.run(step.assign(5))
+        for given in (5, session.run(step), np.uint8(5), step, "global_step:0"):
+            saver = tf.train.Saver(pad_step_number=given is step)
+            path = saver.save(session, str(tmp_path / "model"), global_step=given, write_meta_graph=False)
+            assert path == str(tmp_path / ("model-00000005" if given is step else "model-5"))
+
+
+def test_resource_variables_are_restored_together(tmp_path):
+    """One call copies all values of a checkpoint; the plan has no line for each variable."""
+    with tf.Graph().as_default(), tf.Session() as session:
+        variables = [tf.get_variable(f"v{i}", initializer=float(i), use_resource=True) for i in range(20)]
+        counter = tf.get_variable("counter", initializer=7, use_resource=True)
+        session.run(tf.global_variables_initializer())
+        saver = tf.train.Saver()
+        path = saver.save(session, str(tmp_path / "model"))
+        session.run([variable.assign(-1.0) for variable in variables] + [counter.assign(0)])
+        saver.restore(session, path)
+        assert session.run(variables) == list(range(20)) and session.run(counter) == 7
+        restore = session.graph.get_operation_by_name("save/restore_all")
+        assert len(session.explain(restore, {"save/Const:0": path}).splitlines()) < 20
+
+
 def test_a_checkpoint_of_objects_is_restored_by_name(tmp_path):
     """A checkpoint that says under which key each variable lies is taken too."""
     objects = TrackableObjectGraph()

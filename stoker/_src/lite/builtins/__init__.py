@@ -3,6 +3,7 @@
 from stoker._src.lite.builtins import (
     alternatives,
     arrays,
+    compositions,
     control_flow,
     convolutions,
     elementwise,
@@ -22,6 +23,7 @@ from stoker._src.lite.builtins import (
 __all__ = [
     "alternatives",
     "arrays",
+    "compositions",
     "control_flow",
     "convolutions",
     "elementwise",

@@ -8,7 +8,6 @@ _TEXTS = {
     "Erf Erfc Erfinv": "tf.tanh(1.128379 * x) is close to erf; tf.nn.gelu as a whole has a builtin",
     "Lgamma Digamma Igamma Igammac Polygamma Zeta Betainc": "tabulate the function with tf.gather, or compute it before the model",
     "Cumprod": "tf.exp(tf.cumsum(tf.math.log(x))) for positive values",
-    "Asinh Acosh Atanh": "write it with tf.math.log and tf.sqrt",
     "BitwiseAnd BitwiseOr Invert LeftShift": "tf.bitwise.bitwise_xor and right_shift have builtins",
     "ResizeBicubic ResizeArea ScaleAndTranslate": "tf.image.resize_bilinear or tf.image.resize_nearest_neighbor",
     "CropAndResize": "slice each box and use tf.image.resize_bilinear",
@@ -19,7 +18,6 @@ _TEXTS = {
     "SparseTensorDenseMatMul SparseMatMul": "a dense tf.matmul, or tf.gather and a sum",
     "SparseSegmentSum SparseSegmentMean SparseSegmentSqrtN": "tf.gather and tf.math.segment_sum",
     "SegmentMean SegmentMax SegmentMin SegmentProd": "tf.math.segment_sum, or the unsorted reductions, which have builtins",
-    "SparseSoftmaxCrossEntropyWithLogits SoftmaxCrossEntropyWithLogits": "convert the part of the graph before the loss",
     "Dilation2D Erosion2D": "tf.nn.max_pool for a flat structuring element",
     "ExtractImagePatches": "tf.nn.conv2d with a filter of ones and zeros, or tf.space_to_depth",
     "FFT FFT2D FFT3D IFFT IFFT2D IFFT3D IRFFT IRFFT2D RFFT3D": "tf.signal.rfft and rfft2d have a builtin",
@@ -32,12 +30,8 @@ _TEXTS = {
     "UniqueWithCounts UniqueV2": "tf.unique has a builtin",
     "PyFunc PyFuncStateless EagerPyFunc": "write the function with TensorFlow ops",
     "Assign AssignAdd AssignSub ScatterUpdate ScatterAdd": "convert the graph for inference; for a model with state, use resource variables and a tf.function",
-    "MatrixBandPart": "multiply with a constant mask",
-    "MatrixDiagPart MatrixDiagPartV2 MatrixDiagPartV3": "tf.gather_nd with constant indices, or a sum over x * identity",
     "InTopK InTopKV2": "compare with the values of tf.nn.top_k",
     "Bincount DenseBincount": "a sum of tf.one_hot",
-    "Roll": "tf.concat of two slices",
-    "Diag": "tf.linalg.diag has a builtin",
     "SearchSorted LowerBound UpperBound": "tf.raw_ops.Bucketize for constant boundaries",
 }
 for _names, _text in _TEXTS.items():

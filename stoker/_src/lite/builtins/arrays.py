@@ -27,7 +27,7 @@ def reshape(scope: Scope, op: Operation) -> Any:
     x, result = scope.tensor(op.inputs[0]), scope.result(op)
     if result.shape is not None and sum(size < 0 for size in result.shape) > 1:
         result.shape = _kept_size(scope, op, x) or result.shape
-    # # The builtin can infer one unknown size, so the arithmetic that computes it is not needed.
+    # The builtin can infer one unknown size, so the arithmetic that computes it is not needed.
     if result.shape is not None and sum(size < 0 for size in result.shape) <= 1 and 0 not in result.shape:
         if x.shape == result.shape and -1 not in result.shape:
             return x

@@ -86,7 +86,7 @@ def _cases(
     number = scope.constant(first, dtype=np.int32)
     hit = scope.emit("EQUAL", [index, number], scope.temporary(op, "BOOL", ()), schema.EqualOptionsT())
     taken = scope.child(branches[0], [None, *given][1:], f"{op.name}_case{first}")
-    # # Both subgraphs take the same inputs, of which the index is the first.
+    # Both subgraphs take the same inputs, of which the index is the first.
     taken[0].inputs.insert(0, Tensor("index", "INT32", ()))
     rest = Subgraph(f"{op.name}_not{first}")
     inner = Scope(scope.conversion, rest)
@@ -176,7 +176,7 @@ def _stable_body(
             subgraph.outputs = [inner.tensor(body.outputs[position]) for position in variables]
             return subgraph, shapes
         shapes = weaker
-        # # The trace and everything it added are discarded.
+        # The trace and everything it added are discarded.
         del scope.conversion.model.subgraphs[count:]
         for operator in set(scope.conversion.problems) - problems:
             del scope.conversion.problems[operator]

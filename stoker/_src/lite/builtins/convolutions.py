@@ -113,7 +113,7 @@ def conv_2d(scope: Scope, op: Operation) -> Any:
             and scope.known(op.inputs[1]) is not None
             and filters[3] % channels == 0
         ):
-            # # A convolution with one group per channel is a depthwise convolution.
+            # A convolution with one group per channel is a depthwise convolution.
             weights = rearranged(scope, op, op.inputs[1], (2, 0, 1, 3), lambda array: array)
             options = schema.DepthwiseConv2DOptionsT(
                 padding=padding,

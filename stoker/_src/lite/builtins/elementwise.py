@@ -58,7 +58,7 @@ BINARY: dict[str, tuple[str, Any]] = {
     "RightShift": ("RIGHT_SHIFT", schema.RightShiftOptionsT),
     "SquaredDifference": ("SQUARED_DIFFERENCE", schema.SquaredDifferenceOptionsT),
 }
-# # Ops that an activation can be fused into.
+# Ops that an activation can be fused into.
 ARITHMETIC: dict[str, tuple[str, Any]] = {
     "Add": ("ADD", schema.AddOptionsT),
     "AddV2": ("ADD", schema.AddOptionsT),
@@ -195,7 +195,7 @@ OPTIONS |= {"MUL": schema.MulOptionsT, "SELECT_V2": schema.SelectV2OptionsT, "SE
 Composition = Callable[..., Any]
 
 
-def _composed(*types: str) -> Callable[[Composition], Composition]:
+def composed(*types: str) -> Callable[[Composition], Composition]:
     def attach(function: Composition) -> Composition:
         def lowering(scope: Scope, op: Operation) -> Any:
             return function(Expression(scope, op), *scope.inputs(op))
@@ -206,135 +206,135 @@ def _composed(*types: str) -> Callable[[Composition], Composition]:
     return attach
 
 
-@_composed("Reciprocal", "Inv")
+@composed("Reciprocal", "Inv")
 def reciprocal(e: Expression, x: Tensor) -> Tensor:
     return e.last("DIV", e.number(1, x), x)
 
 
-@_composed("Expm1")
+@composed("Expm1")
 def expm1(e: Expression, x: Tensor) -> Tensor:
     return e.last("SUB", e.of("EXP", x), e.number(1, x))
 
 
-@_composed("Log1p")
+@composed("Log1p")
 def log1p(e: Expression, x: Tensor) -> Tensor:
     return e.last("LOG", e.of("ADD", x, e.number(1, x)))
 
 
-@_composed("Softplus")
+@composed("Softplus")
 def softplus(e: Expression, x: Tensor) -> Tensor:
     # log(1 + exp(x)) = relu(x) + log(1 + exp(-|x|)), which does not overflow.
     small = e.of("EXP", e.of("NEG", e.of("ABS", x)))
     return e.last("ADD", e.of("RELU", x), e.of("LOG", e.of("ADD", small, e.number(1, x))))
 
 
-@_composed("Softsign")
+@composed("Softsign")
 def softsign(e: Expression, x: Tensor) -> Tensor:
     return e.last("DIV", x, e.of("ADD", e.of("ABS", x), e.number(1, x)))
 
 
-@_composed("Selu")
+@composed("Selu")
 def selu(e: Expression, x: Tensor) -> Tensor:
     scale, alpha = 1.0507009873554804934193349852946, 1.6732632423543772848170429916717
     below = e.of("MUL", e.of("ELU", e.of("MINIMUM", x, e.number(0, x))), e.number(scale * alpha, x))
     return e.last("ADD", e.of("MUL", e.of("RELU", x), e.number(scale, x)), below)
 
 
-@_composed("Tan")
+@composed("Tan")
 def tan(e: Expression, x: Tensor) -> Tensor:
     return e.last("DIV", e.of("SIN", x), e.of("COS", x))
 
 
-@_composed("Sinh")
+@composed("Sinh")
 def sinh(e: Expression, x: Tensor) -> Tensor:
     difference = e.of("SUB", e.of("EXP", x), e.of("EXP", e.of("NEG", x)))
     return e.last("MUL", difference, e.number(0.5, x))
 
 
-@_composed("Cosh")
+@composed("Cosh")
 def cosh(e: Expression, x: Tensor) -> Tensor:
     return e.last("MUL", e.of("ADD", e.of("EXP", x), e.of("EXP", e.of("NEG", x))), e.number(0.5, x))
 
 
-@_composed("Atan")
+@composed("Atan")
 def atan(e: Expression, x: Tensor) -> Tensor:
-    # # Both arguments have the same shape.
+    # Both arguments have the same shape.
     return e.last("ATAN2", x, e.of("ADD", e.of("ZEROS_LIKE", x), e.number(1, x)))
 
 
-@_composed("Asin")
+@composed("Asin")
 def asin(e: Expression, x: Tensor) -> Tensor:
     return e.last("ATAN2", x, e.of("SQRT", e.of("SUB", e.number(1, x), e.of("SQUARE", x))))
 
 
-@_composed("Acos")
+@composed("Acos")
 def acos(e: Expression, x: Tensor) -> Tensor:
     return e.last("ATAN2", e.of("SQRT", e.of("SUB", e.number(1, x), e.of("SQUARE", x))), x)
 
 
-@_composed("IsNan")
+@composed("IsNan")
 def is_nan(e: Expression, x: Tensor) -> Tensor:
     return e.last("NOT_EQUAL", x, x)
 
 
-@_composed("IsInf")
+@composed("IsInf")
 def is_inf(e: Expression, x: Tensor) -> Tensor:
     return e.last("EQUAL", e.of("ABS", x), e.number(np.inf, x))
 
 
-@_composed("IsFinite")
+@composed("IsFinite")
 def is_finite(e: Expression, x: Tensor) -> Tensor:
     return e.last("LESS", e.of("ABS", x), e.number(np.inf, x))
 
 
-@_composed("LogicalXor")
+@composed("LogicalXor")
 def logical_xor(e: Expression, x: Tensor, y: Tensor) -> Tensor:
     return e.last("NOT_EQUAL", x, y)
 
 
-@_composed("DivNoNan")
+@composed("DivNoNan")
 def div_no_nan(e: Expression, x: Tensor, y: Tensor) -> Tensor:
     zero = e.number(0, x)
     return e.last("SELECT_V2", e.of("EQUAL", y, zero, type_name="BOOL", shape=y.shape), zero, e.of("DIV", x, y))
 
 
-@_composed("MulNoNan")
+@composed("MulNoNan")
 def mul_no_nan(e: Expression, x: Tensor, y: Tensor) -> Tensor:
     zero = e.number(0, x)
     return e.last("SELECT_V2", e.of("EQUAL", y, zero, type_name="BOOL", shape=y.shape), zero, e.of("MUL", x, y))
 
 
-@_composed("Xlogy")
+@composed("Xlogy")
 def xlogy(e: Expression, x: Tensor, y: Tensor) -> Tensor:
     zero = e.number(0, x)
     product = e.of("MUL", x, e.of("LOG", y, shape=y.shape))
     return e.last("SELECT_V2", e.of("EQUAL", x, zero, type_name="BOOL", shape=x.shape), zero, product)
 
 
-@_composed("Xdivy")
+@composed("Xdivy")
 def xdivy(e: Expression, x: Tensor, y: Tensor) -> Tensor:
     zero = e.number(0, x)
     return e.last("SELECT_V2", e.of("EQUAL", x, zero, type_name="BOOL", shape=x.shape), zero, e.of("DIV", x, y))
 
 
-@_composed("ReluGrad")
+@composed("ReluGrad")
 def relu_grad(e: Expression, gradient: Tensor, features: Tensor) -> Tensor:
     zero = e.number(0, gradient)
     above = e.of("GREATER", features, zero, type_name="BOOL", shape=features.shape)
     return e.last("SELECT_V2", above, gradient, zero)
 
 
-@_composed("SigmoidGrad")
+@composed("SigmoidGrad")
 def sigmoid_grad(e: Expression, y: Tensor, gradient: Tensor) -> Tensor:
     return e.last("MUL", e.of("MUL", gradient, y), e.of("SUB", e.number(1, y), y))
 
 
-@_composed("TanhGrad")
+@composed("TanhGrad")
 def tanh_grad(e: Expression, y: Tensor, gradient: Tensor) -> Tensor:
     return e.last("MUL", gradient, e.of("SUB", e.number(1, y), e.of("SQUARE", y)))
 
 
-@_composed("TruncateMod", "Mod")
+@composed("TruncateMod", "Mod")
 def truncate_mod(e: Expression, x: Tensor, y: Tensor) -> Tensor:
     if x.type != "INT32":
         raise Unsupported(f"TFLite divides {x.type} without a remainder towards zero", "use tf.math.floormod")

@@ -50,7 +50,7 @@ def non_max_suppression(scope: Scope, op: Operation) -> Any:
         scores, count = filled(1, "FLOAT32"), scope.result(op, 2)
         sigma = scope.known(op.inputs[5])
         if sigma is not None and sigma > 0:
-            # # In this case the op only weakens overlapping boxes. The builtin would also drop those beyond the threshold.
+            # In this case the op only weakens overlapping boxes. The builtin would also drop those beyond the threshold.
             given[3] = scope.constant(1, dtype=np.float32)
         scope.emit("NON_MAX_SUPPRESSION_V5", given, [indices, scores, count], schema.NonMaxSuppressionV5OptionsT())
         if padded:

@@ -31,7 +31,7 @@ def strided_slice(scope: Scope, op: Operation) -> Any:
             return scope.emit("GATHER", [x, scope.int32(op, index)], scope.result(op), schema.GatherOptionsT(axis=axis))
     given = [scope.int32(op, tensor) for tensor in op.inputs[1:]]
     if masks["ellipsis"] or masks["new_axis"]:
-        # # TFLite's kernel supports neither for every rank, so the slice is given for every dimension.
+        # TFLite's kernel supports neither for every rank, so the slice is given for every dimension.
         if any(each is None for each in bounds) or x.shape is None:
             raise Unsupported(
                 "an ellipsis or a new axis needs constant bounds and a known rank",
@@ -39,7 +39,7 @@ def strided_slice(scope: Scope, op: Operation) -> Any:
             )
         return _written_out(scope, op, x, masks, bounds)
     if x.shape is not None and all(each.is_constant for each in given):
-        # # The interpreter of 1.15 reads the bounds of every dimension, even of dimensions that are not named.
+        # The interpreter of 1.15 reads the bounds of every dimension, even of dimensions that are not named.
         named = int(given[0].data.size)  # type: ignore[union-attr]
         added = range(named, len(x.shape))
         given = [

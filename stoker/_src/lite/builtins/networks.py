@@ -111,7 +111,7 @@ def l2_loss(scope: Scope, op: Operation) -> Any:
 
 def _fake_quant(scope: Scope, op: Operation, low: float, high: float) -> Any:
     if scope.known(op.inputs[0]) is not None:
-        # # Weights are rounded here. Quantization recovers their range from the grid of their values.
+        # Weights are rounded here. Quantization recovers their range from the grid of their values.
         scope.conversion.model.weight_ranges.append((low, high, op.attr("num_bits"), bool(op.attr("narrow_range"))))
         return _rounded(scope, op)
     options = schema.FakeQuantOptionsT(

@@ -40,7 +40,7 @@ def _variable(scope: Scope, name: str) -> Variable:
 def read_variable(scope: Scope, op: Operation) -> Any:
     variable = scope.values.get(op.inputs[0])
     if not isinstance(variable, Variable):
-        return variable  # # a frozen graph, in which the handle itself is the value
+        return variable  # a frozen graph, in which the handle itself is the value
     if not variable.assigned:
         return variable.value
     result = Tensor(scope.unique(op.name), type_of(variable.value.dtype), variable.value.shape)

@@ -114,7 +114,7 @@ def sunk_transpose(editor: Editor, operator: Operator) -> bool:
     result = operator.outputs[0]
     assert result.shape is not None
     before = Tensor(f"{result.name}/", result.type, tuple(result.shape[axis] for axis in back))
-    # # The transpose moves after f: the two operators swap places.
+    # The transpose moves after f: the two operators swap places.
     editor.change(operator, inputs=inputs, outputs=[before])
     moved = Operator("TRANSPOSE", [before, order], [result], schema.TransposeOptionsT())
     position = editor.subgraph.operators.index(operator)

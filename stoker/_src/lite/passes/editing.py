@@ -113,7 +113,7 @@ class Editor:
             maker = self.producers.get(source)
             if maker is None or source in self.outputs:
                 return False
-            # # Outputs keep their names.
+            # Outputs keep their names.
             source.name = result.name
             self.subgraph.outputs = [source if each is result else each for each in self.subgraph.outputs]
             self.outputs = set(self.subgraph.outputs)

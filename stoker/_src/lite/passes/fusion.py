@@ -120,7 +120,7 @@ def folded_addend(editor: Editor, operator: Operator) -> bool:
         addend = -addend
     total = addend if bias is None or bias.data is None else bias.data + addend
     inputs = [*before.inputs, *[None] * (bias_at + 1 - len(before.inputs))]
-    # # A constant that is used unchanged keeps its array, so that equal ones stay shared.
+    # A constant that is used unchanged keeps its array, so that equal ones stay shared.
     inputs[bias_at] = editor.constant(
         np.ascontiguousarray(total, np.float32), None, other.name if other is not None else "bias"
     )
@@ -204,7 +204,7 @@ def clipped(editor: Editor, operator: Operator) -> bool:
                     editor.change(operator, code, [x])
                     return True
         if operator.code == "MAXIMUM" and bound == 0:
-            # # An upper bound may follow, which gives one of the activations above.
+            # An upper bound may follow, which gives one of the activations above.
             following = editor.consumers.get(operator.outputs[0], [])
             if not any(each.code == "MINIMUM" for each in following):
                 editor.change(operator, "RELU", [value])
@@ -335,7 +335,7 @@ def dilated(editor: Editor, operator: Operator) -> bool:
     assert weights is not None
     assert weights.shape is not None
     reach = [(weights.shape[axis] - 1) * int(block) for axis, block in zip((1, 2), blocks, strict=True)]
-    # # The padding of the whole is the part of the paddings that is not cropped again.
+    # The padding of the whole is the part of the paddings that is not cropped again.
     total = (pads - crops).tolist()
     if total == [[each // 2, each - each // 2] for each in reach]:
         padding = schema.Padding.SAME
@@ -373,7 +373,7 @@ def flattened_product(editor: Editor, operator: Operator) -> bool:
     if source.shape == wanted:
         editor.change(product, inputs=[source, *product.inputs[1:]])
     elif editor.is_private(inside, product) and -1 not in wanted:
-        # # The reshape does more than prepare the product: it keeps the leading dimensions.
+        # The reshape does more than prepare the product: it keeps the leading dimensions.
         sizes = np.array(wanted, np.int32)
         inside.shape = wanted
         editor.change(before, inputs=[source, editor.constant(sizes, before.inputs[1], "shape")])

@@ -162,7 +162,7 @@ def l2_normalization(editor: Editor, operator: Operator) -> bool:
             continue
         for sum_tensor, smallest in (bound.inputs, bound.inputs[::-1]):
             total = editor.made_by(sum_tensor, "SUM")
-            # # The builtin uses this lower bound: 1e-6 of the norm.
+            # The builtin uses this lower bound: 1e-6 of the norm.
             if total is None or scalar(smallest) is None or not 0 < (scalar(smallest) or 0) <= 1.01e-12:
                 continue
             square = editor.made_by(total.inputs[0], "SQUARE")
@@ -314,7 +314,7 @@ def _fused_cell(
     biases[2 * units : 3 * units] += np.float32(forget_bias)
     cell = total.outputs[0]
     hidden = operator.outputs[0]
-    # # The builtin also returns its scratch buffer.
+    # The builtin also returns its scratch buffer.
     rows = hidden.shape[0] if hidden.shape is not None else -1
     scratch = [
         Tensor(f"{hidden.name}/concat", "FLOAT32", (rows, x.shape[-1] + units)),
@@ -325,7 +325,7 @@ def _fused_cell(
         for each in editor.consumers.get(cell, ())
     ):
         return False
-    # # The builtin overwrites its input states, so they must have no other readers and cannot be constants.
+    # The builtin overwrites its input states, so they must have no other readers and cannot be constants.
     if any(each.data is not None or each in editor.outputs for each in (state, before)):
         return False
     if editor.consumers.get(state) != [joined] or len(editor.consumers.get(before, ())) != 1:
@@ -341,7 +341,7 @@ def _fused_cell(
     return True
 
 
-# # Builtins whose result size depends on the values of inputs after the first.
+# Builtins whose result size depends on the values of inputs after the first.
 _SIZED_BY_VALUE = frozenset(
     (
         "BROADCAST_TO",

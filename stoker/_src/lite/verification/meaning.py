@@ -54,7 +54,7 @@ def text(vector: Any) -> str:
 def operator_name(model: Table, operator: Table) -> str:
     """The name of an operator's kernel, or CUSTOM for all custom operators."""
     code = model.OperatorCodes[operator.OpcodeIndex]
-    # # Older files, from the time of at most 127 builtins, have only the older field.
+    # Older files, from the time of at most 127 builtins, have only the older field.
     return members("BuiltinOperator")[max(code.BuiltinCode, code.DeprecatedBuiltinCode)]
 
 
@@ -103,7 +103,7 @@ class _Checks:
 
     def buffer_size(self, buffer: Table) -> int:
         if buffer.Offset > 1:
-            # # In models over 2 GB, data is stored after the flatbuffer.
+            # In models over 2 GB, data is stored after the flatbuffer.
             if buffer.Offset + buffer.Size > self.size:
                 self.fail(f"a buffer has {buffer.Size} bytes at {buffer.Offset}, and the file has {self.size}")
             return int(buffer.Size)
@@ -232,7 +232,7 @@ class _Checks:
             stated, found = operator.BuiltinOptions.fields[option], len(inputs if side == "Inputs" else outputs)
             if stated != found:
                 self.fail(f"{option} is {stated}, and it has {found} {side.lower()}")
-        # # The size of the result depends on the first argument of some ops and on the second of others.
+        # The size of the result depends on the first argument of some ops and on the second of others.
         place = 0 if name in ("FILL", "RANDOM_UNIFORM", "RANDOM_STANDARD_NORMAL") else 1
         if len(inputs) > place and outputs and 0 <= outputs[0] < len(tensors):
             constant = self.constant(tensors[inputs[place]])
@@ -274,7 +274,7 @@ class _Checks:
         if signature and len(signature) != len(shape):
             self.fail(f"its shape is {shape}, its signature {signature}")
         count = math.prod(shape)
-        # # Some kernels compute sizes in 32 bits.
+        # Some kernels compute sizes in 32 bits.
         if count >= 2**31 or count * max(1, BYTES[kind]) > self.memory:
             self.fail(f"its shape is {shape}, more than the machine has memory for")
         if tensor.VariantTensors:

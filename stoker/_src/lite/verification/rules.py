@@ -6,7 +6,7 @@ import math
 
 from stoker._src.lite.verification.structure import Table
 
-# # The bytes of an element, or 0 if the size is not fixed.
+# The bytes of an element, or 0 if the size is not fixed.
 BYTES = {
     "FLOAT32": 4,
     "FLOAT16": 2,
@@ -32,7 +32,7 @@ BYTES = {
     "RESOURCE": 0,
     "VARIANT": 0,
 }
-# # Options that are divisors or counts, in any table.
+# Options that are divisors or counts, in any table.
 POSITIVE = {
     "StrideW",
     "StrideH",
@@ -76,7 +76,7 @@ SUBGRAPHS = {
     "DecompositionSubgraphIndex",
     "UpdateComputationSubgraphIndex",
 }
-# # Ops whose kernels cannot handle options that are all zero. They get those if the options in the file belong to another op.
+# Ops whose kernels cannot handle options that are all zero. They get those if the options in the file belong to another op.
 OPTIONS = {
     "CONV_2D": "Conv2DOptions",
     "DEPTHWISE_CONV_2D": "DepthwiseConv2DOptions",
@@ -101,7 +101,7 @@ OPTIONS = {
     "BUCKETIZE": "BucketizeOptions",
     "STABLEHLO_COMPOSITE": "StableHLOCompositeOptions",
 }
-# # The inputs that may be omitted. Kernels of other ops do not check whether their inputs are present.
+# The inputs that may be omitted. Kernels of other ops do not check whether their inputs are present.
 OPTIONAL_INPUTS = {
     "CONV_2D": frozenset({2}),
     "DEPTHWISE_CONV_2D": frozenset({2}),
@@ -121,14 +121,14 @@ OPTIONAL_INPUTS = {
 }
 
 
-# # Options that state the number of inputs or outputs. The kernels trust them.
+# Options that state the number of inputs or outputs. The kernels trust them.
 COUNTS = {
     "SPLIT": ("NumSplits", "Outputs"),
     "SPLIT_V": ("NumSplits", "Outputs"),
     "UNPACK": ("Num", "Outputs"),
     "PACK": ("ValuesCount", "Inputs"),
 }
-# # The required numbers of inputs and outputs. The kernels of these ops access all of them before counting.
+# The required numbers of inputs and outputs. The kernels of these ops access all of them before counting.
 ARGUMENTS = {
     "DEPTHWISE_CONV_2D": (3, 1),
     "SLICE": (3, 1),
@@ -138,9 +138,9 @@ ARGUMENTS = {
     "ASSIGN_VARIABLE": (2, 0),
     "SIGN": (1, 1),
 }
-# # The inputs that are used as positions in memory.
+# The inputs that are used as positions in memory.
 POSITIONS = {"SLICE": (1, 2), "STRIDED_SLICE": (1, 2, 3)}
-# # A larger result that is not declared in the file indicates a damaged constant.
+# A larger result that is not declared in the file indicates a damaged constant.
 _LARGE = 2**24
 
 

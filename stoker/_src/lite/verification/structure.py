@@ -12,7 +12,7 @@ from typing import Any
 from stoker._src.lite.verification.layout import Field, layout, members
 
 IDENTIFIER = b"TFL3"
-# # A file may refer to one table from many places. Each table is read once. No real model has this many tables.
+# A file may refer to one table from many places. Each table is read once. No real model has this many tables.
 _MOST_TABLES = 4_000_000
 
 

@@ -209,6 +209,7 @@ def _recipe(functions: list[Function], starts: list[int], incoming: list[Any]) -
     passed: list[tuple[str, int]] = []
     extra: list[Tensor] = []
     returned: list[list[Tensor]] = [[] for _ in functions]
+    absent: list[dict[Any, Tensor]] = [{} for _ in functions]
     for number, body in enumerate(bodies):
         known = {tensor: ("output", i) for i, tensor in enumerate(body.function.outputs)}
         known |= {tensor: ("input", i) for i, tensor in enumerate(body.function.inputs)}
@@ -218,7 +219,9 @@ def _recipe(functions: list[Function], starts: list[int], incoming: list[Any]) -
                 place = "output", len(functions[0].outputs) + len(extra)
                 extra.append(value)
                 for other, function in enumerate(functions):
-                    returned[other].append(value if other == number else _never_read(function.graph, value))
+                    returned[other].append(
+                        value if other == number else _never_read(function.graph, value, absent[other])
+                    )
             passed.append(place)
             for other, each in enumerate(bodies):
                 arguments[other].append(
@@ -237,10 +240,14 @@ def _recipe(functions: list[Function], starts: list[int], incoming: list[Any]) -
     return _Recipe(made, passed, rewritten, extra, positions, [[each[0] for each in given] for given in alternatives])
 
 
-def _never_read(graph: Any, value: Tensor) -> Tensor:
-    """What a branch returns in place of a value of another one."""
-    with _within(graph):
-        return functional_ops.FAKE_PARAM(dtype=value.dtype.base_dtype, shape=value.static_shape)
+def _never_read(graph: Any, value: Tensor, made: dict[Any, Tensor]) -> Tensor:
+    """What a branch returns in place of a value of another one: one tensor for each type, which `made` holds."""
+    key = value.dtype.base_dtype, value.static_shape.dims
+    found = made.get(key)
+    if found is None:
+        with _within(graph):
+            found = made[key] = functional_ops.FAKE_PARAM(dtype=key[0], shape=value.static_shape)
+    return found
 
 
 def _call_recipe(function: Function, starts: list[int], incoming: list[Any]) -> _Recipe:

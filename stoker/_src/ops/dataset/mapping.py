@@ -24,6 +24,7 @@ from stoker._src.ops.dataset.values import (
     as_dataset,
     define_dataset,
     integer,
+    stop_if_cancelled,
 )
 from stoker._src.ops.support.waiting import RunState, running
 
@@ -78,6 +79,7 @@ class _MappedInParallel(Elements):
             except StopIteration:
                 self._more = False
             except OpError as error:
+                stop_if_cancelled()  # the run fails, not its element
                 failed: Future[Element] = Future()
                 failed.set_exception(error)
                 self._pending.append(failed)
@@ -234,7 +236,7 @@ class _Tolerant(Elements):
             try:
                 return self._source.next()
             except OpError:
-                continue
+                stop_if_cancelled()  # an error of the run, not of the element
 
 
 IGNORE_ERRORS_DATASET = define_dataset("IgnoreErrorsDataset(input_dataset: variant)", log_warning=False)
@@ -249,13 +251,15 @@ class _Interleaved(Elements):
     def __init__(self, source: Elements, call: Call, cycle: int, block: int) -> None:
         super().__init__(source)
         self._source, self._call = source, call
-        self._open: list[Elements | None] = [None] * cycle
-        self._block = block
+        self._open: list[Elements | None] = []
+        self._cycle, self._block = cycle, block
         self._at = self._taken = 0
         self._more = True
 
     def next(self) -> Element:
         while self._more or any(self._open):
+            if self._at == len(self._open):
+                self._open.append(None)
             current = self._open[self._at]
             if current is None and self._more:
                 try:
@@ -281,7 +285,9 @@ class _Interleaved(Elements):
         raise StopIteration
 
     def _turn(self) -> None:
-        self._at, self._taken = (self._at + 1) % len(self._open), 0
+        self._at, self._taken = self._at + 1, 0
+        if self._at == self._cycle or (self._at == len(self._open) and not self._more):
+            self._at = 0
 
     def close(self) -> None:
         for each in self._open:

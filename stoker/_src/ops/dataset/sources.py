@@ -22,6 +22,7 @@ from stoker._src.ops.dataset.values import (
     define_dataset,
     integer,
     rows_of,
+    stop_if_cancelled,
     string_scalar,
     strings_in,
 )
@@ -161,6 +162,7 @@ class _Files(Elements):
         self._records: Iterator[bytes] = iter(())
 
     def next(self) -> Element:
+        stop_if_cancelled()
         while True:
             try:
                 return (string_scalar(next(self._records)),)
@@ -285,6 +287,7 @@ class _Generating(Elements):
     def next(self) -> Element:
         if self._ended:
             raise StopIteration
+        stop_if_cancelled()
         state = self._state
         if state is None:
             state = self._state = self._begin()

@@ -17,10 +17,25 @@ from stoker._src.base.shapes import Shape
 from stoker._src.graph.definition import RETAINS, SHAPES, TYPES, OpDefinition, Trait, define, scalar
 from stoker._src.ops.array.joining import pack_kernel
 from stoker._src.ops.support.values import to_numpy
+from stoker._src.ops.support.waiting import current_run
 
 Element = tuple[Any, ...]
 
 INFINITE, UNKNOWN = -1, -2  # cardinalities
+
+
+def stop_if_cancelled() -> None:
+    """Ends a run that was cancelled or whose time ran out, while it looks for its next element.
+
+    A filter may refuse every element of an endless dataset, so whatever draws elements from a source calls this for each.
+
+    Raises:
+        CancelledError: the run was cancelled.
+        DeadlineExceededError: the run's time ran out.
+    """
+    state = current_run()
+    if state is not None:
+        state.check("The search for the next element of a dataset")
 
 
 class Elements:
@@ -111,6 +126,7 @@ class FromIterator(Elements):
         self._iterator = iterator
 
     def next(self) -> Element:
+        stop_if_cancelled()
         return next(self._iterator)
 
     def close(self) -> None:

@@ -389,6 +389,29 @@ def _parse(serialized: Any, features: Mapping[Any, Any], names: Any, name: str |
     return _built(features, _results(wanted, sparse, parsed.dense_values, ragged), batched=batched)
 
 
+def parse_example_for_serving(serialized: Any, features: Mapping[Any, Any], name: str | None = None) -> dict[Any, Any]:
+    """Parses a vector of serialized Examples with the op that TensorFlow 1.15 knows, too, unless there are ragged features."""
+    features = dict(features)
+    wanted = _gather(features, _EXAMPLE_FEATURES)
+    if wanted.ragged:
+        return _parse(serialized, features, None, name)
+    with name_scope(name, "ParseExample", [serialized]):
+        serialized = convert_to_tensor(serialized, dtypes.string, "serialized")
+        parsed = parsing.PARSE_EXAMPLE(
+            serialized,
+            constants.constant([], dtypes.string, name="ParseExample/names"),
+            [constants.constant(key, dtypes.string) for key in wanted.sparse],
+            [constants.constant(key, dtypes.string) for key in wanted.dense],
+            wanted.default_tensors(),
+            sparse_types=list(wanted.sparse.values()),
+            Tdense=list(wanted.dense.values()),
+            dense_shapes=list(wanted.shapes.values()),
+            name=name or "ParseExample",
+        )
+    sparse = parsed_features.sparse_tensors(parsed.sparse_indices, parsed.sparse_values, parsed.sparse_shapes)
+    return _built(features, _results(wanted, sparse, parsed.dense_values, {}), batched=True)
+
+
 @export(v2="io.parse_example")
 def parse_example(serialized: Any, features: Any, example_names: Any = None, name: str | None = None) -> dict[Any, Any]:
     """Parses serialized Examples into a dictionary of tensors.

@@ -209,7 +209,7 @@ def assign_kernel(ref: VariableState, value: Any, *, validate_shape: bool) -> Va
     return ref
 
 
-def _restored_with(op: Operation) -> Any:
+def _restored_with(op: Operation, *attributes: str) -> Any:
     """The op that makes an assigned value together with others, such as the RestoreV2 of a checkpoint. Other assignments stay alone.
 
     Values of several ops must not wait for each other: the initial values of all variables would be in memory twice.
@@ -217,14 +217,19 @@ def _restored_with(op: Operation) -> Any:
     value = op._inputs[1]
     while value.op.definition.traits & PASSES and value.op._inputs and not value.op._control_inputs:
         value = value.op._inputs[0]
-    return (value.op, op.attrs["validate_shape"]) if len(value.op.outputs) > 1 else op
+    return (value.op, *(op.attrs[name] for name in attributes)) if len(value.op.outputs) > 1 else op
 
 
-@ASSIGN.batch(_restored_with)
+@ASSIGN.batch(lambda op: _restored_with(op, "validate_shape"))
 def assign_many(refs: list[VariableState], values: list[Any], *, validate_shape: bool) -> None:
+    _copy_many(refs, values, lambda ref, value: assign_kernel(ref, value, validate_shape=validate_shape))
+
+
+def _copy_many(variables: list[VariableState], values: list[Any], assign: Callable[[VariableState, Any], Any]) -> None:
+    """Copies values that fit in one call, and assigns the others."""
     targets, sources = [], []
-    for position, (ref, value) in enumerate(zip(refs, values)):
-        old = ref.value
+    for position, (variable, value) in enumerate(zip(variables, values)):
+        old = variable.value
         if (
             isinstance(old, torch.Tensor)
             and isinstance(value, torch.Tensor)
@@ -236,7 +241,7 @@ def assign_many(refs: list[VariableState], values: list[Any], *, validate_shape:
             sources.append(value)
         else:
             try:
-                assign_kernel(ref, value, validate_shape=validate_shape)
+                assign(variable, value)
             except InvalidArgumentError as error:
                 error.member = position  # type: ignore[attr-defined]
                 raise
@@ -357,6 +362,16 @@ def assign_variable_kernel(resource: VariableState, value: Any, *, dtype: DType,
     if resource.dtype is not dtype:
         raise _wrong_dtype("write", dtype, resource.dtype)
     resource.assign(value, validate_shape=validate_shape)
+
+
+@ASSIGN_VARIABLE_OP.batch(lambda op: _restored_with(op, "dtype", "validate_shape"))
+def assign_variable_many(
+    resources: list[VariableState], values: list[Any], *, dtype: DType, validate_shape: bool
+) -> None:
+    def assign(resource: VariableState, value: Any) -> None:
+        assign_variable_kernel(resource, value, dtype=dtype, validate_shape=validate_shape)
+
+    _copy_many(resources, values, assign)
 
 
 @ASSIGN_VARIABLE_OP.shape

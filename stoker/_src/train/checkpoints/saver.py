@@ -6,6 +6,7 @@ import contextlib
 import os
 import time
 from collections.abc import Callable
+from numbers import Integral
 from typing import Any
 
 from google.protobuf import message
@@ -280,8 +281,8 @@ class Saver:
             )
         save_path = path_text(save_path)
         if global_step is not None:
-            if not isinstance(global_step, int):
-                global_step = step_of(sess, global_step)
+            # A step that a session returned is an integer of NumPy.
+            global_step = int(global_step) if isinstance(global_step, Integral) else step_of(sess, global_step)
             digits = "08d" if self._pad_step_number else "d"
             path = f"{save_path}-{global_step:{digits}}"
         else:
