@@ -15,7 +15,7 @@ def test_text_and_json_change_values():
     """Texts and JSON objects replace values and keep their types."""
     params = _params().parse("rate=0.5,n=7,flag=false,units=[1,2,3]")
     assert params.values() == {"rate": 0.5, "n": 7, "name": "a", "flag": False, "units": [1, 2, 3]}
-    assert params.parse_json('{"rate": 2}').rate == 2.0
+    assert params.parse_json('{"rate": 2}').get("rate") == 2.0
     assert params.to_json(sort_keys=True) == '{"flag": false, "n": 7, "name": "a", "rate": 2.0, "units": [1, 2, 3]}'
     assert str(params) == "rate=2.0,n=7,name=a,flag=False,units=[1, 2, 3]"
     assert params.get("n") == 7 and params.get("other", 4) == 4 and "n" in params and "other" not in params
