@@ -285,6 +285,216 @@ def transformer_block(tf):
     return _steps(tf, build)
 
 
+def char_cnn(tf):
+    """A character-level CNN: one-hot characters, temporal convolutions with pooling, dense layers with dropout."""
+
+    def build():
+        chars, labels = tf.placeholder(tf.int32, [None, 64]), tf.placeholder(tf.int32, [None])
+        h = tf.one_hot(chars, 40)
+        for units, width in ((48, 7), (48, 3)):
+            h = tf.layers.max_pooling1d(tf.layers.conv1d(h, units, width, padding="same", activation=tf.nn.relu), 2, 2)
+        h = tf.nn.dropout(tf.layers.dense(tf.layers.flatten(h), 128, activation=tf.nn.relu), 0.5)
+        loss = tf.losses.sparse_softmax_cross_entropy(labels, tf.layers.dense(h, 4))
+        train = tf.train.MomentumOptimizer(0.01, 0.9).minimize(loss)
+        feed = {chars: R(0).randint(0, 40, (16, 64)), labels: R(1).randint(0, 4, 16)}
+        return lambda session: session.run([loss, train], feed)
+
+    return _steps(tf, build)
+
+
+def mixture_density(tf):
+    """A mixture density network: a mixture of Gaussians whose parameters a network computes, by log-sum-exp."""
+
+    def build():
+        x, y = tf.placeholder(tf.float32, [None, 1]), tf.placeholder(tf.float32, [None, 1])
+        out = _dense(tf, "out", _dense(tf, "h2", _dense(tf, "h1", x, 32, tf.tanh), 32, tf.tanh), 60)
+        weights, means, log_scales = tf.split(out, 3, 1)
+        log_parts = tf.nn.log_softmax(weights) - log_scales - 0.5 * tf.square((y - means) * tf.exp(-log_scales))
+        loss = tf.reduce_mean(-tf.reduce_logsumexp(log_parts, 1)) + 0.9189385
+        step = tf.train.get_or_create_global_step()
+        rate = tf.train.polynomial_decay(1e-2, step, 1000, 1e-4)
+        train = tf.train.AdamOptimizer(rate).minimize(loss, global_step=step)
+        feed = {x: R(0).randn(128, 1).astype("f"), y: R(1).randn(128, 1).astype("f")}
+        return lambda session: session.run([loss, train], feed)
+
+    return _steps(tf, build)
+
+
+def dcgan(tf):
+    """A convolutional GAN with batch normalization in both networks and update ops."""
+
+    def build():
+        images = tf.placeholder(tf.float32, [16, 16, 16, 3])
+
+        def norm(h):
+            return tf.layers.batch_normalization(h, training=True, momentum=0.9)
+
+        def generator(z):
+            with tf.variable_scope("g"):
+                h = tf.nn.relu(norm(tf.reshape(tf.layers.dense(z, 4 * 4 * 32), [-1, 4, 4, 32])))
+                h = tf.nn.relu(norm(tf.layers.conv2d_transpose(h, 16, 5, 2, "same")))
+                return tf.tanh(tf.layers.conv2d_transpose(h, 3, 5, 2, "same"))
+
+        def discriminator(x):
+            with tf.variable_scope("d", reuse=tf.AUTO_REUSE):
+                h = tf.nn.leaky_relu(tf.layers.conv2d(x, 16, 5, 2, "same", name="c1"))
+                h = tf.layers.conv2d(h, 32, 5, 2, "same", name="c2")
+                h = tf.nn.leaky_relu(tf.layers.batch_normalization(h, training=True, name="n"))
+                return tf.layers.dense(tf.layers.flatten(h), 1, name="out")
+
+        real, fake = discriminator(images), discriminator(generator(tf.random_normal([16, 32])))
+        entropy = tf.losses.sigmoid_cross_entropy
+        d_loss = entropy(tf.ones_like(real), real, label_smoothing=0.1) + entropy(tf.zeros_like(fake), fake)
+        g_loss = entropy(tf.ones_like(fake), fake)
+        trains = []
+        for scope, loss in (("d", d_loss), ("g", g_loss)):
+            with tf.control_dependencies(tf.get_collection(tf.GraphKeys.UPDATE_OPS, scope)):
+                optimizer = tf.train.AdamOptimizer(2e-4, 0.5)
+                trains.append(optimizer.minimize(loss, var_list=tf.trainable_variables(scope)))
+        feed = {images: R(0).rand(16, 16, 16, 3).astype("f") * 2 - 1}
+
+        def work(session):
+            session.run([d_loss, trains[0]], feed)
+            session.run([g_loss, trains[1]], feed)
+
+        return work
+
+    return _steps(tf, build)
+
+
+def deep_fm(tf):
+    """A factorization machine beside a network, over fields of sparse features."""
+
+    def build():
+        ids, labels = tf.placeholder(tf.int32, [None, 12]), tf.placeholder(tf.float32, [None])
+        first = tf.get_variable("first", [10000, 1], initializer=tf.zeros_initializer())
+        table = tf.get_variable("table", [10000, 8], initializer=tf.random_normal_initializer(stddev=0.01))
+        linear = tf.reduce_sum(tf.squeeze(tf.nn.embedding_lookup(first, ids), 2), 1)
+        fields = tf.nn.embedding_lookup(table, ids)
+        pairs = tf.square(tf.reduce_sum(fields, 1)) - tf.reduce_sum(tf.square(fields), 1)
+        h = tf.reshape(fields, [-1, 96])
+        for i in range(2):
+            h = tf.nn.dropout(_dense(tf, "h%d" % i, h, 64, tf.nn.relu), 0.8)
+        logits = linear + 0.5 * tf.reduce_sum(pairs, 1) + tf.squeeze(_dense(tf, "out", h, 1), 1)
+        loss = tf.reduce_mean(tf.nn.sigmoid_cross_entropy_with_logits(labels=labels, logits=logits))
+        loss += 1e-5 * (tf.nn.l2_loss(fields) + tf.nn.l2_loss(linear))
+        train = tf.train.AdagradOptimizer(0.05).minimize(loss)
+        feed = {ids: R(0).randint(0, 10000, (64, 12)), labels: R(1).randint(0, 2, 64).astype("f")}
+        return lambda session: session.run([loss, train], feed)
+
+    return _steps(tf, build)
+
+
+def actor_critic(tf):
+    """A2C: single actions, then an update of policy and value with an entropy bonus and clipped gradients."""
+
+    def build():
+        state, action = tf.placeholder(tf.float32, [None, 12]), tf.placeholder(tf.int32, [None])
+        returns = tf.placeholder(tf.float32, [None])
+        h = _dense(tf, "h2", _dense(tf, "h1", state, 64, tf.nn.relu), 64, tf.nn.relu)
+        logits, value = _dense(tf, "pi", h, 5), tf.squeeze(_dense(tf, "v", h, 1), 1)
+        noise = tf.random_uniform(tf.shape(logits))
+        sample = tf.argmax(logits - tf.log(-tf.log(noise)), 1)
+        log_p = tf.nn.log_softmax(logits)
+        entropy = -tf.reduce_sum(tf.exp(log_p) * log_p, 1)
+        chosen = tf.reduce_sum(log_p * tf.one_hot(action, 5), 1)
+        advantage = tf.stop_gradient(returns - value)
+        loss = tf.reduce_mean(-chosen * advantage + 0.5 * tf.square(returns - value) - 0.01 * entropy)
+        v = tf.trainable_variables()
+        g, norm = tf.clip_by_global_norm(tf.gradients(loss, v), 0.5)
+        train = tf.train.RMSPropOptimizer(7e-4, 0.99, epsilon=1e-5).apply_gradients(zip(g, v))
+        single = R(0).randn(5, 8, 12).astype("f")
+        feed = {state: R(1).randn(40, 12), action: R(2).randint(0, 5, 40), returns: R(3).randn(40)}
+
+        def work(session):
+            for each in single:
+                session.run([sample, value], {state: each})
+            session.run([loss, norm, train], feed)
+
+        return work
+
+    return _steps(tf, build)
+
+
+def capsules(tf):
+    """Capsules: routing by agreement in three rounds, a margin loss."""
+
+    def build():
+        x, labels = tf.placeholder(tf.float32, [None, 48, 8]), tf.placeholder(tf.int32, [None])
+        w = tf.get_variable("w", [1, 48, 10, 8, 16], initializer=tf.random_normal_initializer(stddev=0.1))
+        votes = tf.reduce_sum(tf.expand_dims(tf.expand_dims(x, 2), 4) * w, 3)
+        fixed = tf.stop_gradient(votes)
+        b = tf.zeros_like(votes[:, :, :, 0])
+
+        def squash(s):
+            squared = tf.reduce_sum(tf.square(s), -1, keep_dims=True)
+            return s * squared / (1.0 + squared) / tf.sqrt(squared + 1e-9)
+
+        for i in range(3):
+            c = tf.expand_dims(tf.nn.softmax(b, axis=2), 3)
+            out = squash(tf.reduce_sum(c * (votes if i == 2 else fixed), 1))
+            b += tf.reduce_sum(fixed * tf.expand_dims(out, 1), 3)
+        lengths = tf.sqrt(tf.reduce_sum(tf.square(out), 2) + 1e-9)
+        t = tf.one_hot(labels, 10)
+        margins = t * tf.square(tf.maximum(0.9 - lengths, 0.0))
+        margins += 0.5 * (1.0 - t) * tf.square(tf.maximum(lengths - 0.1, 0.0))
+        loss = tf.reduce_mean(tf.reduce_sum(margins, 1))
+        train = tf.train.AdamOptimizer(1e-3).minimize(loss)
+        feed = {x: R(0).randn(8, 48, 8).astype("f"), labels: R(1).randint(0, 10, 8)}
+        return lambda session: session.run([loss, train], feed)
+
+    return _steps(tf, build)
+
+
+def dilated_causal(tf):
+    """A WaveNet-like stack: causal convolutions with growing dilation, gated activations, residuals and skips."""
+
+    def build():
+        x, labels = tf.placeholder(tf.int32, [None, 64]), tf.placeholder(tf.int32, [None, 64])
+        h = tf.nn.embedding_lookup(tf.get_variable("table", [64, 24]), x)
+        skips = 0.0
+        for i in range(4):
+            padded = tf.pad(h, [[0, 0], [2**i, 0], [0, 0]])
+            gates = tf.layers.conv1d(padded, 48, 2, dilation_rate=2**i)
+            filtered, gate = tf.split(gates, 2, 2)
+            z = tf.tanh(filtered) * tf.sigmoid(gate)
+            skips += tf.layers.conv1d(z, 32, 1)
+            h += tf.layers.conv1d(z, 24, 1)
+        logits = tf.layers.conv1d(tf.nn.relu(skips), 64, 1)
+        loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits))
+        train = tf.train.AdamOptimizer(1e-3).minimize(loss)
+        feed = {x: R(0).randint(0, 64, (8, 64)), labels: R(1).randint(0, 64, (8, 64))}
+        return lambda session: session.run([loss, train], feed)
+
+    return _steps(tf, build)
+
+
+def memory_network(tf):
+    """An end-to-end memory network: bags of words, three hops of attention, annealed noise on the gradients."""
+
+    def build():
+        story, query = tf.placeholder(tf.int32, [None, 10, 6]), tf.placeholder(tf.int32, [None, 6])
+        answer = tf.placeholder(tf.int32, [None])
+        a, b, c = (tf.get_variable(name, [60, 20]) for name in "abc")
+        look = tf.nn.embedding_lookup
+        u = tf.reduce_sum(look(b, query), 1)
+        keys, values = tf.reduce_sum(look(a, story), 2), tf.reduce_sum(look(c, story), 2)
+        h = tf.get_variable("h", [20, 20])
+        for _ in range(3):
+            p = tf.nn.softmax(tf.reduce_sum(keys * tf.expand_dims(u, 1), 2))
+            u = tf.matmul(u, h) + tf.reduce_sum(values * tf.expand_dims(p, 2), 1)
+        logits = tf.matmul(u, tf.get_variable("w", [20, 60]))
+        loss = tf.reduce_sum(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=answer, logits=logits))
+        optimizer = tf.train.GradientDescentOptimizer(0.01)
+        pairs = [(tf.clip_by_norm(g, 40.0), v) for g, v in optimizer.compute_gradients(loss)]
+        train = optimizer.apply_gradients([(g + tf.random_normal(tf.shape(g), stddev=1e-3), v) for g, v in pairs])
+        feed = {story: R(0).randint(0, 60, (32, 10, 6)), query: R(1).randint(0, 60, (32, 6))}
+        feed[answer] = R(2).randint(0, 60, 32)
+        return lambda session: session.run([loss, train], feed)
+
+    return _steps(tf, build)
+
+
 def function_loop(tf):
     """tf.function: ten steps of gradient descent in a loop over a tensor, called eagerly."""
     tf.enable_eager_execution()

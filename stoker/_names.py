@@ -24,6 +24,7 @@ from stoker import keras as keras
 from stoker import linalg as linalg
 from stoker import lite as lite
 from stoker import lookup as lookup
+from stoker import losses as losses
 from stoker import math as math
 from stoker import nest as nest
 from stoker import nn as nn

@@ -33,6 +33,7 @@ ROOMS = [
     "saved_model",
     "layers",
     "feature_column",
+    "keras",
     "estimator",
     "interop",
     "lite",

@@ -37,7 +37,11 @@ class Peer:
         status = self._call("GetStatus", protos.GetStatusRequest(), protos.GetStatusResponse)
         self.incarnation = status.device_attributes[0].incarnation
         self._step = 0
-        self._call("CreateWorkerSession", protos.CreateWorkerSessionRequest(session_handle="s"), None)
+        self._call(
+            "CreateWorkerSession",
+            protos.CreateWorkerSessionRequest(session_handle="s"),
+            protos.CreateWorkerSessionResponse,
+        )
 
     def close(self):
         self.task._stop()
@@ -55,7 +59,7 @@ class Peer:
 
     def _call(self, name, request, response):
         data = self._channel.unary_unary(f"/tensorflow.WorkerService/{name}")(request.SerializeToString(), timeout=120)
-        return response.FromString(data) if response else None
+        return response.FromString(data)
 
     def register(self, *nodes):
         request = protos.RegisterGraphRequest(session_handle="s", create_worker_session_called=True)
@@ -73,7 +77,7 @@ class Peer:
         calls = [self._pool.submit(self._receive, edge) for edge in sends]
         self._call("RunGraph", request, protos.RunGraphResponse)
         found = [call.result() for call in calls]
-        self._call("CleanupGraph", protos.CleanupGraphRequest(step_id=self._step), None)
+        self._call("CleanupGraph", protos.CleanupGraphRequest(step_id=self._step), protos.CleanupGraphResponse)
         return found
 
     def _receive(self, edge):
@@ -203,4 +207,4 @@ def test_a_share_of_a_loop_is_refused(peer):
     with pytest.raises(grpc.RpcError) as error:
         peer.register(*nodes)
     assert error.value.code() == grpc.StatusCode.UNIMPLEMENTED
-    assert "loop 'loop'" in error.value.details()
+    assert "loop 'loop'" in str(error.value.details())

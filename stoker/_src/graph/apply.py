@@ -64,6 +64,13 @@ def _apply_op(definition: OpDefinition, args: tuple[Any, ...], kwargs: dict[str,
             inputs.extend(_convert_list(definition, arg, value, attrs, target, unique))
         else:
             inputs.append(_convert(definition, arg, value, attrs, target, unique, bound, unchecked))
+    if unchecked is not None:
+        for tensor in inputs:
+            if type(tensor) is Tensor:  # of a graph that adopts ops
+                with context.enter_graph(tensor.op.graph):
+                    return _apply_op(
+                        definition, tuple(definition.group(inputs, attrs)), kwargs, name and name.rstrip("/")
+                    )
     for attr in unchecked or ():
         definition.check_attr(attr, attrs[attr])
     for key, spec in definition.attrs.items():

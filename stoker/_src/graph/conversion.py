@@ -107,6 +107,8 @@ def _localized(tensor: Tensor) -> Tensor:
     if concrete and not context.executing_eagerly():
         return context.target().capture_eager(tensor)
     if not concrete and context.executing_eagerly():
+        if tensor.op.graph.adopts_eager_ops:
+            return tensor
         if tensor.op.graph.building_function:
             raise TypeError(out_of_scope(tensor))
         raise TypeError(

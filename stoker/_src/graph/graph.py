@@ -44,6 +44,8 @@ class Graph:
     """A set of operations. Constructing a graph is not thread-safe; running it is."""
 
     building_function = False
+    adopts_eager_ops = False
+    """Whether an op that is called in eager mode with one of its tensors is added to it (networks of Keras)."""
     tensor_type = Tensor
 
     def __init__(self) -> None:

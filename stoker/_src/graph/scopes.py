@@ -150,7 +150,7 @@ def init_scope() -> Iterator[None]:
     scope = context.target().get_name_scope() if not context.executing_eagerly() else ""
     graph = context.outermost_context()
     if graph is None:
-        with context.enter_eager(), no_tapes():
+        with context.enter_eager(), no_tapes(), context.target().name_scope(scope + "/" if scope else None):
             yield
         return
     with context.enter_graph(graph), graph.control_dependencies(None), graph.name_scope(scope + "/" if scope else None):

@@ -24,6 +24,7 @@ from stoker.compat.v2 import keras as keras
 from stoker.compat.v2 import linalg as linalg
 from stoker.compat.v2 import lite as lite
 from stoker.compat.v2 import lookup as lookup
+from stoker.compat.v2 import losses as losses
 from stoker.compat.v2 import math as math
 from stoker.compat.v2 import nest as nest
 from stoker.compat.v2 import nn as nn

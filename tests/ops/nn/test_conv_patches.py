@@ -8,6 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import stoker.compat.v1 as tf
 from stoker._src.ops.nn import conv_kernels, conv_patches
 
 pytestmark = pytest.mark.skipif(conv_patches._native is None, reason="the extension was not built")
@@ -16,11 +17,12 @@ pytestmark = pytest.mark.skipif(conv_patches._native is None, reason="the extens
 @st.composite
 def convolutions(draw):
     sizes = [draw(st.integers(1, 3)), draw(st.integers(3, 9)), draw(st.integers(3, 9)), draw(st.integers(1, 9))]
-    filter_sizes = [draw(st.integers(1, 4)), draw(st.integers(1, 4)), sizes[3], draw(st.integers(1, 5))]
+    window = draw(st.sampled_from([(1, 1), None])) or (draw(st.integers(1, 4)), draw(st.integers(1, 4)))
+    filter_sizes = [*window, sizes[3], draw(st.integers(1, 5))]
     strides = (1, draw(st.integers(1, 3)), draw(st.integers(1, 3)), 1)
     dilations = (1, draw(st.integers(1, 2)), draw(st.integers(1, 2)), 1)
     padding = draw(st.sampled_from(["SAME", "EXPLICIT"]))
-    explicit = (0, 0, *[draw(st.integers(2, 5)) for _ in range(4)], 0, 0) if padding == "EXPLICIT" else ()
+    explicit = (0, 0, *[draw(st.integers(0, 5)) for _ in range(4)], 0, 0) if padding == "EXPLICIT" else ()
     return sizes, filter_sizes, strides, padding, explicit, dilations, draw(st.integers(0, 1000))
 
 
@@ -49,3 +51,24 @@ def test_products_over_windows_equal_torchs_convolutions(case):
     for one, other in zip(found, expected):
         assert one.shape == other.shape and one.is_contiguous()
         np.testing.assert_allclose(one, other, rtol=2e-4, atol=2e-4)
+
+
+@pytest.mark.parametrize("padding", ["SAME", "VALID"])
+@pytest.mark.parametrize("strides", [1, 2])
+def test_filters_of_one_pixel_are_matrix_products(padding, strides):
+    """A convolution with a filter of one pixel and its gradients have NumPy's values, in a plan in which they are fused."""
+    random = np.random.RandomState(0)
+    x, w = random.randn(3, 6, 5, 4).astype("f"), random.randn(1, 1, 4, 7).astype("f")
+    with tf.Graph().as_default(), tf.Session() as session:
+        image, weights = tf.placeholder(tf.float32, x.shape), tf.placeholder(tf.float32, w.shape)
+        y = tf.nn.conv2d(tf.tanh(image), weights, [1, strides, strides, 1], padding)
+        z = tf.tanh(y)
+        found = session.run([z, *tf.gradients(z, [image, weights])], {image: x, weights: w})
+    taken = np.tanh(x)[:, ::strides, ::strides]
+    expected = np.tanh(taken @ w[0, 0])
+    grad = 1 - expected**2
+    to_image = np.zeros_like(x)
+    to_image[:, ::strides, ::strides] = grad @ w[0, 0].T * (1 - taken**2)
+    to_weights = np.einsum("nhwc,nhwo->co", taken, grad)[None, None]
+    for one, other in zip(found, (expected, to_image, to_weights)):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)

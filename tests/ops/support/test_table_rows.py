@@ -219,6 +219,27 @@ def test_bad_coordinates_are_named(rows, message):
         session.run(tf.sparse_to_dense(rows, [2, 2], [1.0, 2.0]))
 
 
+@given(
+    st.permutations([0, 1, 2]),
+    st.tuples(*[st.integers(1, 4)] * 3),
+    st.lists(st.integers(0, 100), min_size=4, max_size=4),
+    INTEGERS,
+    st.sampled_from([np.float32, np.int64, np.uint8]),
+)
+@settings(deadline=None, max_examples=40)
+def test_sequences_are_reversed(dims, sizes, lengths, kind, dtype):
+    """`reverse_sequence` reverses the first elements of each sequence, whichever dimensions hold sequences and steps."""
+    seq_dim, batch_dim, _ = dims
+    x = np.arange(np.prod(sizes)).reshape(sizes).astype(dtype)
+    counts = np.array(lengths[: sizes[batch_dim]], kind) % (sizes[seq_dim] + 1)
+    expected = np.moveaxis(x.copy(), (batch_dim, seq_dim), (0, 1))
+    for row, count in zip(expected, counts):
+        row[:count] = row[:count][::-1].copy()
+    with tf.Graph().as_default(), tf.Session() as session:
+        found = session.run(tf.reverse_sequence(x, counts, seq_axis=seq_dim, batch_axis=batch_dim))
+    np.testing.assert_array_equal(found, np.moveaxis(expected, (0, 1), (batch_dim, seq_dim)))
+
+
 @needs_extension
 def test_selected_rows_are_taken_and_put_back():
     """Rows of several groups of tables become one vector for each kind of table, and return to their places."""

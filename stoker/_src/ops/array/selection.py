@@ -19,6 +19,7 @@ from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.array import shaping
 from stoker._src.ops.array.broadcasting import reduce_to_inputs
+from stoker._src.ops.support import table_rows
 from stoker._src.ops.support.dispatching import dispatched, elementwise
 from stoker._src.ops.support.movement import allocatable, itemsize, rearranges, signed
 from stoker._src.ops.support.values import torch_dtype
@@ -350,6 +351,9 @@ def reverse_sequence_kernel(
         raise InvalidArgumentError(
             None, None, f"Length of seq_lengths != input.dims({batch_dim}), ({list(seq_lengths.shape)} vs. {batch})"
         )
+    reversed_ = table_rows.reversed_sequences(input, seq_lengths, seq_dim, batch_dim)
+    if reversed_ is not None:
+        return reversed_
     if seq_lengths.is_cuda:  # a check would make the host wait
         seq_lengths = seq_lengths.clamp(0, steps)
     elif batch and (int(seq_lengths.max()) > steps or int(seq_lengths.min()) < 0):

@@ -430,6 +430,36 @@ static PyObject *partition(PyObject *self, PyObject *args) {
     return result;
 }
 
+/* ---- sequences ---- */
+
+static PyObject *reverse(PyObject *self, PyObject *args) {
+    void *out, *in, *lengths;
+    int wide, steps_first, fine = 1;
+    long long outer, first, middle, second, bytes;
+    (void)self;
+    if (!PyArg_ParseTuple(args, "O&O&O&pLLLLLp", to_address, &out, to_address, &in, to_address, &lengths, &wide, &outer, &first, &middle, &second,
+                          &bytes, &steps_first))
+        return NULL;
+    int64_t batch = steps_first ? second : first, steps = steps_first ? first : second;
+    Py_BEGIN_ALLOW_THREADS;
+    for (int64_t b = 0; b < batch; b++) {
+        int64_t length = index_at(lengths, wide, b);
+        fine &= length >= 0 && length <= steps;
+    }
+    for (int64_t o = 0; fine && o < outer; o++)
+        for (int64_t f = 0; f < first; f++)
+            for (int64_t m = 0; m < middle; m++)
+                for (int64_t s = 0; s < second; s++) {
+                    int64_t length = index_at(lengths, wide, steps_first ? s : f), t = steps_first ? f : s;
+                    int64_t from = t < length ? length - 1 - t : t;
+                    int64_t row = ((o * first + f) * middle + m) * second + s;
+                    int64_t source = steps_first ? ((o * first + from) * middle + m) * second + s : row - s + from;
+                    copy_row((char *)out + row * bytes, (const char *)in + source * bytes, bytes);
+                }
+    Py_END_ALLOW_THREADS;
+    return PyBool_FromLong(fine);
+}
+
 typedef struct {
     const int32_t *indices;
     const char *rows;
@@ -528,6 +558,9 @@ static PyMethodDef METHODS[] = {
     {"partition", partition, METH_VARARGS,
      "partition(out, rows, numbers, count, bytes, parts): copies rows to `out`, ordered by number. Returns how many have each number, or the "
      "position of a number outside of [0, parts)."},
+    {"reverse", reverse, METH_VARARGS,
+     "reverse(out, in, lengths, wide, outer, first, middle, second, bytes, steps_first): reverses the first elements of each sequence. Of the "
+     "dimensions `first` and `second`, one has the steps of the sequences, the other the sequences. False if a length is outside."},
     {"index_bounds", index_bounds, METH_VARARGS, "index_bounds(indices, counts): the lowest index, but at most 0, and the highest, but at least -1."},
     {"stitch", stitch, METH_VARARGS,
      "stitch(out, indices, rows, counts, size, bytes): copies each row to its place; the last one wins, and places without a row become 0. "

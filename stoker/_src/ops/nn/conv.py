@@ -5,6 +5,7 @@ Each op is linear in both of its data inputs, so the three ops of a family are e
 
 from __future__ import annotations
 
+import math as scalars
 from typing import Any
 
 import torch
@@ -101,6 +102,47 @@ CONV2D_BACKPROP_FILTER = define(
     T=FLOATS,
     **_ATTRS_CONV2D,
 )
+
+
+def _is_of_pixels(op: Operation, image: tuple[int, ...], filter_sizes: tuple[int, ...]) -> bool:
+    """Whether a convolution multiplies each pixel by the filter, with nothing between pixels and around the image."""
+    plain = op.attr("data_format") == "NHWC" and op.attr("padding") != "EXPLICIT" and set(op.attr("strides")) == {1}
+    return plain and len(image) == 4 and filter_sizes[:2] == (1, 1) and image[3] == filter_sizes[2]
+
+
+def _matrix(build: Any, x: Any) -> Any:
+    return build.reshape(x, (scalars.prod(x.shape[:-1]), x.shape[-1]))
+
+
+@CONV2D.lower
+def conv2d_lower(build: Any, op: Operation, input: Any, filter: Any) -> Any:
+    if not _is_of_pixels(op, input.shape, filter.shape):
+        return None
+    product = build.matmul(_matrix(build, input), _matrix(build, filter), transpose_a=False, transpose_b=False)
+    return None if product is None else build.reshape(product, (*input.shape[:3], filter.shape[3]))
+
+
+@CONV2D_BACKPROP_INPUT.lower
+def conv2d_backprop_input_lower(build: Any, op: Operation, input_sizes: Any, filter: Any, out_backprop: Any) -> Any:
+    sizes = (*out_backprop.shape[:3], filter.shape[2])
+    if not _is_of_pixels(op, sizes, filter.shape) or tuple(input_sizes) != sizes:
+        return None
+    product = build.matmul(_matrix(build, out_backprop), _matrix(build, filter), transpose_a=False, transpose_b=True)
+    return None if product is None else build.reshape(product, sizes)
+
+
+@CONV2D_BACKPROP_FILTER.lower
+def conv2d_backprop_filter_lower(build: Any, op: Operation, input: Any, filter_sizes: Any, out_backprop: Any) -> Any:
+    sizes = tuple(filter_sizes)
+    fits = len(sizes) == 4 and input.shape[:3] == out_backprop.shape[:3] and sizes[3:] == out_backprop.shape[3:]
+    if not fits or not _is_of_pixels(op, input.shape, sizes):
+        return None
+    product = build.matmul(_matrix(build, input), _matrix(build, out_backprop), transpose_a=True, transpose_b=False)
+    return None if product is None else build.reshape(product, sizes)
+
+
+for _definition in (CONV2D, CONV2D_BACKPROP_INPUT, CONV2D_BACKPROP_FILTER):
+    _definition.planning.lowers_large_inputs = True
 
 CONV2D.vanishing(0, 1)
 CONV2D_BACKPROP_INPUT.vanishing(1, 2)

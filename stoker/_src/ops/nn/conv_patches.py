@@ -17,7 +17,7 @@ from stoker._src.base.extensions import extension
 from stoker._src.ops.nn.windows import Windows
 from stoker._src.ops.support import blas
 
-_native = extension("stoker._src.ops.native.patches")
+_native: Any = extension("stoker._src.ops.native.patches")
 if not blas.connect(_native):
     _native = None
 _FEW_CHANNELS = 8  # below this number, the windows of images are a product faster
@@ -45,9 +45,17 @@ def _is_faster(
         return False
     height, width, channels, _ = filter_sizes
     elements = sizes[0] * found.outputs[0] * found.outputs[1] * height * width * channels
-    if height == width == 1 or elements > _MOST:
+    if elements > _MOST:
         return False
+    if height == width == 1:
+        return _is_of_pixels(sizes, filter_sizes, found, steps)
     return max(steps) > 1 or elements <= (most_of_few if channels < _FEW_CHANNELS else most)
+
+
+def _is_of_pixels(sizes: Sequence[int], filter_sizes: Sequence[int], found: Windows, steps: tuple[int, ...]) -> bool:
+    """Whether the images are the matrix of windows themselves: a filter of one pixel, with nothing between and around pixels."""
+    alone = filter_sizes[0] == filter_sizes[1] == 1 and max(steps) == 1
+    return alone and tuple(sizes[1:3]) == tuple(found.outputs) and not any(found.before)
 
 
 def _windows(
@@ -65,6 +73,9 @@ def forward(
     most = _MOST_FORWARD, _MOST_OF_FEW
     if not _is_faster((input, filter), input.shape, sizes, found, steps, groups, data_format, *most):
         return None
+    if _is_of_pixels(input.shape, sizes, found, steps):
+        product = torch.mm(input.view(-1, sizes[2]), filter.view(sizes[2], sizes[3]))
+        return product.view(*input.shape[:3], sizes[3])
     out = torch.empty(input.shape[0], *found.outputs, sizes[-1])
     _native.forward(out, input, filter, sizes[-1], *_windows(input.shape, sizes, found, steps, rates))
     return out
@@ -84,6 +95,9 @@ def backprop_input(
     most = _MOST_TO_INPUT, _MOST
     if not _is_faster((filter, out_backprop), sizes, filter_sizes, found, steps, groups, data_format, *most):
         return None
+    if _is_of_pixels(sizes, filter_sizes, found, steps):
+        weights = filter.view(filter_sizes[2], filter_sizes[3])
+        return torch.mm(out_backprop.view(-1, filter_sizes[3]), weights.t()).view(tuple(sizes))
     out = torch.empty(tuple(sizes))
     _native.to_input(out, out_backprop, filter, filter_sizes[-1], *_windows(sizes, filter_sizes, found, steps, rates))
     return out
@@ -102,6 +116,9 @@ def backprop_filter(
     most = _MOST_TO_FILTER, _MOST_TO_FILTER
     if not _is_faster((input, out_backprop), input.shape, filter_sizes, found, steps, groups, data_format, *most):
         return None
+    if _is_of_pixels(input.shape, filter_sizes, found, steps):
+        product = torch.mm(input.view(-1, filter_sizes[2]).t(), out_backprop.view(-1, filter_sizes[3]))
+        return product.view(tuple(filter_sizes))
     out = torch.empty(tuple(filter_sizes))
     windows = _windows(input.shape, filter_sizes, found, steps, rates)
     _native.to_filter(out, input, out_backprop, filter_sizes[-1], *windows)

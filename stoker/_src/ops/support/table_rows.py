@@ -141,6 +141,22 @@ def placed(
     return out if done else None
 
 
+def reversed_sequences(x: torch.Tensor, lengths: torch.Tensor, seq_dim: int, batch_dim: int) -> torch.Tensor | None:
+    """x with the first `lengths[b]` elements along `seq_dim` of each sequence b reversed; None also if a length is out of range."""
+    if _native is None or lengths.dtype not in _INTEGERS or not x.is_cpu or not _plain(lengths):
+        return None
+    x = x.contiguous()
+    shape, first, second = x.shape, min(seq_dim, batch_dim), max(seq_dim, batch_dim)
+    outer, middle = math.prod(shape[:first]), math.prod(shape[first + 1 : second])
+    inner = math.prod(shape[second + 1 :]) * x.element_size()
+    out = torch.empty_like(x)
+    done = _native.reverse(
+        out, x, lengths, lengths.dtype is torch.int64, outer, shape[first], middle, shape[second], inner,
+        seq_dim < batch_dim,
+    )  # fmt: skip
+    return out if done else None
+
+
 def partition(rows: torch.Tensor, numbers: torch.Tensor, parts: int) -> list[torch.Tensor] | int | None:
     """The rows with each number in [0, parts), in order, or the position of a number outside. `numbers` is an int32 vector."""
     if _native is None or numbers.dtype is not torch.int32 or not _plain(rows, numbers):

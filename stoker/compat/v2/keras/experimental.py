@@ -3,3 +3,4 @@
 # Written by scripts/api_gen.py.
 # fmt: off
 from stoker._src.feature_column.layers import SequenceFeatures as SequenceFeatures
+from stoker._src.keras.schedules import CosineDecay as CosineDecay

@@ -2,6 +2,9 @@
 
 # Written by scripts/api_gen.py.
 # fmt: off
+from stoker._src.keras.initializers import deserialize as deserialize
+from stoker._src.keras.initializers import get as get
+from stoker._src.keras.initializers import serialize as serialize
 from stoker._src.ops.variables.initializers_v2 import ConstantV2 as Constant
 from stoker._src.ops.variables.initializers_v2 import ConstantV2 as constant
 from stoker._src.ops.variables.initializers_v2 import GlorotNormalV2 as GlorotNormal

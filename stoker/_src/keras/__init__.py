@@ -1,0 +1,1 @@
+"""`tf.keras`: layers, models, optimizers, losses, metrics and callbacks. README.md says what stands where."""

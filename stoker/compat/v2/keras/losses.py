@@ -1,0 +1,50 @@
+"""Public names of tf.keras.losses."""
+
+# Written by scripts/api_gen.py.
+# fmt: off
+from stoker._src.keras.losses import binary_crossentropy as binary_crossentropy
+from stoker._src.keras.losses import BinaryCrossentropy as BinaryCrossentropy
+from stoker._src.keras.losses import categorical_crossentropy as categorical_crossentropy
+from stoker._src.keras.losses import categorical_hinge as categorical_hinge
+from stoker._src.keras.losses import CategoricalCrossentropy as CategoricalCrossentropy
+from stoker._src.keras.losses import CategoricalHinge as CategoricalHinge
+from stoker._src.keras.losses import cosine_similarity as cosine_similarity
+from stoker._src.keras.losses import CosineSimilarity as CosineSimilarity
+from stoker._src.keras.losses import deserialize as deserialize
+from stoker._src.keras.losses import get as get
+from stoker._src.keras.losses import Hinge as Hinge
+from stoker._src.keras.losses import hinge as hinge
+from stoker._src.keras.losses import Huber as Huber
+from stoker._src.keras.losses import huber_loss as huber
+from stoker._src.keras.losses import huber_loss as huber_loss
+from stoker._src.keras.losses import KLDivergence as KLDivergence
+from stoker._src.keras.losses import kullback_leibler_divergence as KLD
+from stoker._src.keras.losses import kullback_leibler_divergence as kld
+from stoker._src.keras.losses import kullback_leibler_divergence as kullback_leibler_divergence
+from stoker._src.keras.losses import LogCosh as LogCosh
+from stoker._src.keras.losses import logcosh as logcosh
+from stoker._src.keras.losses import Loss as Loss
+from stoker._src.keras.losses import mean_absolute_error as MAE
+from stoker._src.keras.losses import mean_absolute_error as mae
+from stoker._src.keras.losses import mean_absolute_error as mean_absolute_error
+from stoker._src.keras.losses import mean_absolute_percentage_error as MAPE
+from stoker._src.keras.losses import mean_absolute_percentage_error as mape
+from stoker._src.keras.losses import mean_absolute_percentage_error as mean_absolute_percentage_error
+from stoker._src.keras.losses import mean_squared_error as MSE
+from stoker._src.keras.losses import mean_squared_error as mean_squared_error
+from stoker._src.keras.losses import mean_squared_error as mse
+from stoker._src.keras.losses import mean_squared_logarithmic_error as MSLE
+from stoker._src.keras.losses import mean_squared_logarithmic_error as mean_squared_logarithmic_error
+from stoker._src.keras.losses import mean_squared_logarithmic_error as msle
+from stoker._src.keras.losses import MeanAbsoluteError as MeanAbsoluteError
+from stoker._src.keras.losses import MeanAbsolutePercentageError as MeanAbsolutePercentageError
+from stoker._src.keras.losses import MeanSquaredError as MeanSquaredError
+from stoker._src.keras.losses import MeanSquaredLogarithmicError as MeanSquaredLogarithmicError
+from stoker._src.keras.losses import Poisson as Poisson
+from stoker._src.keras.losses import poisson as poisson
+from stoker._src.keras.losses import Reduction as Reduction
+from stoker._src.keras.losses import serialize as serialize
+from stoker._src.keras.losses import sparse_categorical_crossentropy as sparse_categorical_crossentropy
+from stoker._src.keras.losses import SparseCategoricalCrossentropy as SparseCategoricalCrossentropy
+from stoker._src.keras.losses import squared_hinge as squared_hinge
+from stoker._src.keras.losses import SquaredHinge as SquaredHinge

@@ -1,0 +1,67 @@
+"""Programs with `tf.keras`: what TensorFlow 1.15 recorded for each (tests/golden/keras)."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import stoker.compat.v1 as tf
+
+GOLDEN = Path(__file__).parent.parent / "golden" / "keras"
+_spec = importlib.util.spec_from_file_location("keras_programs", GOLDEN / "programs.py")
+assert _spec is not None and _spec.loader is not None
+programs = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(programs)
+EXPECTED = json.loads((GOLDEN / "results.json").read_text())
+
+
+def assert_close(found, expected, where=""):
+    """Equal structures, and numbers that differ by at most two in the fourth digit behind the point."""
+    if isinstance(expected, dict):
+        assert set(found) == set(expected), where
+        for key in expected:
+            assert_close(found[key], expected[key], f"{where}.{key}")
+    elif isinstance(expected, list) and not _numbers(expected):
+        assert len(found) == len(expected), where
+        for i, (one, other) in enumerate(zip(found, expected)):
+            assert_close(one, other, f"{where}[{i}]")
+    elif isinstance(expected, (list, float)):
+        np.testing.assert_allclose(found, expected, atol=2e-4, rtol=0, err_msg=where)
+    else:
+        assert found == expected, where
+
+
+def _numbers(value):
+    return (
+        not isinstance(value, (str, dict, bool, type(None)))
+        and np.asarray(value, dtype=object).size > 0
+        and all(
+            isinstance(each, (int, float)) and not isinstance(each, bool)
+            for each in np.asarray(value, dtype=object).reshape(-1)
+        )
+    )
+
+
+@pytest.fixture(autouse=True)
+def cleared():
+    """Neither layer names nor sessions of an earlier test."""
+    tf.keras.backend.clear_session()
+    yield
+    tf.keras.backend.clear_session()
+
+
+@pytest.mark.parametrize("name", sorted(programs.PROGRAMS))
+def test_programs_in_graphs(name, tmp_path):
+    """Losses, metrics, predictions, names and configurations equal those of TensorFlow in a session."""
+    assert_close(programs.plain(programs.PROGRAMS[name](tf, str(tmp_path))), EXPECTED["graph"][name])
+
+
+@pytest.mark.parametrize("name", sorted(programs.PROGRAMS))
+def test_programs_in_eager_mode(name, eager, tmp_path):
+    """The same where ops run when called."""
+    tf.keras.backend.clear_session()
+    assert_close(programs.plain(programs.PROGRAMS[name](tf, str(tmp_path))), EXPECTED["eager"][name])
