@@ -41,7 +41,7 @@ def test_a_plain_op(capsys):
 
 def test_an_op_of_a_factory(capsys):
     """The statement that asked for the op is found, the factory's `define`, and the rule that the kernel calls."""
-    (found,) = _report(capsys, "ResourceApplyMomentum")
+    (found,) = _report(capsys, "ResourceApplyKerasMomentum")
     assert "Momentum(" in _line(found["defined"])
     assert found["defined"].startswith("stoker/_src/ops/training/rules.py")
     assert "define(" in _line(found["factory"][0])
