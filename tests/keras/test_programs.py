@@ -9,7 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import stoker as tf2
 import stoker.compat.v1 as tf
+from stoker._src.base import settings
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "keras"
 _spec = importlib.util.spec_from_file_location("keras_programs", GOLDEN / "programs.py")
@@ -65,3 +67,10 @@ def test_programs_in_eager_mode(name, eager, tmp_path):
     """The same where ops run when called."""
     tf.keras.backend.clear_session()
     assert_close(programs.plain(programs.PROGRAMS[name](tf, str(tmp_path))), EXPECTED["eager"][name])
+
+
+def test_names_of_initializers_of_2_x(monkeypatch):
+    """Layers have defaults by names that 2.x does not export: "uniform" and "normal"."""
+    monkeypatch.setattr(settings, "tensor_equality", True)
+    assert type(tf2.keras.initializers.get("uniform")) is tf2.keras.initializers.RandomUniform
+    assert type(tf2.keras.initializers.get("normal")) is tf2.keras.initializers.RandomNormal

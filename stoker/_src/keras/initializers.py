@@ -70,7 +70,9 @@ def serialize(initializer: Any) -> Any:
 @export("keras.initializers.deserialize")
 def deserialize(config: Any, custom_objects: Any = None) -> Any:
     """The initializer that a configuration describes."""
-    return _deserialize(config, "initializers", custom_objects)
+    # 2.x has no public names for these two, but layers have them as defaults.
+    old = {"uniform": "RandomUniform", "normal": "RandomNormal"}.get(config) if isinstance(config, str) else None
+    return _deserialize(old or config, "initializers", custom_objects)
 
 
 @export("keras.initializers.get")
