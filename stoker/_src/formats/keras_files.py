@@ -102,14 +102,14 @@ def _from_hdf5(data: bytes, path: Any) -> KerasModel:
         version = _text(file.attrs.get("keras_version", ""))
         try:
             group = file["model_weights"]
-            weights = {name: Weights(dict(_named(group[name]))) for name in _names(group, "layer_names")}
+            weights = {name: Weights(dict(_named(group[name]))) for name in names_in(group, "layer_names")}
             version = version or _text(group.attrs.get("keras_version", ""))
         except (KeyError, OSError, ValueError, TypeError, RuntimeError) as error:
             raise ValueError(f"The weights in '{path}' cannot be read: {error}") from error
     return KerasModel(config, weights, version)
 
 
-def _names(group: Any, attribute: str) -> list[str]:
+def names_in(group: Any, attribute: str) -> list[str]:
     """A list of names in an attribute, or in several numbered ones where it is long."""
     if attribute in group.attrs:
         return [_text(each) for each in group.attrs[attribute]]
@@ -122,7 +122,7 @@ def _names(group: Any, attribute: str) -> list[str]:
 
 
 def _named(group: Any) -> Iterator[tuple[str, np.ndarray]]:
-    for name in _names(group, "weight_names"):
+    for name in names_in(group, "weight_names"):
         yield name.removesuffix(":0"), np.asarray(group[name])
 
 

@@ -482,16 +482,21 @@ class Layer(AutoTrackable, layers.Layer):
 
     # -- configuration -------------------------------------------------------------------------------------------
 
+    def _common_config(self) -> dict[str, Any]:
+        """The arguments of every layer."""
+        config: dict[str, Any] = {"name": self.name, "trainable": self.trainable}
+        if hasattr(self, "_batch_input_shape"):
+            config["batch_input_shape"] = self._batch_input_shape
+        config["dtype"] = self.dtype
+        return config
+
     def get_config(self) -> dict[str, Any]:
         """The arguments that create an equal layer. Layers with arguments of their own must override it.
 
         Raises:
             NotImplementedError: the constructor has arguments, and the class does not describe them.
         """
-        config: dict[str, Any] = {"name": self.name, "trainable": self.trainable}
-        if hasattr(self, "_batch_input_shape"):
-            config["batch_input_shape"] = self._batch_input_shape
-        config["dtype"] = self.dtype
+        config = self._common_config()
         own = _own_arguments(type(self))
         if not own:
             return config

@@ -18,6 +18,7 @@ from stoker._src.base.export import export
 from stoker._src.formats import gfile, protos
 from stoker._src.graph import context
 from stoker._src.keras.sessions import get_session, get_value, set_value
+from stoker._src.ops.summary.messages import histogram_of
 from stoker._src.summary import file_writer as summary_writer
 
 
@@ -776,21 +777,11 @@ class TensorBoard(Callback):
             message = protos.Summary()
             for layer in self.model.layers:
                 for weight, value in zip(layer.weights, layer.get_weights()):
-                    message.value.add(tag=weight.name.replace(":", "_"), histo=histogram_of(value))
+                    message.value.add(
+                        tag=weight.name.replace(":", "_"), histo=histogram_of(np.asarray(value, np.float64).reshape(-1))
+                    )
             self._writer.add_summary(message, epoch)
         self._writer.flush()
 
     def on_train_end(self, logs: Any = None) -> None:
         self._writer.close()
-
-
-def histogram_of(value: Any) -> Any:
-    """A histogram message of an array."""
-    array = np.asarray(value, np.float64).reshape(-1)
-    counts, edges = np.histogram(array, bins=30)
-    message = protos.HistogramProto()
-    message.min, message.max, message.num = float(array.min(initial=0)), float(array.max(initial=0)), float(array.size)
-    message.sum, message.sum_squares = float(array.sum()), float((array * array).sum())
-    message.bucket_limit.extend(edges[1:].tolist())
-    message.bucket.extend(counts.astype(float).tolist())
-    return message

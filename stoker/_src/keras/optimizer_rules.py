@@ -23,6 +23,7 @@ class _ByRule(Optimizer):
     """
 
     slots: ClassVar[tuple[str, ...]] = ()
+    epsilon: float | None = None  # what the root of squared gradients is increased by, if the rule has one
 
     def __init__(self, name: str, learning_rate: Any, kwargs: dict[str, Any], **hypers: Any) -> None:
         super().__init__(name, **kwargs)
@@ -30,6 +31,9 @@ class _ByRule(Optimizer):
         self._set_hyper("decay", self._initial_decay)
         for key, value in hypers.items():
             self._set_hyper(key, value)
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), **({} if self.epsilon is None else {"epsilon": self.epsilon})}
 
     def _create_slots(self, var_list: list[Any]) -> None:
         for name in self.slots:
@@ -140,7 +144,7 @@ class Adam(_ByRule):
         return var.assign_sub(rate * first / (root + self.epsilon))
 
     def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "epsilon": self.epsilon, "amsgrad": self.amsgrad}
+        return {**super().get_config(), "amsgrad": self.amsgrad}
 
 
 @export("keras.optimizers.RMSprop")
@@ -201,7 +205,7 @@ class RMSprop(_ByRule):
         return var.scatter_add(IndexedSlices(-rate * grad / (unary_functions.sqrt(spread) + self.epsilon), indices))
 
     def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "epsilon": self.epsilon, "centered": self.centered}
+        return {**super().get_config(), "centered": self.centered}
 
 
 @export("keras.optimizers.Adagrad")
@@ -243,7 +247,6 @@ class Adagrad(_ByRule):
         return {
             **super().get_config(),
             "initial_accumulator_value": self.initial_accumulator_value,
-            "epsilon": self.epsilon,
         }
 
 
@@ -281,9 +284,6 @@ class Adadelta(_ByRule):
             [grad, indices],
             use_locking=False,
         )
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "epsilon": self.epsilon}
 
 
 @export("keras.optimizers.Adamax")
@@ -328,9 +328,6 @@ class Adamax(_ByRule):
         kept = [m.scatter_update(IndexedSlices(first, indices)), v.scatter_update(IndexedSlices(norm, indices))]
         with scopes.control_dependencies(kept):
             return var.scatter_add(IndexedSlices(rate * first / (norm + self.epsilon), indices))
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "epsilon": self.epsilon}
 
 
 @export("keras.optimizers.Nadam")
@@ -415,9 +412,6 @@ class Nadam(_ByRule):
         with scopes.control_dependencies(kept):
             rows = gathering.gather(change, indices)
             return var.scatter_sub(IndexedSlices(casting.cast(self._rate, kind) * rows, indices))
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "epsilon": self.epsilon}
 
 
 @export("keras.optimizers.Ftrl")

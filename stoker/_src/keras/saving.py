@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from stoker._src.base.export import export
-from stoker._src.formats import gfile
+from stoker._src.formats import gfile, keras_files
 from stoker._src.graph import scopes
 from stoker._src.keras import optimizers, weights_files
 from stoker._src.keras.base import Layer
@@ -139,7 +139,7 @@ def _compile_as_before(model: Any, config: dict[str, Any], file: Any, custom_obj
     )
     if "optimizer_weights" in file:
         group = file["optimizer_weights"]
-        values = [np.asarray(group[name]) for name in weights_files.stored(group, "weight_names")]
+        values = [np.asarray(group[name]) for name in keras_files.names_in(group, "weight_names")]
         optimizer.iterations  # noqa: B018 - creates the counter
         with scopes.NameScope("training"), scopes.NameScope(optimizer._name):
             optimizer._create_hypers()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -148,9 +149,7 @@ class Training:
                 fetches = list(parts["outputs"])
                 updates = own.state_updates
             else:
-                found = [each.result() for each in self.metrics]
                 updates = [op for metric in self.metrics for op in metric._updates]
-                fetches = [parts["loss"], *found]
                 if kind == "train":
                     with scopes.NameScope("training"):
                         updates = [
@@ -162,7 +161,6 @@ class Training:
                     updates = [*updates, *own.state_updates]
                 with scopes.control_dependencies([getattr(each, "op", each) for each in updates]):
                     fetches = [parts["loss"], *[shaping.identity(each.result()) for each in self.metrics]]
-                    del found
             phase = learning_phase()
             made = store[kind] = (fetches, [getattr(each, "op", each) for each in updates], phase)
         fetches, updates, phase = made
@@ -199,7 +197,8 @@ class Training:
         def step(x: Any, y: Any, w: Any) -> list[Any]:
             compiled = self._ready()
             training = kind == "train"
-            with tape.GradientTape() if training else _nothing() as recorded:
+            recording: Any = tape.GradientTape() if training else nullcontext()
+            with recording as recorded:
                 result = own(x, **({"training": training} if takes_training else {}))
                 outputs = nest.flatten(result)
                 if not compiled.outputs:
@@ -490,13 +489,6 @@ class Training:
     ) -> Any:
         """Predicts batches of a generator: `predict` does the same."""
         return self.predict(generator, None, verbose, steps, callbacks, max_queue_size, workers, use_multiprocessing)
-
-
-class _nothing:
-    def __enter__(self) -> Any:
-        return None
-
-    def __exit__(self, *_: object) -> None: ...
 
 
 def _takes_training(model: Any) -> bool:

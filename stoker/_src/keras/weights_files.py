@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from stoker._src.formats import filesystems, gfile
+from stoker._src.formats import filesystems, gfile, keras_files
 from stoker._src.graph import context
 from stoker._src.keras.sessions import batch_get_value, batch_set_value, get_session
 from stoker._src.train.checkpoints import state
@@ -65,10 +65,6 @@ def _names(values: list[str]) -> Any:
     return np.array([each.encode() for each in values]) if values else np.zeros([0])
 
 
-def weight_layers(model: Any) -> list[Any]:
-    return list(model.layers)
-
-
 def write_weights(group: Any, layers: list[Any]) -> None:
     """Writes the weights of layers into a group of an HDF5 file."""
     group.attrs["layer_names"] = _names([layer.name for layer in layers])
@@ -108,7 +104,7 @@ def save_weights(model: Any, path: str, overwrite: bool, save_format: str | None
             f"Unable to save the weights of {model.name}: call the model or `build` first, so that it has weights."
         )
     if is_hdf5(path, save_format):
-        write_hdf5(path, lambda file: write_weights(file, weight_layers(model)), overwrite)
+        write_hdf5(path, lambda file: write_weights(file, model.layers), overwrite)
         return
     session = None if context.executing_eagerly() else get_session()
     ObjectSaver(model).save(path, session, DEFAULT)
@@ -145,27 +141,18 @@ def load_weights(model: Any, path: str, by_name: bool, skip_mismatch: bool) -> A
     try:
         with h5py().File(io.BytesIO(data), "r") as file:
             group = file["model_weights"] if "layer_names" not in file.attrs and "model_weights" in file else file
-            read_weights(group, weight_layers(model), by_name=by_name, skip_mismatch=skip_mismatch)
+            read_weights(group, model.layers, by_name=by_name, skip_mismatch=skip_mismatch)
     except (OSError, KeyError, RuntimeError) as error:
         raise ValueError(f"The file {path} is not a file of Keras weights: {error}") from error
     return None
 
 
-def stored(group: Any, attribute: str) -> list[str]:
-    found = group.attrs.get(attribute, [])
-    if attribute not in group.attrs:  # long lists are cut into pieces
-        number = 0
-        while f"{attribute}{number}" in group.attrs:
-            found = [*found, *group.attrs[f"{attribute}{number}"]]
-            number += 1
-    return [each.decode() if isinstance(each, bytes) else str(each) for each in found]
-
-
 def read_weights(group: Any, layers: list[Any], *, by_name: bool = False, skip_mismatch: bool = False) -> None:
     """Reads the weights of layers from a group of an HDF5 file."""
-    names = stored(group, "layer_names")
+    names = keras_files.names_in(group, "layer_names")
     arrays = {
-        name: [np.asarray(group[name][weight]) for weight in stored(group[name], "weight_names")] for name in names
+        name: [np.asarray(group[name][weight]) for weight in keras_files.names_in(group[name], "weight_names")]
+        for name in names
     }
     pairs: list[tuple[Any, Any]] = []
     if by_name:

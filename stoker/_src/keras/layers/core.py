@@ -314,12 +314,9 @@ class Lambda(Layer):
             raise NotImplementedError(
                 f"The function of layer {self.name} has no name, and files hold no code: give Lambda a named function, and pass it as custom_objects when the model is loaded."
             )
-        config = {"name": self.name, "trainable": self.trainable, "dtype": self.dtype}
-        if hasattr(self, "_batch_input_shape"):
-            config["batch_input_shape"] = self._batch_input_shape
         shape = self._output_shape
         return {
-            **config,
+            **self._common_config(),
             "function": self.function.__name__,
             "function_type": "function",
             "module": self.function.__module__,

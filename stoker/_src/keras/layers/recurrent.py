@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -114,7 +115,7 @@ class RNN(Layer):
         batch = sizes[1] if self.time_major else sizes[0]
         if isinstance(self.cell, Layer) and not self.cell.built:
             self.cell._dtype = self.cell._dtype or self._dtype
-            with scopes.NameScope(self.cell.name) if isinstance(self.cell, StackedRNNCells) else _nothing():
+            with scopes.NameScope(self.cell.name) if isinstance(self.cell, StackedRNNCells) else nullcontext():
                 self.cell.build(TensorShape([batch, *sizes[2:]]))
             self.cell.built = True
         if self.stateful and self._states is None:
@@ -232,10 +233,7 @@ class RNN(Layer):
 
     def _options(self) -> dict[str, Any]:
         names = ("return_sequences", "return_state", "go_backwards", "stateful", "unroll", "time_major")
-        config = {"name": self.name, "trainable": self.trainable, "dtype": self.dtype}
-        if hasattr(self, "_batch_input_shape"):
-            config["batch_input_shape"] = self._batch_input_shape
-        return {**config, **{name: getattr(self, name) for name in names}}
+        return {**self._common_config(), **{name: getattr(self, name) for name in names}}
 
     def get_config(self) -> dict[str, Any]:
         more = {"zero_output_for_mask": True} if self.zero_output_for_mask else {}
@@ -250,11 +248,6 @@ class RNN(Layer):
 
 def _plain_shape(value: Any) -> bool:
     return isinstance(value, TensorShape) or all(each is None or isinstance(each, int) for each in value)
-
-
-class _nothing:
-    def __enter__(self) -> None: ...
-    def __exit__(self, *_: object) -> None: ...
 
 
 class _OneCell(RNN):

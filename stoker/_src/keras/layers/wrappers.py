@@ -33,10 +33,7 @@ class Wrapper(Layer):
         return getattr(self.layer, "activity_regularizer", None)
 
     def get_config(self) -> dict[str, Any]:
-        config: dict[str, Any] = {"name": self.name, "trainable": self.trainable, "dtype": self.dtype}
-        if hasattr(self, "_batch_input_shape"):
-            config["batch_input_shape"] = self._batch_input_shape
-        return {**config, "layer": serialize(self.layer)}
+        return {**self._common_config(), "layer": serialize(self.layer)}
 
     @classmethod
     def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> Any:
