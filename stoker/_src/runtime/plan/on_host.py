@@ -125,7 +125,8 @@ class OnHost:
         self._run = threads.Tuned(self.step.function)
         self._lock = lock
         self._copies: list[tuple[VariableState, VariableState]] = []
-        self._taken: Any = None  # what says whether variables have changed since they were copied
+        self._taken: list[tuple[Any, int]] | None = None  # the variables' values that were copied, with their versions
+        self._taken_at = -1  # the count of runs that wrote until then
         self._room: dict[int, torch.Tensor] = {}  # pinned memory of the copies
         copies: dict[int, VariableState] = {}
         for step in self.step.with_functions():
@@ -137,14 +138,21 @@ class OnHost:
                     step.function.__globals__[name] = copies[id(item)]
 
     def __call__(self, holding: Any, values: Any) -> Any:
-        now = [self._lock.writes]
-        for state, _ in self._copies:
-            value = state.value
-            now += [id(value), getattr(value, "_version", 0)]
-        if now != self._taken:
+        if not self._are_current():
             self._take()
-            self._taken = now
+            states = [state.value for state, _ in self._copies]
+            self._taken = [(value, getattr(value, "_version", 0)) for value in states]
+            self._taken_at = self._lock.writes
         return self._run(holding, *values)
+
+    def _are_current(self) -> bool:
+        """Whether no variable has changed since it was copied. Code outside of sessions may have written to its memory."""
+        if self._taken is None or self._taken_at != self._lock.writes:
+            return False
+        for (state, _), (value, version) in zip(self._copies, self._taken):
+            if state.value is not value or getattr(value, "_version", 0) != version:
+                return False
+        return True
 
     def _take(self) -> None:
         """Copies the variables. All transfers are under way before the host waits for them."""
