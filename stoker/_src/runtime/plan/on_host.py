@@ -40,6 +40,8 @@ _TRIALS = 8  # measured runs of each kind
 _IN_A_ROW = 5  # runs of a kind that borrow variables before the other kind has its turn
 _CLEARLY_LONGER = 1e-3  # seconds of a run of the host that need no further measurement
 _UNCOUNTED = 2  # first runs of each kind, which compile
+_UNUSUAL = 4  # times the median: a longer run was interrupted and counts as that long
+_NEXT_TRY, _LATER = 1000, 10  # runs of the GPU until the host is measured again, and the factor between such tries
 _CLEARLY_FASTER = 0.9  # of the GPU's time, for the host to be chosen
 _NO_LONGER_FASTER = 1.3  # of the GPU's time, for both to be measured again
 
@@ -243,6 +245,8 @@ class Choice:
     def __init__(self, on_host: OnHost | BorrowingOnHost) -> None:
         self.on_host = on_host
         self.chosen: bool | None = None  # whether the host is faster
+        self._declined, self._next_try = 0, _NEXT_TRY
+        self._hopeless = False
         self._begin()
 
     def _begin(self) -> None:
@@ -262,10 +266,17 @@ class Choice:
     def _typical(self, kind: bool) -> float:
         """The usual time of a run. A reading run pays for copies after each write, so the mean counts; else the median."""
         counted = self._times[kind][_UNCOUNTED:]
-        return statistics.fmean(counted) if self.on_host.in_a_row == 1 else statistics.median(counted[-_TRIALS:])
+        usual = statistics.median(counted[-_TRIALS:])
+        return (
+            statistics.fmean(min(each, _UNUSUAL * usual) for each in counted) if self.on_host.in_a_row == 1 else usual
+        )
 
     def run(self, on_gpu: Callable[[], Any], holding: Any, values: Any) -> Any:
         if self.chosen is False:
+            self._declined += 1
+            if self._declined >= self._next_try and not self._hopeless:
+                self._next_try *= _LATER
+                self._begin()
             return on_gpu()
         kind = self.chosen or self._next
         began = time.perf_counter()
@@ -292,4 +303,4 @@ class Choice:
             self.chosen = self._typical(True) < _CLEARLY_FASTER * self._typical(False)
             self._limit = _NO_LONGER_FASTER * self._typical(False)
         elif len(host) > 1 and len(gpu) > 1 and min(host) > max(_CLEARLY_LONGER, 4 * min(gpu)):
-            self.chosen = False
+            self.chosen, self._hopeless = False, True
