@@ -9,14 +9,13 @@ from __future__ import annotations
 import functools
 import itertools
 import secrets
-import threading
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from stoker._src.base import dtypes, nest
+from stoker._src.base import dtypes, forking, nest
 from stoker._src.base.dtypes import DType, as_dtype
 from stoker._src.base.errors import (
     InvalidArgumentError,
@@ -51,7 +50,7 @@ class _Function:
 _numbers = itertools.count()
 _registered: weakref.WeakValueDictionary[str, _Function] = weakref.WeakValueDictionary()
 _kept_by_graph: weakref.WeakKeyDictionary[Any, list[_Function]] = weakref.WeakKeyDictionary()
-_lock = threading.Lock()
+_lock = forking.lock()
 
 
 def _register(function: Callable[..., Any]) -> _Function:
