@@ -32,17 +32,26 @@ class RunningSteps:
         self._states &= {current_run()}
 
     def begin(self, timeout_in_ms: int = 0) -> RunState:
-        """Returns the state of a new step. If the client is closed, the step is cancelled immediately."""
+        """Returns the state of a new step. If the client is closed, the step is cancelled immediately.
+
+        A step that Python code starts within another one ends with it.
+        """
         state = RunState(timeout_in_ms or self._timeout_in_ms)
         with self._guard:
             self._states.add(state)
             if self.closed:
                 state.cancel()
+        outer = current_run()
+        if outer is not None:
+            outer.adopt(state)
         return state
 
     def end(self, state: RunState) -> None:
         with self._guard:
             self._states.discard(state)
+        outer = current_run()
+        if outer is not None:
+            outer.disown(state)
 
     def cancel(self) -> None:
         """Cancels the running steps."""
