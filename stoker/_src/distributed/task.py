@@ -13,6 +13,7 @@ from stoker._src.base.devices import DeviceSpec
 from stoker._src.base.errors import AbortedError, CancelledError, OpError
 from stoker._src.distributed.part import Part
 from stoker._src.distributed.rendezvous import Key, Rendezvous, task_of
+from stoker._src.distributed.task_calls import Caller
 from stoker._src.distributed.wire_graph import check_no_python, read_part
 from stoker._src.formats.protos import ConfigProto, DeviceAttributes
 from stoker._src.graph.function_graph import FuncGraph
@@ -73,8 +74,8 @@ def _is_private(op: Operation) -> bool:
 class WorkerSession:
     """A session's graphs at a task."""
 
-    def __init__(self, worker: SessionWorker) -> None:
-        self.worker = worker
+    def __init__(self, worker: SessionWorker, caller: Caller) -> None:
+        self.worker, self.caller = worker, caller
         self.steps = RunningSteps()
         self.parts: dict[str, Part] = {}
 
@@ -120,7 +121,7 @@ class Task:
         with self._guard:
             resources, lock = (ResourceManager(), VariablesLock()) if isolated else (self.resources, self.lock)
             worker = SessionWorker(config or self.config, self._prefix, resources, lock)
-            self._sessions[handle] = WorkerSession(worker)
+            self._sessions[handle] = WorkerSession(worker, Caller(self.peers, handle))
 
     def delete_worker_session(self, handle: str) -> None:
         with self._guard:
@@ -136,7 +137,7 @@ class Task:
             session = self._sessions.get(handle if created else "")
             if session is None and not created:
                 worker = SessionWorker(self.config, self._prefix, self.resources, self.lock)
-                session = self._sessions[""] = WorkerSession(worker)
+                session = self._sessions[""] = WorkerSession(worker, Caller(self.peers, handle))
         if session is None:
             raise AbortedError(
                 None,

@@ -21,6 +21,7 @@ from stoker._src.graph.graph import Graph, current_session, enter_session
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.support.values import to_numpy
 from stoker._src.runtime.devices import DeviceAttributes
+from stoker._src.runtime.failures import explain_failure
 from stoker._src.runtime.feeds import expand_feeds
 from stoker._src.runtime.fetches import FetchPlan
 from stoker._src.runtime.memory import keep_freed_memory
@@ -48,10 +49,18 @@ def _frozen(fetches: Any) -> Any:
     return fetches
 
 
+def _fetched_from_device(value: torch.Tensor) -> torch.Tensor:
+    """Copies a value to the host. This is where a program meets a shortage of host memory, and failures of kernels that still ran."""
+    try:
+        return value.cpu()
+    except RuntimeError as error:
+        raise explain_failure(error, None, [value]) from error
+
+
 def public(value: Any) -> Any:
     """Converts a value for the caller: arrays, NumPy scalars for 0-d tensors, bytes for single strings."""
     if isinstance(value, torch.Tensor):
-        array = to_numpy(value)
+        array = to_numpy(value if value.is_cpu else _fetched_from_device(value))
         return array if array.ndim else array[()]
     if hasattr(value, "ndim"):
         return value if value.ndim else value[()]

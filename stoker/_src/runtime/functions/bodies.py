@@ -130,7 +130,7 @@ class FunctionCompiler:
         keywords = {**{name: op.attrs[name] for name in op.definition.kernel_attrs}, "cond": condition.function}
         function = SummingBody(body.function, count, sums) if sums else body.function
         if self.placement.gpu is None:
-            function = native_loop(body, condition, count, sums, function)
+            function = native_loop(body, condition, count, wanted, sums, function)
         return Compiled({**keywords, "body": function}, [condition, body], given or [])
 
     def used_inputs(self, op: Operation, wanted: list[bool]) -> set[int]:

@@ -9,6 +9,7 @@ from stoker.compat.v1.contrib import layers as layers
 from stoker.compat.v1.contrib import lookup as lookup
 from stoker.compat.v1.contrib import metrics as metrics
 from stoker.compat.v1.contrib import nn as nn
+from stoker.compat.v1.contrib import slim as slim
 from stoker.compat.v1.contrib import summary as summary
 from stoker.compat.v1.contrib import tensorboard as tensorboard
 from stoker.compat.v1.contrib import tpu as tpu
