@@ -224,7 +224,7 @@ class _Divided:
             if found.is_current():
                 self.recordings.move_to_end(key)
                 return found(inputs)
-            del self.recordings[key]
+            self._drop(key)
         if key not in self._runs and len(self._runs) < _MOST_KEYS and all(n.numel() <= _MOST_NUMBERS for n in numbers):
             self._runs.add(key)
             results = self._watched(key, inputs, numbers)
@@ -235,7 +235,7 @@ class _Divided:
         if self.obstacle is not None or key not in self._runs:
             return self._unrecorded(inputs, numbers)
         if len(self.recordings) >= _MOST_RECORDINGS:
-            self.recordings.popitem(last=False)
+            self._drop(next(iter(self.recordings)))
         try:
             own = self._own_inputs.get(key[0]) or _Inputs(inputs, self._device)
             self._own_inputs = {key[0]: own, **self._own_inputs}
@@ -250,6 +250,12 @@ class _Divided:
             return self._unrecorded(inputs, numbers)
         self.recordings[key] = found
         return found(inputs)
+
+    def _drop(self, key: Any) -> None:
+        """Gives up one recording. A replay that is still running uses its memory, also that of the host."""
+        dropped = self.recordings.pop(key)
+        torch.cuda.synchronize(self._device)
+        dropped.release()
 
     def release(self) -> None:
         with self._lock:

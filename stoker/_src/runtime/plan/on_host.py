@@ -126,6 +126,7 @@ class OnHost:
         self._lock = lock
         self._copies: list[tuple[VariableState, VariableState]] = []
         self._taken: Any = None  # what says whether variables have changed since they were copied
+        self._room: dict[int, torch.Tensor] = {}  # pinned memory of the copies
         copies: dict[int, VariableState] = {}
         for step in self.step.with_functions():
             for name, item in step.constants.items():
@@ -141,10 +142,25 @@ class OnHost:
             value = state.value
             now += [id(value), getattr(value, "_version", 0)]
         if now != self._taken:
-            for state, copied in self._copies:
-                copied.value = state.value.cpu() if isinstance(state.value, torch.Tensor) else state.value
+            self._take()
             self._taken = now
         return self._run(holding, *values)
+
+    def _take(self) -> None:
+        """Copies the variables. All transfers are under way before the host waits for them."""
+        device = None
+        for position, (state, copied) in enumerate(self._copies):
+            value = state.value
+            if not isinstance(value, torch.Tensor) or not value.is_cuda:
+                copied.value = value.cpu() if isinstance(value, torch.Tensor) else value
+                continue
+            room = self._room.get(position)
+            if room is None or room.shape != value.shape or room.dtype != value.dtype:
+                room = self._room[position] = torch.empty(value.shape, dtype=value.dtype, pin_memory=True)
+            copied.value = room.copy_(value, non_blocking=True)
+            device = value.device
+        if device is not None:
+            torch.cuda.current_stream(device).synchronize()
 
 
 class BorrowingOnHost:

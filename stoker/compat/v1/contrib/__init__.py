@@ -11,6 +11,7 @@ from stoker.compat.v1.contrib import lookup as lookup
 from stoker.compat.v1.contrib import metrics as metrics
 from stoker.compat.v1.contrib import nn as nn
 from stoker.compat.v1.contrib import rnn as rnn
+from stoker.compat.v1.contrib import slim as slim
 from stoker.compat.v1.contrib import summary as summary
 from stoker.compat.v1.contrib import tensorboard as tensorboard
 from stoker.compat.v1.contrib import tpu as tpu
