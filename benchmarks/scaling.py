@@ -1,7 +1,7 @@
 """How training scales over processes with one core each: `python benchmarks/scaling.py --workers 2,4 [--json FILE]`.
 
-`stoker launch` starts N processes, each pinned to a core of its own, with all of the core's hardware threads. Each process has the whole batch of
-a single one, so that ideal scaling is N times the examples in the same time. A machine rarely runs at the same speed for minutes, so the
+`stoker launch --pin` starts N processes, each with cores of its own, of which it uses one, with all of the core's hardware threads. Each
+process has the whole batch of a single one, so that ideal scaling is N times the examples in the same time. A machine rarely runs at the same speed for minutes, so the
 N processes measure three kinds of blocks in turns, a round after the other:
 
     alone           the first process trains by itself, without sending anything, and the others sleep
@@ -35,20 +35,15 @@ from typing import Any
 import numpy as np
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from stoker._src.cli.launch import physical_cores  # noqa: E402
+
 SIZES = [1 << 10, 1 << 14, 1 << 17, 1 << 20, 1 << 22, 1 << 24]  # bytes of measured all-reduces
 KINDS = ("alone", "side_by_side", "together")
 
 
-def physical_cores() -> list[set[int]]:
-    """The processors of each core: hardware threads of a core share its arithmetic units."""
-    found: dict[str, set[int]] = {}
-    for number in sorted(os.sched_getaffinity(0)):
-        siblings = Path(f"/sys/devices/system/cpu/cpu{number}/topology/thread_siblings_list")
-        found.setdefault(siblings.read_text().strip() if siblings.exists() else str(number), set()).add(number)
-    return list(found.values())
-
-
-def measure(folder: str, rounds: int, block: int, batch: int, width: int) -> None:
+def measure(folder: str, rounds: int, block: int, batch: int, width: int, apart: bool) -> None:
     """One process: times blocks of steps and all-reduces, and writes them."""
     import torch
 
@@ -57,9 +52,8 @@ def measure(folder: str, rounds: int, block: int, batch: int, width: int) -> Non
     from stoker._src.ops.collective import collectives
 
     rank, size = stoker.distribute.rank(), stoker.distribute.size()
-    if hasattr(os, "sched_setaffinity"):
-        cores = physical_cores()
-        os.sched_setaffinity(0, cores[rank % len(cores)])
+    if hasattr(os, "sched_setaffinity") and not apart:
+        os.sched_setaffinity(0, physical_cores()[0])  # the first of those that --pin has given to this process
     torch.set_num_threads(1)
     tf.set_random_seed(1)
     x, y = tf.placeholder(tf.float32, [batch, width]), tf.placeholder(tf.float32, [batch, 10])
@@ -126,7 +120,20 @@ def launched(workers: int, args: argparse.Namespace) -> list[dict[str, Any]]:
     with tempfile.TemporaryDirectory() as folder:
         environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
         sizes = ["--rounds", args.rounds, "--block", args.block, "--batch", args.batch, "--width", args.width]
-        command = [sys.executable, "-m", "stoker", "launch", "--workers", workers, __file__, "--into", folder, *sizes]
+        pin = ["--pin"] if workers <= len(physical_cores()) else []
+        command = [
+            sys.executable,
+            "-m",
+            "stoker",
+            "launch",
+            *pin,
+            "--workers",
+            workers,
+            __file__,
+            "--into",
+            folder,
+            *sizes,
+        ]
         subprocess.run(list(map(str, command)), cwd=ROOT, env=environment, check=True)
         return [json.loads(Path(folder, f"{rank}.json").read_text()) for rank in range(workers)]
 
@@ -141,6 +148,9 @@ def report(workers: int, processes: list[dict[str, Any]]) -> None:
     times = " | ".join(f"{np.median(each) * 1e3:.1f}" for each in (alone, side_by_side, together))
     shares = " | ".join((ratio(alone, together), ratio(alone, side_by_side), ratio(side_by_side, together)))
     print(f"| {workers} | {times} | {shares} |")
+    for kind in KINDS[1:]:
+        cpu = [f"{np.median(each['cpu'][kind]) * 1e3:.0f}" for each in processes]
+        print(f"CPU time of each process {kind.replace('_', ' ')}, ms: {', '.join(cpu)}")
 
 
 def main() -> None:
@@ -150,14 +160,17 @@ def main() -> None:
     parser.add_argument("--block", type=int, default=2, help="steps of a block")
     parser.add_argument("--batch", type=int, default=512)
     parser.add_argument("--width", type=int, default=1024)
+    parser.add_argument(
+        "--apart", action="store_true", help="let the threads that send run on the other cores of their process"
+    )
     parser.add_argument("--json", help="write the figures of the largest number to this file")
     parser.add_argument("--into", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.into:
-        measure(args.into, args.rounds, args.block, args.batch, args.width)
+        measure(args.into, args.rounds, args.block, args.batch, args.width, args.apart)
         return
     counts = sorted(set(map(int, args.workers.split(","))))
-    cores = len(physical_cores()) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    cores = len(physical_cores())
     if max(counts) > cores:
         print(f"{max(counts)} processes share {cores} cores, so the efficiency is not that of the program.")
     found = {workers: launched(workers, args) for workers in counts}

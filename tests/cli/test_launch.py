@@ -64,3 +64,33 @@ def test_each_process_sees_its_own_gpu(monkeypatch, visible, rank, size, own):
     monkeypatch.setenv("LOCAL_WORLD_SIZE", str(size))
     launch.take_gpu()
     assert os.environ["CUDA_VISIBLE_DEVICES"] == own
+
+
+def test_pinned_processes_get_cores_of_their_own(monkeypatch, tmp_path):
+    """Cores are counted with their hardware threads, socket by socket, and divided evenly."""
+    for number in range(8):  # two sockets of two cores with two hardware threads each, numbered as Linux does
+        folder = tmp_path / f"cpu{number}" / "topology"
+        folder.mkdir(parents=True)
+        (folder / "physical_package_id").write_text(f"{number % 2}\n")
+        (folder / "thread_siblings_list").write_text(f"{number % 4},{number % 4 + 4}\n")
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)), raising=False)
+    cores = launch.physical_cores(str(tmp_path))
+    assert cores == [{0, 4}, {2, 6}, {1, 5}, {3, 7}]
+    assert [launch.own_cores(rank, 2, cores) for rank in range(2)] == [cores[:2], cores[2:]]
+    assert [launch.own_cores(rank, 3, cores) for rank in range(3)] == [cores[:1], cores[1:2], cores[2:3]]
+    assert launch.physical_cores(str(tmp_path / "none")) == [{number} for number in range(8)]
+
+
+def test_pinning_needs_a_core_for_each_process(asked, capsys, monkeypatch):
+    """`--pin` is refused if two processes would share a core, and otherwise reaches the processes."""
+    monkeypatch.setattr(launch, "physical_cores", lambda: [{0}, {1}])
+    monkeypatch.setenv("STOKER_PIN_CORES", "")
+    assert main.main(["launch", "--pin", "--workers", "3", "train.py"]) == 2
+    assert "3 processes: there are 2" in capsys.readouterr().err and not asked
+    assert main.main(["launch", "--pin", "--workers", "2", "train.py"]) == 0
+    bound = []
+    monkeypatch.setattr(os, "sched_setaffinity", lambda _, cores: bound.append(cores), raising=False)
+    monkeypatch.setenv("LOCAL_RANK", "1")
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "2")
+    launch.take_cores()
+    assert bound == [{1}]

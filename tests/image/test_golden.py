@@ -24,7 +24,7 @@ _spec.loader.exec_module(record)
 # What TensorFlow's CPU kernels refuse and these do: halves, Tile of uint16, mirrored edges of an empty batch.
 MORE_HERE = ("NotFoundError", "UnimplementedError", "InvalidArgumentError")
 # Computed in float32 and scaled to 2**31 and more: the last bits of a float are hundreds of integers.
-SCALED_UP = ("adjust_contrast", "adjust_gamma", "adjust_hue", "adjust_saturation")
+SCALED_UP = ("adjust_contrast", "adjust_gamma", "adjust_hue", "adjust_saturation", "rgb_to_grayscale")
 
 
 def groups():

@@ -7,6 +7,8 @@ import os
 import sys
 from typing import Any
 
+_PIN = "STOKER_PIN_CORES"
+
 
 def add_parser(commands: Any) -> None:
     parser = commands.add_parser(
@@ -29,6 +31,11 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "--restarts", type=int, default=0, metavar="K", help="restarts of all processes after a failure"
     )
+    parser.add_argument(
+        "--pin",
+        action="store_true",
+        help="give each process cores of its own, with all their hardware threads; for a machine that runs nothing else",
+    )
     parser.add_argument("--log-dir", metavar="DIR", help="where the processes' outputs are written, one file for each")
     parser.add_argument(
         "--api", choices=("v1", "v2"), default="v1", help="which names `import tensorflow` gives (default: v1)"
@@ -49,6 +56,15 @@ def execute(args: argparse.Namespace) -> int:
     if args.nodes != "1" and not args.rendezvous:
         print("stoker launch: more than one machine needs --rendezvous HOST:PORT", file=sys.stderr)
         return 2
+    if args.pin:
+        cores = len(physical_cores())
+        if cores < args.workers:
+            print(
+                f"stoker launch: --pin needs a core for each of {args.workers} processes: there are {cores}",
+                file=sys.stderr,
+            )
+            return 2
+        os.environ[_PIN] = "1"
     # The processes of a machine share its cores. torchrun would give each one of them.
     os.environ.setdefault("OMP_NUM_THREADS", str(max(1, _cores() // args.workers)))
     return _torchrun(torchrun_arguments(args))
@@ -83,6 +99,41 @@ def take_gpu() -> None:
     mine = int(os.environ["LOCAL_RANK"])
     enough = len(gpus) >= int(os.environ["LOCAL_WORLD_SIZE"])
     os.environ["CUDA_VISIBLE_DEVICES"] = gpus[mine] if enough else ""
+
+
+def physical_cores(cpus: str = "/sys/devices/system/cpu") -> list[set[int]]:
+    """Returns the processors of each core that this process may use. Hardware threads of a core share its arithmetic units.
+
+    The cores of a socket, which share its memory, follow each other.
+    """
+    found: dict[tuple[int, str], set[int]] = {}
+    allowed = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
+    for number in sorted(allowed):
+        socket, siblings = "0", str(number)
+        try:
+            with open(f"{cpus}/cpu{number}/topology/physical_package_id") as file:
+                socket = file.read().strip()
+            with open(f"{cpus}/cpu{number}/topology/thread_siblings_list") as file:
+                siblings = file.read().strip()
+        except OSError:
+            pass  # a system that does not say it
+        found.setdefault((int(socket), siblings), set()).add(number)
+    return [found[key] for key in sorted(found, key=lambda key: (key[0], min(found[key])))]
+
+
+def own_cores(rank: int, size: int, cores: list[set[int]]) -> list[set[int]]:
+    """Returns the cores of process `rank` of `size`: neighbours, as many for each process, and as far apart as possible from the others'."""
+    each = len(cores) // size
+    first = rank * len(cores) // size
+    return cores[first : first + each]
+
+
+def take_cores() -> None:
+    """Binds a process that was launched with `--pin` to cores of its own."""
+    if os.environ.get(_PIN) != "1" or "LOCAL_RANK" not in os.environ or not hasattr(os, "sched_setaffinity"):
+        return
+    mine = own_cores(int(os.environ["LOCAL_RANK"]), int(os.environ["LOCAL_WORLD_SIZE"]), physical_cores())
+    os.sched_setaffinity(0, set().union(*mine))
 
 
 def _cores() -> int:

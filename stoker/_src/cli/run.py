@@ -39,6 +39,7 @@ def execute(args: argparse.Namespace) -> int:
         print("stoker run: give a SCRIPT, or -m MODULE", file=sys.stderr)
         return 2
     launch.take_gpu()
+    launch.take_cores()
     redirect.install(args.api)
     children.prepare(args.api)
     sys.excepthook = _without_our_frames

@@ -18,6 +18,7 @@ from stoker._src.base.errors import (
     NotFoundError,
     OpError,
 )
+from stoker._src.distributed.bodies import Cluster, divide_bodies
 from stoker._src.distributed.links import Link
 from stoker._src.distributed.partition import TaskPart, partition
 from stoker._src.distributed.placer import Placer
@@ -245,10 +246,9 @@ class MasterSession:
     def graph(self) -> Graph:
         with self._guard:
             if self._graph is None:
-                self._graph = import_graph(self._graph_def)
-                self._placer = Placer(
-                    self._graph, list(self._devices.values()), self.local, soft=self.config.allow_soft_placement
-                )
+                cluster = Cluster(self._devices, self.local, self._pushing, self.config.allow_soft_placement)
+                self._graph = divide_bodies(import_graph(self._graph_def), cluster)
+                self._placer = cluster.placer(self._graph)
             return self._graph
 
     def divided(self, feeds: tuple[str, ...], fetches: tuple[str, ...], targets: tuple[str, ...]) -> DividedRun:

@@ -165,6 +165,7 @@ class Part:
             return [values[i] for i in wanted]
         table = self.task.rendezvous.table(step_id)
         state = RunState(timeout_in_ms)
+        state.caller = self.session.caller
         table.running += 1
         run = _Run(self, step, values, step_id, table, state, trace, routes or {}, with_result)
         table.on_abort(lambda error: state.cancel())

@@ -19,6 +19,13 @@ from stoker._src.graph.interchange.lower_control_flow import takes_references
 from stoker._src.graph.tensor import Operation, Tensor
 
 _UNSENDABLE = (dtypes.resource, dtypes.variant)
+CALLS = frozenset(
+    (
+        *("If", "StatelessIf", "Case", "StatelessCase", "While", "StatelessWhile"),
+        *("PartitionedCall", "StatefulPartitionedCall"),
+    )
+)
+"""Ops that run functions while they run."""
 
 
 def task_name(spec: DeviceSpec) -> str:
@@ -71,31 +78,47 @@ _PARTS = (
 class Placer:
     """The placement of one graph on the devices of a cluster."""
 
-    def __init__(self, graph: Graph, devices: list[Any], local: str, *, soft: bool = False) -> None:
-        """`devices` are DeviceAttributes, and `local` is the name of the master's own task."""
+    def __init__(
+        self,
+        graph: Graph,
+        devices: list[Any],
+        local: str,
+        *,
+        soft: bool = False,
+        free: frozenset[Operation] = frozenset(),
+    ) -> None:
+        """`devices` are DeviceAttributes, and `local` is the name of the master's own task. Ops in `free` need not be where their variables are."""
         self._names = [device.name for device in devices]
         self._specs = [DeviceSpec.from_string(name) for name in self._names]
         self._order = sorted(range(len(devices)), key=lambda i: (task_name(self._specs[i]) != local, i))
         self._soft = soft
         self._groups: dict[Operation, _Group] = {}
         self._devices: dict[Operation, str] = {}
-        self._collect(graph)
+        self._collect(graph, free)
 
-    def _collect(self, graph: Graph) -> None:
+    def group(self, op: Operation) -> _Group:
+        return self._groups[op]
+
+    def _collect(self, graph: Graph, free: frozenset[Operation]) -> None:
         for op in graph._ops:
             self._groups[op] = _Group(op)
+        # What a loop collects for its gradient is where the loop is, whatever it names: TensorFlow's client puts it beside the collected value.
+        lists = {tensor.op for op in graph._ops if op.type in CALLS for tensor in bound_inputs(op) if _is_list(tensor)}
+        for op in lists:
+            self._groups[op].spec = DeviceSpec()
         for op in graph._ops:
-            for tensor in _bound_inputs(op):
-                self._join(op, tensor.op)
+            for tensor in bound_inputs(op):
+                if op not in free or not tensor.op.definition.traits & Trait.SOURCE:
+                    self._join(op, tensor.op)
         for op in graph._ops:
-            if takes_references(op):
+            if takes_references(op) and op not in free:
                 # A branch may test whether a variable is initialized before it reads it, so it is evaluated where the variable is.
                 # Of several variables, the one counts that it updates.
                 positions = [i for i, tensor in enumerate(op._inputs) if tensor.dtype._is_ref_dtype]
                 updated = [i for i in positions if updating_op(op, i) is not None]
                 self._join(op, op._inputs[(updated or positions)[0]].op)
         for op in graph._ops:
-            for text in op.attrs.get("_class") or ():
+            for text in op.attrs.get("_class") or () if op not in lists else ():
                 name = text.decode() if isinstance(text, bytes) else str(text)
                 other = graph._by_name.get(name.removeprefix("loc:@")) if name.startswith("loc:@") else None
                 if other is not None:
@@ -176,6 +199,11 @@ def updating_op(op: Operation, position: int) -> Operation | None:
     return None
 
 
+def _is_list(tensor: Tensor) -> bool:
+    """Whether a handle is that of a stack, which lives for one step."""
+    return tensor.op.type in ("Stack", "StackV2")
+
+
 def _fits(spec: DeviceSpec | None, device: DeviceSpec) -> bool:
     return spec is not None and all(
         getattr(spec, part) in (None, getattr(device, part))
@@ -183,7 +211,7 @@ def _fits(spec: DeviceSpec | None, device: DeviceSpec) -> bool:
     )
 
 
-def _bound_inputs(op: Operation) -> list[Tensor]:
+def bound_inputs(op: Operation) -> list[Tensor]:
     """Returns the inputs that cannot come from another device: references, resources and variants."""
     references = [
         tensor.dtype._is_ref_dtype and arg.is_ref

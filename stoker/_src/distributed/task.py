@@ -13,11 +13,12 @@ from stoker._src.base.devices import DeviceSpec
 from stoker._src.base.errors import AbortedError, CancelledError, OpError
 from stoker._src.distributed.part import Part
 from stoker._src.distributed.rendezvous import Key, Rendezvous, task_of
+from stoker._src.distributed.task_calls import Caller
 from stoker._src.distributed.wire_graph import check_no_python, read_part
 from stoker._src.formats.protos import ConfigProto, DeviceAttributes
 from stoker._src.graph.function_graph import FuncGraph
 from stoker._src.graph.tensor import Operation
-from stoker._src.ops.support.waiting import RunState, current_run, wait_until
+from stoker._src.ops.support.waiting import wait_until
 from stoker._src.runtime.devices import Placement, memory_of
 from stoker._src.runtime.locks import VariablesLock
 from stoker._src.runtime.resources import NodeContext, ResourceManager
@@ -70,29 +71,12 @@ def _is_private(op: Operation) -> bool:
     return attrs.get("shared_name") == "" and op.type not in _VARIABLES and not attrs.get("use_node_name_sharing")
 
 
-class StepStates(RunningSteps):
-    """The states of a session's steps at a task. The plan of a stage gets a state within the state of its step."""
-
-    def begin(self, timeout_in_ms: int = 0) -> RunState:
-        state = super().begin(timeout_in_ms)
-        outer = current_run()
-        if outer is not None:
-            outer.adopt(state)
-        return state
-
-    def end(self, state: RunState) -> None:
-        super().end(state)
-        outer = current_run()
-        if outer is not None:
-            outer.disown(state)
-
-
 class WorkerSession:
     """A session's graphs at a task."""
 
-    def __init__(self, worker: SessionWorker) -> None:
-        self.worker = worker
-        self.steps = StepStates()
+    def __init__(self, worker: SessionWorker, caller: Caller) -> None:
+        self.worker, self.caller = worker, caller
+        self.steps = RunningSteps()
         self.parts: dict[str, Part] = {}
 
 
@@ -137,7 +121,7 @@ class Task:
         with self._guard:
             resources, lock = (ResourceManager(), VariablesLock()) if isolated else (self.resources, self.lock)
             worker = SessionWorker(config or self.config, self._prefix, resources, lock)
-            self._sessions[handle] = WorkerSession(worker)
+            self._sessions[handle] = WorkerSession(worker, Caller(self.peers, handle))
 
     def delete_worker_session(self, handle: str) -> None:
         with self._guard:
@@ -153,7 +137,7 @@ class Task:
             session = self._sessions.get(handle if created else "")
             if session is None and not created:
                 worker = SessionWorker(self.config, self._prefix, self.resources, self.lock)
-                session = self._sessions[""] = WorkerSession(worker)
+                session = self._sessions[""] = WorkerSession(worker, Caller(self.peers, handle))
         if session is None:
             raise AbortedError(
                 None,

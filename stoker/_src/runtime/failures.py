@@ -57,7 +57,7 @@ def explain_failure(error: BaseException, op: Any, values: list[Any] | None = No
         return UnimplementedError(None, node, f"{name}{_first_line(error)}{described}")
     if isinstance(error, ValueError):
         return InvalidArgumentError(None, node, f"{name}{_first_line(error)}{described}")
-    if isinstance(error, _MISFITS):
+    if isinstance(error, _MISFITS) and not str(error).startswith("CUDA error"):  # those say nothing of the inputs
         return InvalidArgumentError(
             None, node, f"{name}shapes, dtypes or values of the inputs do not fit the op or each other{described}"
         )

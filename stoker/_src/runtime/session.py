@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import threading
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from stoker._src.base import settings
+from stoker._src.base import forking, settings
 from stoker._src.base.errors import CancelledError, InvalidArgumentError
 from stoker._src.base.export import export
 from stoker._src.base.shapes import Shape
@@ -22,9 +21,11 @@ from stoker._src.graph.graph import Graph, current_session, enter_session
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.support.values import to_numpy
 from stoker._src.runtime.devices import DeviceAttributes
+from stoker._src.runtime.failures import explain_failure
 from stoker._src.runtime.feeds import expand_feeds
 from stoker._src.runtime.fetches import FetchPlan
 from stoker._src.runtime.memory import keep_freed_memory
+from stoker._src.runtime.plan import threads
 from stoker._src.runtime.plan.compiled import Plan
 from stoker._src.runtime.plan.pruning import prune
 from stoker._src.runtime.targets import LocalRunner, PartialRunner, Runner, RunPlan, open_target, reset_target
@@ -48,10 +49,18 @@ def _frozen(fetches: Any) -> Any:
     return fetches
 
 
+def _fetched_from_device(value: torch.Tensor) -> torch.Tensor:
+    """Copies a value to the host. This is where a program meets a shortage of host memory, and failures of kernels that still ran."""
+    try:
+        return value.cpu()
+    except RuntimeError as error:
+        raise explain_failure(error, None, [value]) from error
+
+
 def public(value: Any) -> Any:
     """Converts a value for the caller: arrays, NumPy scalars for 0-d tensors, bytes for single strings."""
     if isinstance(value, torch.Tensor):
-        array = to_numpy(value)
+        array = to_numpy(value if value.is_cpu else _fetched_from_device(value))
         return array if array.ndim else array[()]
     if hasattr(value, "ndim"):
         return value if value.ndim else value[()]
@@ -86,14 +95,14 @@ class BaseSession:
         self._config = ConfigProto() if config is None else config
         self._runner = open_target(self._target, self._config)
         if self._config.intra_op_parallelism_threads > 0:
-            torch.set_num_threads(self._config.intra_op_parallelism_threads)
+            threads.allow(self._config.intra_op_parallelism_threads)
         keep_freed_memory()
         self._logged: weakref.WeakSet[Operation] = weakref.WeakSet()  # ops whose device has been logged
         settings.sessions_without_rewrite |= not settings.mixed_precision_rewrite
         self._closed = False
         self._plans: dict[Any, RunPlan] = {}
         self._older_plans: dict[Any, RunPlan] = {}
-        self._planning = threading.Lock()
+        self._planning = forking.lock()
         self._partial_runs: dict[str, PartialRun] = {}
         _live_sessions.add(self)
 

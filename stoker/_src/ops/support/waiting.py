@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from stoker._src.base.errors import CancelledError, DeadlineExceededError
 
@@ -25,6 +26,9 @@ class RunState:
         self._inner: set[RunState] = set()
         self._callbacks: list[Callable[[], None]] = []
         self.at_end: list[Callable[[], None]] = []  # cleanup functions, called however the run ends
+        self.caller: Callable[..., list[Any]] | None = (
+            None  # runs a part of a graph at another task, in a step of a server
+        )
 
     def cancel(self) -> None:
         """Wakes everything that waits in this run, which then raises CancelledError."""
@@ -61,6 +65,10 @@ class RunState:
                 None, None, f"{what} did not finish in {self.timeout_in_ms} ms (RunOptions.timeout_in_ms)"
             )
 
+    def left_in_ms(self) -> int:
+        """Returns the time that is left until the deadline, at least 1; 0 if there is none."""
+        return 0 if self.deadline is None else max(1, int((self.deadline - time.monotonic()) * 1000))
+
     @contextmanager
     def inner(self) -> Iterator[RunState]:
         """The state of a nested run: it has the same deadline and is cancelled with this one."""
@@ -75,6 +83,7 @@ class RunState:
         """Makes `state` that of a nested run: it is cancelled with this one, and has at most the same deadline."""
         if self.deadline is not None and (state.deadline is None or state.deadline > self.deadline):
             state.timeout_in_ms, state.deadline = self.timeout_in_ms, self.deadline
+        state.caller = self.caller
         with self._lock:
             self._inner.add(state)
             cancelled = self.cancelled
