@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from stoker._src.base import dtypes
@@ -12,14 +12,22 @@ from stoker._src.graph import context
 from stoker._src.graph.attributes import MISSING, DTypeNotAllowedError, ValueNotAllowedError
 from stoker._src.graph.conversion import convert_to_tensor, dtype_of, is_tensor
 from stoker._src.graph.definition import OpDefinition
+from stoker._src.graph.runtime_hooks import hooks
 from stoker._src.graph.signature import Arg
 from stoker._src.graph.tensor import Tensor
 
 
 def apply_op(definition: OpDefinition, args: tuple[Any, ...], kwargs: dict[str, Any], name: str | None = None) -> Any:
     """`_apply_op`, with the errors of TensorFlow's eager mode where a graph raises TypeError and ValueError."""
-    if definition.by_reference and context.executing_eagerly():
-        raise RuntimeError(f"{definition.name} does not support eager execution: it takes a reference to a variable.")
+    if context.executing_eagerly():
+        key = _eager_key(definition, args, kwargs) if definition.plain else None
+        known = None if key is None else definition.known_calls.get(key)
+        if known is not None:
+            return _repeated(definition, known, args, name)
+        if definition.by_reference:
+            raise RuntimeError(
+                f"{definition.name} does not support eager execution: it takes a reference to a variable."
+            )
     try:
         return _apply_op(definition, args, kwargs, name)
     except (DTypeNotAllowedError, ValueNotAllowedError) as error:
@@ -27,6 +35,51 @@ def apply_op(definition: OpDefinition, args: tuple[Any, ...], kwargs: dict[str, 
             raise InvalidArgumentError(None, None, str(error)) from error
         plain = TypeError if isinstance(error, TypeError) else ValueError
         raise plain(str(error)) from error
+
+
+_PLAIN_KINDS = frozenset((bool, int, str, type(None)))
+_MOST_KNOWN_CALLS = 256  # of one op, with different attributes
+
+
+def _repeated(definition: OpDefinition, known: Any, inputs: Sequence[Any], name: str | None) -> Any:
+    """Runs an op eagerly as in an earlier call."""
+    outputs = known.run(definition, inputs, name)
+    if definition.single:
+        return outputs[0]
+    return definition.pack_outputs(outputs, known.attrs) if definition.outputs else None
+
+
+def _eager_key(definition: OpDefinition, inputs: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """What determines the attributes of an eager call: the dtypes of its inputs, and the attributes that are given.
+
+    Returns None for a call that must be looked at in detail: an input is not a tensor, or an attribute is not a plain value.
+    """
+    if definition.plain and len(inputs) != len(definition.inputs):
+        return None
+    tensor_type = hooks.eager_target.tensor_type
+    key: list[Any] = []
+    for value in inputs:
+        if type(value) is not tensor_type:
+            return None
+        key.append(value.dtype._enum)
+    for attr, value in kwargs.items():
+        kind = type(value)
+        key.append(attr)
+        if kind is DType:
+            key.append(kind)
+            key.append(value._enum)
+        elif kind in _PLAIN_KINDS:
+            key.append(kind)  # True and 1 are equal
+            key.append(value)
+        elif kind in (list, tuple):
+            kinds = tuple(map(type, value))
+            if not _PLAIN_KINDS.issuperset(kinds):
+                return None
+            key.append(kinds)
+            key.append(tuple(value))
+        else:
+            return None
+    return tuple(key)
 
 
 def _apply_op(definition: OpDefinition, args: tuple[Any, ...], kwargs: dict[str, Any], name: str | None) -> Any:
@@ -81,6 +134,10 @@ def _apply_op(definition: OpDefinition, args: tuple[Any, ...], kwargs: dict[str,
                 attrs[key] = definition.check_attr(key, ())  # the value that None stands for
             else:
                 raise TypeError(f"{definition.name}() is missing the attribute {key!r}.")
+    if unchecked is not None:
+        known = _known_call(definition, inputs, kwargs, attrs, target)
+        if known is not None:
+            return _repeated(definition, known, inputs, name)
     if definition.by_reference:
         with target.colocate_with(inputs[0].op):  # references cannot move between devices
             op = target.add(definition, inputs, attrs, unique)
@@ -91,6 +148,26 @@ def _apply_op(definition: OpDefinition, args: tuple[Any, ...], kwargs: dict[str,
     if definition.single:
         return op.outputs[0]
     return definition.pack_outputs(op.outputs, attrs)
+
+
+def _known_call(
+    definition: OpDefinition, inputs: list[Any], kwargs: dict[str, Any], attrs: dict[str, Any], target: Any
+) -> Any:
+    """How to run this eager call and equal ones; None if each call of the op is different."""
+    key = _eager_key(definition, inputs, kwargs)
+    if key is None:
+        return None
+    if not definition.plain:  # how the flat inputs form lists
+        key = (
+            *key,
+            *[attrs[name] for arg in definition.inputs if (name := arg.number_attr or arg.list_attr) is not None],
+        )
+    known = definition.known_calls.get(key)
+    if known is None and len(definition.known_calls) < _MOST_KNOWN_CALLS:
+        known = target.known_call(definition, attrs)
+        if known is not None:
+            definition.known_calls[key] = known
+    return known
 
 
 def _taken(definition: OpDefinition, attr: str, dtype: DType, unchecked: list[str] | None) -> DType:

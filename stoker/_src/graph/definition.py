@@ -118,6 +118,7 @@ class OpDefinition(Signature):
     spelling: str = ""  # the signature as it was given to `define`
     # File and line of the `define`, then of its callers, out to the statement of a module that led there.
     places: tuple[tuple[str, int], ...] = ()
+    known_calls: dict[Any, Any] = field(init=False, default_factory=dict)  # eager calls that were checked before
 
     # -- what the op is ------------------------------------------------------------------------------------------
 

@@ -65,3 +65,8 @@ def gradient_function(op: Any) -> Gradient | None:
         if not definition.differentiable:
             return None
     raise LookupError(f"gradient registry has no entry for: {name}")
+
+
+def is_registered_by_user(op_type: str) -> bool:
+    """Whether a program has registered the gradient of ops of this type."""
+    return op_type in _REGISTERED

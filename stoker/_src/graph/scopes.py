@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 from stoker._src.base.export import export
@@ -33,8 +33,7 @@ def graph_of(values: Any) -> Any:
     return current if found is None else found
 
 
-@contextmanager
-def name_scope(name: str | None, default_name: str | None = None, values: Any = None) -> Iterator[str]:
+def name_scope(name: str | None, default_name: str | None = None, values: Any = None) -> AbstractContextManager[str]:
     """Prefixes the names of ops created inside, in the graph of `values`. Yields the prefix with its slash."""
     target = context.target()
     name = default_name if name is None else name
@@ -46,11 +45,13 @@ def name_scope(name: str | None, default_name: str | None = None, values: Any = 
                 and not value.op.graph.building_function
                 and not getattr(target, "building_function", True)
             ):
-                graph = graph_of(values)
-                with graph.as_default(), graph.name_scope(name) as scope:
-                    yield scope
-                return
-    with target.name_scope(name) as scope:
+                return _scope_of_graph(graph_of(values), name)
+    return target.name_scope(name)
+
+
+@contextmanager
+def _scope_of_graph(graph: Any, name: str | None) -> Iterator[str]:
+    with graph.as_default(), graph.name_scope(name) as scope:
         yield scope
 
 

@@ -266,12 +266,13 @@ class Optimizer(Trackable):
             self._prepare(variables[0].dtype.base_dtype)
             with scopes.NameScope(name or "update"):
                 updates = []
-                for gradient, variable in pairs:
-                    op = self._update(gradient, variable)
-                    if variable.constraint is not None:
-                        with scopes.control_dependencies([op] if op is not None else []):
-                            op = variable.assign(variable.constraint(variable))
-                    updates.append(op)
+                with train_optimizer.updates_together():
+                    for gradient, variable in pairs:
+                        op = self._update(gradient, variable)
+                        if variable.constraint is not None:
+                            with scopes.control_dependencies([op] if op is not None else []):
+                                op = variable.assign(variable.constraint(variable))
+                        updates.append(op)
                 if context.executing_eagerly():
                     return self.iterations.assign_add(1)
                 with scopes.control_dependencies([getattr(each, "op", each) for each in updates]):

@@ -254,7 +254,7 @@ class BatchNormalization(Layer):
         else:
             if self.adjustment is not None:
                 scale, offset = _composed(self._adjustments(inputs, training), scale, offset)
-            mean, variance = moments.moments(inputs, others, keep_dims=len(apart) > 1)
+            mean, variance = self._moments(inputs, others, len(apart) > 1)
             shared_mean, shared_variance = mean, variance
             if self.virtual_batch_size is not None:
                 shared_mean = reductions.reduce_mean(mean, axis=1, keepdims=True)
@@ -280,6 +280,10 @@ class BatchNormalization(Layer):
         )
         outputs.set_shape(inputs.static_shape)
         return outputs
+
+    def _moments(self, inputs: Any, axes: list[int], keepdims: bool) -> tuple[Any, Any]:
+        """The mean and variance of a batch."""
+        return moments.moments(inputs, axes, keep_dims=keepdims)
 
     def _adjustments(self, inputs: Any, training: Any) -> tuple[Any, Any]:
         scale, bias = self.adjustment(shaping.shape(inputs))

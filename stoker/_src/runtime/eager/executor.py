@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import copy
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -213,16 +213,23 @@ def _rebuild(array: Any, dtype: DType) -> EagerTensor:
 class EagerOperation:
     """A gradient function's view of an op that has run: its type, inputs, outputs and attributes."""
 
-    __slots__ = ("attrs", "definition", "inputs", "name", "outputs")
+    __slots__ = ("attrs", "definition", "inputs", "known", "name", "outputs")
 
     def __init__(
-        self, definition: OpDefinition, inputs: list[Any], attrs: dict[str, Any], outputs: list[Any], name: str
+        self,
+        definition: OpDefinition,
+        inputs: list[Any],
+        attrs: dict[str, Any],
+        outputs: list[Any],
+        name: str,
+        known: KnownCall | None = None,
     ) -> None:
         self.definition = definition
         self.inputs = inputs
         self.attrs = attrs
         self.outputs = outputs
         self.name = name
+        self.known = known
 
     @property
     def type(self) -> str:
@@ -247,6 +254,182 @@ def function_targets(record: EagerOperation) -> list[Any]:
     return [ref.target for ref in function_refs(record)]
 
 
+class _Local(threading.local):
+    scope = ""  # the name scope that is open, with a trailing slash
+    updates: Updates | None = None  # what waits to run together
+
+
+class _EagerScope:
+    """An open name scope of eager mode. A class, because a generator takes several times as long to enter and leave."""
+
+    __slots__ = ("_local", "_name", "_outer")
+
+    def __init__(self, local: _Local, name: Any) -> None:
+        self._local, self._name = local, name
+
+    def __enter__(self) -> str:
+        self._outer = outer = self._local.scope
+        name = str(self._name) if self._name else ""
+        self._local.scope = scope = name if not name or name.endswith("/") else f"{outer}{name}/"
+        return scope
+
+    def __exit__(self, *exc: object) -> None:
+        self._local.scope = self._outer
+
+
+class Updates:
+    """Updates of variables that an optimizer asks for one by one. Those that share their numbers run as one call.
+
+    They wait until the optimizer is done, or until another op uses a variable.
+    """
+
+    def __init__(self, local: _Local) -> None:
+        self._local = local
+        self._waiting: dict[Any, list[Any]] = {}
+        self._variables: set[int] = set()
+
+    def __enter__(self) -> None:
+        self._local.updates = self
+
+    def __exit__(self, *exc: object) -> None:
+        self._local.updates = None
+        self.run()
+
+    def add(self, known: KnownCall, definition: OpDefinition, inputs: Sequence[Any], name: str | None) -> None:
+        if id(inputs[0]) in self._variables:
+            self.run()
+        self._variables.add(id(inputs[0]))
+        key = (known, *[id(inputs[i]) for i in known.on_host])
+        self._waiting.setdefault(key, []).append((definition, inputs, name))
+
+    def run(self) -> None:
+        if not self._waiting:
+            return
+        waiting, self._waiting = self._waiting, {}
+        self._variables.clear()
+        around, self._local.updates = self._local.updates, None  # what runs now does not wait again
+        try:
+            for (known, *_), calls in waiting.items():
+                known.run_together(calls)
+        finally:
+            self._local.updates = around
+
+
+class KnownCall:
+    """An eager call whose attributes are checked. Calls with equal attributes and inputs of the same dtypes share it."""
+
+    __slots__ = (
+        "_batch",
+        "_dtypes",
+        "_executor",
+        "_kernel",
+        "_keywords",
+        "_reads",
+        "_touches",
+        "_tunable",
+        "attrs",
+        "on_host",
+    )
+
+    def __init__(self, executor: EagerExecutor, definition: OpDefinition, attrs: dict[str, Any]) -> None:
+        self.attrs = attrs
+        self._executor = executor
+        self._keywords = {key: attrs[key] for key in definition.kernel_attrs}
+        self._kernel: Any = definition.kernel_fn
+        self._dtypes = definition.output_dtypes(attrs)
+        self.on_host = [i for i, arg in enumerate(definition.inputs) if arg.host]
+        self._touches = any(arg.dtype is dtypes.resource for arg in definition.inputs)
+        batch = definition.planning.batch
+        fits = definition.plain and not definition.outputs and not definition.shape_rule.enforced
+        self._batch = batch[1] if batch is not None and fits else None
+        self._reads = bool(definition.traits & Trait.READS)
+        self._tunable = not definition.traits & Trait.BLOCKING
+
+    def run(self, definition: OpDefinition, inputs: Sequence[Any], name: str | None) -> list[EagerTensor]:
+        """Runs the op as `EagerExecutor.add` does. Returns its outputs."""
+        values = [tensor._value for tensor in inputs]
+        if definition.ranked:
+            definition.check_ranks([getattr(value, "ndim", None) for value in values], self.attrs)
+        if self._touches:
+            updates = self._executor.local.updates
+            if updates is not None:
+                if self._batch is not None and not tapes.active and not placement_log.enabled:
+                    updates.add(self, definition, inputs, name)
+                    return []
+                updates.run()
+        arguments = values if definition.plain else definition.group(values, self.attrs)
+        if definition.shape_rule.enforced:
+            check_shapes(self._record(definition, inputs, [], name), arguments)
+        if self.on_host:
+            arguments = list(arguments)
+            for i in self.on_host:
+                arguments[i] = _on_host(arguments[i])
+        tuner = key = began = None
+        if self._tunable:
+            tuner, key = self._executor.tuner(definition, values, [])
+            if tuner is not None:
+                began = tuner.begin()
+        try:
+            results = self._kernel(*arguments, **self._keywords)
+        except Exception as error:
+            raise explain_failure(error, self._record(definition, inputs, [], name), values) from error
+        finally:
+            if tuner is not None:
+                tuner.end(began)
+                if tuner.tiny:
+                    self._executor.forget_tuner(key)
+        if definition.single:
+            # Later writes to a variable must not change the value that was read.
+            outputs = [EagerTensor(copied(results) if self._reads else results, self._dtypes[0])]
+        else:
+            flat = definition.flatten_results(results)
+            outputs = [
+                EagerTensor(copied(value) if self._reads else value, dtype) for value, dtype in zip(flat, self._dtypes)
+            ]
+        if placement_log.enabled:
+            placement_log.executed(definition.name, outputs[0].device if outputs else _CPU)
+        if tapes.active:
+            record = self._record(definition, inputs, outputs, name)
+            for tape in tapes.active:
+                tape.record(record)
+        return outputs
+
+    def run_together(self, calls: list[Any]) -> None:
+        """Runs several calls `(definition, inputs, name)` of an op that has no outputs. They share the inputs that the host needs."""
+        definition, first, name = calls[0]
+        if len(calls) == 1 or self._batch is None:
+            for definition, inputs, name in calls:
+                self.run(definition, inputs, name)
+            return
+        columns: list[Any] = [[inputs[i]._value for _, inputs, _ in calls] for i in range(len(first))]
+        for i in self.on_host:
+            columns[i] = host_value(columns[i][0])
+        # The shapes of the first call stand for all: an optimizer has the same variables at every step.
+        tuner, key = self._executor.tuner(definition, [tensor._value for tensor in first], [], len(calls))
+        began = None if tuner is None else tuner.begin()
+        try:
+            self._batch(*columns, **self._keywords)
+        except Exception as error:
+            _, inputs, name = calls[getattr(error, "member", 0)]
+            record = self._record(definition, inputs, [], name)
+            raise explain_failure(error, record, [tensor._value for tensor in inputs]) from error
+        finally:
+            if tuner is not None:
+                tuner.end(began)
+                if tuner.tiny:
+                    self._executor.forget_tuner(key)
+
+    def _record(
+        self, definition: OpDefinition, inputs: Sequence[Any], outputs: list[Any], name: str | None
+    ) -> EagerOperation:
+        name = self._executor.op_name(name, definition.name)
+        return EagerOperation(definition, list(inputs), dict(self.attrs), outputs, name, self)
+
+
+def _on_host(argument: Any) -> Any:
+    return [host_value(each) for each in argument] if isinstance(argument, list) else host_value(argument)
+
+
 class EagerExecutor:
     """Executes ops in eager mode, on its own worker. It does not lock its variables."""
 
@@ -256,26 +439,20 @@ class EagerExecutor:
     def __init__(self) -> None:
         self.worker = Worker(places_variables=False)
         self.seed: int | None = None
-        self._local = threading.local()
+        self.local = _Local()
         self._states: dict[Any, NodeContext] = {}
         self._tuners: dict[Any, Any] = {}
 
     def op_name(self, name: str | None, op_type: str) -> str:
         return name.rstrip("/") if isinstance(name, str) and name else op_type
 
-    @contextmanager
-    def name_scope(self, name: str | None) -> Iterator[str]:
+    def name_scope(self, name: str | None) -> _EagerScope:
         """Opens a name scope. Scopes affect the names of variables; eager ops have no names."""
-        outer = getattr(self._local, "scope", "")
-        self._local.scope = "" if not name else str(name) if str(name).endswith("/") else f"{outer}{name}/"
-        try:
-            yield self._local.scope
-        finally:
-            self._local.scope = outer
+        return _EagerScope(self.local, name)
 
     def get_name_scope(self) -> str:
         """Returns the scope that is open in this thread, without a trailing slash."""
-        return getattr(self._local, "scope", "").rstrip("/")
+        return self.local.scope.rstrip("/")
 
     def device(self, device: Any) -> Any:
         canonical_name(device)  # raises an error for an invalid device
@@ -288,11 +465,17 @@ class EagerExecutor:
         """Returns a tensor that shares the memory of a torch tensor."""
         return EagerTensor(value, dtype)
 
+    def updates_together(self) -> Updates | nullcontext[None]:
+        """A context in which updates of variables wait for each other, to run together."""
+        return Updates(self.local) if self.local.updates is None else nullcontext()
+
     def capture_eager(self, tensor: EagerTensor) -> EagerTensor:
         return tensor
 
     def add(self, definition: OpDefinition, inputs: list[Any], attrs: dict[str, Any], name: str) -> EagerOperation:
         """Runs the op. Inputs must be converted and attributes complete."""
+        if self.local.updates is not None:
+            self.local.updates.run()
         record = EagerOperation(definition, inputs, attrs, [], name)
         if definition.planning.calls and any(tape.is_tracked(tensor) for tape in tapes.active for tensor in inputs):
             record.outputs = call_op(definition, inputs, attrs, name)
@@ -307,7 +490,7 @@ class EagerExecutor:
             check_shapes(record, arguments)
         for i, arg in enumerate(definition.inputs):
             if arg.host:
-                arguments[i] = [host_value(v) for v in arguments[i]] if arg.is_list else host_value(arguments[i])
+                arguments[i] = _on_host(arguments[i])
         keywords = {key: attrs[key] for key in definition.kernel_attrs}
         if definition.planning.keeps:
             self.worker.look_for_devices()
@@ -321,7 +504,7 @@ class EagerExecutor:
             holding = keywords["holding"] = Holding(
                 self.worker.variables_lock, writes=False, state=RunState(), touches=False
             )
-        tuner, key = self._tuner(definition, values, steps)
+        tuner, key = self.tuner(definition, values, steps)
         began = None if tuner is None else tuner.begin()
         try:
             results = definition.kernel_fn(*arguments, **keywords)  # type: ignore[misc]
@@ -352,9 +535,25 @@ class EagerExecutor:
                 tape.record(record)
         return record
 
-    def _tuner(self, definition: OpDefinition, values: list[Any], steps: list[Step]) -> tuple[Any, Any]:
+    def known_call(self, definition: OpDefinition, attrs: dict[str, Any]) -> KnownCall | None:
+        """Returns how to repeat a call; None if each call is different: it calls functions, or has a state."""
+        planning = definition.planning
+        if planning.calls or planning.keeps or definition.needs_context or definition.by_reference:
+            return None
+        try:
+            definition.check_narrow(attrs)
+        except InvalidArgumentError:
+            return None  # the call itself reports it, after other errors
+        return KnownCall(self, definition, attrs)
+
+    def forget_tuner(self, key: Any) -> None:
+        """Ends the measurements of a short op."""
+        self._tuners[key] = None
+
+    def tuner(self, definition: OpDefinition, values: list[Any], steps: list[Step], calls: int = 1) -> tuple[Any, Any]:
         """Returns what chooses the number of threads (None for a short op), and its key: the function, or the op and its size."""
-        key: Any = (definition, values[0].shape if values and isinstance(values[0], torch.Tensor) else None)
+        first = values[0] if values else None
+        key: Any = (definition, calls, first.shape if isinstance(first, torch.Tensor) else None)
         if steps:
             key = steps[0].filename
         elif definition.traits & Trait.BLOCKING:

@@ -30,6 +30,7 @@ from stoker._src.ops.control_flow.gradients import (
 )
 from stoker._src.ops.math import comparison
 from stoker._src.ops.variables import variables
+from stoker._src.runtime.eager import repeated_walks
 
 _HANDLES = (dtypes.resource, dtypes.variant)
 
@@ -209,7 +210,12 @@ class GradientTape:
         targets = nest.flatten(target)
         starts = [None] * len(targets) if output_gradients is None else nest.flatten(output_gradients)
         targets, starts = opened(targets, starts)
-        found = self._walk(targets, [self._recorded(_source(part)) for part in flat], starts)
+        resolved = [self._recorded(_source(part)) for part in flat]
+        found = None
+        if not tapes.active and context.executing_eagerly():
+            found = repeated_walks.run(self._records, self._tracked, targets, resolved, starts, _traced_walk)
+        if found is None:
+            found = self._walk(targets, resolved, starts)
         if unconnected_gradients == UnconnectedGradients.ZERO:
             found = [shaping.zeros_like(part) if g is None else g for part, g in zip(flat, found)]
         if not self._persistent:
@@ -397,6 +403,15 @@ def _stacked_rows(row: Any, size: Any, sources: list[Any]) -> list[Any]:
 def _probe(row: Any) -> list[Any]:
     """Computes one row, to see which sources are connected."""
     return row(convert_to_tensor(0))
+
+
+def _traced_walk(
+    records: list[Any], tracked: list[Any], targets: list[Any], sources: list[Any], starts: list[Any]
+) -> list[Any]:
+    """Walks backwards over records that hold tensors of the current graph."""
+    tape = GradientTape()
+    tape._records, tape._tracked = records, {id(tensor): tensor for tensor in tracked}
+    return tape._walk(targets, sources, starts)
 
 
 def _source(x: Any) -> Any:

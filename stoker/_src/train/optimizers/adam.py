@@ -56,6 +56,7 @@ class AdamOptimizer(RuleOptimizer):
     ) -> None:
         super().__init__(use_locking, name)
         self._lr, self._beta1, self._beta2, self._epsilon = learning_rate, beta1, beta2, epsilon
+        self._read_powers: list[Any] | None = None  # in eager mode, the values during one `apply_gradients`
 
     def _rule(self) -> UpdateOps:
         return ADAM
@@ -68,7 +69,8 @@ class AdamOptimizer(RuleOptimizer):
     def _powers(self, var: Any) -> list[Any]:
         """beta1^t and beta2^t for `var`. If they have its dtype, the op reads them directly, as in TensorFlow's graphs."""
         dtype = var.dtype.base_dtype
-        powers = self._get_beta_accumulators()
+        powers: Any = self._read_powers if context.executing_eagerly() else None
+        powers = self._get_beta_accumulators() if powers is None else powers
         return [power if power.dtype.base_dtype is dtype else casting.cast(power, dtype) for power in powers]
 
     def _create_slots(self, var_list: list[Any]) -> None:
@@ -77,6 +79,11 @@ class AdamOptimizer(RuleOptimizer):
         for name, start in (("beta1_power", self._beta1), ("beta2_power", self._beta2)):
             self._create_non_slot_variable(self._call_if_callable(start), name, first)
         super()._create_slots(var_list)
+
+    def _prepare(self) -> None:
+        super()._prepare()
+        powers: Any = self._get_beta_accumulators() if context.executing_eagerly() else (None,)
+        self._read_powers = None if any(each is None for each in powers) else [each.value() for each in powers]
 
     def _call(self, op: Any, var: Any, *gradient: Any) -> Any:
         slots = [self.get_slot(var, name) for name in self._slot_names]
@@ -121,9 +128,11 @@ class AdamOptimizer(RuleOptimizer):
 
     def _finish(self, update_ops: list[Any], name_scope: str) -> Any:
         power1, power2 = self._get_beta_accumulators()
+        read = self._read_powers or (power1, power2)
         with control_dependencies([] if context.executing_eagerly() else update_ops), beside(power1):
             powers = [
-                power.assign(power * beta, use_locking=self._use_locking)
-                for power, beta in ((power1, self._beta1_t), (power2, self._beta2_t))  # type: ignore[attr-defined]
+                power.assign(now * beta, use_locking=self._use_locking)
+                for power, now, beta in zip((power1, power2), read, (self._beta1_t, self._beta2_t))  # type: ignore[attr-defined]
             ]
+            self._read_powers = None
         return grouping.group(*update_ops, *powers, name=name_scope)

@@ -220,11 +220,12 @@ class Optimizer(Trackable):
         updates = []
         with name_scope(name, self._name) as scope:
             self._prepare()
-            for gradient, variable in pairs:
-                if gradient is None:
-                    continue
-                with name_scope("update_" + _scope_name(variable)), beside(variable):
-                    updates.append(self._update(gradient, variable))
+            with updates_together():
+                for gradient, variable in pairs:
+                    if gradient is None:
+                        continue
+                    with name_scope("update_" + _scope_name(variable)), beside(variable):
+                        updates.append(self._update(gradient, variable))
             if global_step is None:
                 train_op = self._finish(updates, scope)
             else:
@@ -487,6 +488,11 @@ def _key(var: Any) -> Any:
 
 def _scope_name(var: Any) -> str:
     return var._name if slot_creator.is_eager(var) else var.op.name
+
+
+def updates_together() -> Any:
+    """A context in which updates that share their numbers become one call. A plan of a graph finds them by itself."""
+    return context.target().updates_together() if context.executing_eagerly() else nullcontext()
 
 
 def beside(var: Any) -> Any:

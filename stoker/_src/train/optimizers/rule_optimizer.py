@@ -50,7 +50,8 @@ class RuleOptimizer(Optimizer):
 
     def _numbers(self, var: Any, names: tuple[str, ...]) -> list[Any]:
         dtype = var.dtype.base_dtype
-        return [casting.cast(getattr(self, name), dtype) for name in names]
+        numbers = [getattr(self, name) for name in names]
+        return [each if each.dtype is dtype else casting.cast(each, dtype) for each in numbers]
 
     def _call(self, op: Any, var: Any, *gradient: Any) -> Any:
         """Adds `op` for `var`, with slots and numbers around the gradient (and indices)."""

@@ -1,0 +1,1 @@
+"""`tf.contrib.framework`: default arguments by scope, variables of models, and small checks."""

@@ -1,0 +1,1 @@
+"""`tf.contrib.layers`: layers as functions, with initializers, normalizers, regularizers and collections as arguments."""
