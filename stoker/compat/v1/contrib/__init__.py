@@ -4,6 +4,7 @@
 # fmt: off
 from stoker.compat.v1.contrib import cudnn_rnn as cudnn_rnn
 from stoker.compat.v1.contrib import data as data
+from stoker.compat.v1.contrib import distribute as distribute
 from stoker.compat.v1.contrib import estimator as estimator
 from stoker.compat.v1.contrib import framework as framework
 from stoker.compat.v1.contrib import layers as layers
