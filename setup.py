@@ -40,16 +40,22 @@ setup(
         *(
             extension(f"ops.native.{name}", [f"ops/native/{name}.c"], "ops/native/*.h", [*COMPILE_ARGS, "-fopenmp"])
             for name in (
+                "batch_norm",
                 "columns",
                 "cross_entropy",
                 "images",
-                "patches",
                 "pooling",
                 "rows",
                 "segments",
                 "transposition",
                 "updates",
             )
+        ),
+        extension(
+            "ops.native.patches",
+            ["ops/native/patches.c"],
+            "ops/native/*.h",
+            [*COMPILE_ARGS, "-ffp-contract=fast", "-fopenmp"],
         ),
         extension(
             "runtime.native.program",

@@ -94,6 +94,27 @@ def test_a_loop_ends_when_its_time_is_over():
         session.run(endless)
 
 
+def test_a_run_that_is_cancelled_in_python_code_has_no_result():
+    """If a session closes, or time runs out, while a Python function runs, the run fails when the function returns."""
+    session = tf.Session()
+    closes = tf.py_func(lambda: np.int32(session.close() or 1), [], tf.int32)
+    with pytest.raises(tf.errors.CancelledError):
+        session.run(closes)
+    over = tf.py_func(lambda: np.int32(threading.Event().wait(0.05)), [], tf.int32)
+    with tf.Session() as session, pytest.raises(tf.errors.DeadlineExceededError):
+        session.run(over, options=tf.RunOptions(timeout_in_ms=10))
+
+
+def test_a_session_in_python_code_ends_with_the_run_around_it():
+    """A run of another session that a Python function starts is cancelled with the run of that function."""
+    endless = tf.while_loop(lambda i: i >= 0, lambda i: i * 0, [tf.constant(0)])
+    with tf.Session() as inner, tf.Session() as session:
+        outer = tf.py_func(lambda: inner.run(endless), [], tf.int32)
+        with pytest.raises(tf.errors.DeadlineExceededError):
+            session.run(outer, options=tf.RunOptions(timeout_in_ms=50))
+        assert inner.run(tf.constant(3)) == 3
+
+
 def test_closing_a_session_ends_its_loops():
     """A while_loop that runs in another thread fails with CancelledError."""
     entered = threading.Event()

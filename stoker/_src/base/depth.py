@@ -10,11 +10,12 @@ import sys
 import threading
 from typing import Any
 
+from stoker._src.base import forking
 from stoker._src.base.errors import ResourceExhaustedError
 
 MOST_LEVELS = 500
 _FRAMES_PER_LEVEL = 40
-_guard = threading.Lock()
+_guard = forking.lock()
 _limit_before: int | None = None
 _open = 0  # levels in all threads
 
@@ -52,6 +53,15 @@ class Level:
             _open -= 1
             if not _open and _limit_before is not None:
                 sys.setrecursionlimit(_limit_before)
+
+
+def _only_mine(levels: _Levels) -> None:
+    """In a forked child: only this thread's levels are open."""
+    global _open
+    _open = levels.count
+
+
+forking.in_children(_levels, _only_mine)
 
 
 def allow_running(levels: int) -> None:

@@ -8,16 +8,16 @@ from __future__ import annotations
 import collections
 import logging
 import sys
-import threading
 from typing import Any
 
+from stoker._src.base import forking
 from stoker._src.base.export import export, export_constant
 
 DEBUG, INFO, WARN, ERROR, FATAL = logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR, logging.FATAL
 for _level in ("DEBUG", "INFO", "WARN", "ERROR", "FATAL"):
     export_constant(__name__, _level, v1=f"logging.{_level}")
 
-_making = threading.Lock()
+_making = forking.lock()
 _counts: collections.Counter[tuple[str, int]] = collections.Counter()
 _OWN_FILE = __file__
 

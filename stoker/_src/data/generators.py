@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import itertools
-import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
-from stoker._src.base import dtypes, nest
+from stoker._src.base import dtypes, forking, nest
 from stoker._src.data import structure
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.sparse_tensor import SparseTensor, SparseTensorSpec, SparseTensorValue
@@ -27,7 +26,7 @@ class _Running:
         self._generator = generator
         self._numbers = itertools.count()
         self._open: dict[int, Iterator[Any]] = {}
-        self._lock = threading.Lock()
+        self._lock = forking.lock()
 
     def start(self, *args: Any) -> np.int64:
         iterator = iter(self._generator(*args))

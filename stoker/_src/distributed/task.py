@@ -18,7 +18,7 @@ from stoker._src.distributed.wire_graph import check_no_python, read_part
 from stoker._src.formats.protos import ConfigProto, DeviceAttributes
 from stoker._src.graph.function_graph import FuncGraph
 from stoker._src.graph.tensor import Operation
-from stoker._src.ops.support.waiting import RunState, current_run, wait_until
+from stoker._src.ops.support.waiting import wait_until
 from stoker._src.runtime.devices import Placement, memory_of
 from stoker._src.runtime.locks import VariablesLock
 from stoker._src.runtime.resources import NodeContext, ResourceManager
@@ -71,29 +71,12 @@ def _is_private(op: Operation) -> bool:
     return attrs.get("shared_name") == "" and op.type not in _VARIABLES and not attrs.get("use_node_name_sharing")
 
 
-class StepStates(RunningSteps):
-    """The states of a session's steps at a task. The plan of a stage gets a state within the state of its step."""
-
-    def begin(self, timeout_in_ms: int = 0) -> RunState:
-        state = super().begin(timeout_in_ms)
-        outer = current_run()
-        if outer is not None:
-            outer.adopt(state)
-        return state
-
-    def end(self, state: RunState) -> None:
-        super().end(state)
-        outer = current_run()
-        if outer is not None:
-            outer.disown(state)
-
-
 class WorkerSession:
     """A session's graphs at a task."""
 
     def __init__(self, worker: SessionWorker, caller: Caller) -> None:
         self.worker, self.caller = worker, caller
-        self.steps = StepStates()
+        self.steps = RunningSteps()
         self.parts: dict[str, Part] = {}
 
 
@@ -166,14 +149,24 @@ class Task:
     # -- graphs --------------------------------------------------------------------------------------------------
 
     def register_graph(
-        self, session_handle: str, graph_def: Any, *, created: bool = True, trusted: bool = False
+        self,
+        session_handle: str,
+        graph_def: Any,
+        *,
+        created: bool = True,
+        trusted: bool = False,
+        combined: bool = False,
     ) -> str:
-        """Imports a part of a graph and returns its handle. Only a `trusted` caller, in this process, may have Python functions called."""
+        """Imports a part of a graph and returns its handle.
+
+        Only a `trusted` caller, in this process, may have Python functions called. If `combined`, the frames of divided loops are numbered
+        as in TensorFlow 2.
+        """
         session = self._session(session_handle, created)
         if not trusted:
             check_no_python(graph_def)
         handle = f"{next(self._numbers):016x}"
-        session.parts[handle] = Part(self, session, read_part(graph_def))
+        session.parts[handle] = Part(self, session, read_part(graph_def), combined=combined)
         return handle
 
     def deregister_graph(self, session_handle: str, graph_handle: str, *, created: bool = True) -> None:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import os
 import socket
-import threading
 import time
 from collections.abc import Iterator
 from typing import Any
 
 from google.protobuf.message import DecodeError
 
+from stoker._src.base import forking
 from stoker._src.base.errors import DataLossError, FailedPreconditionError
 from stoker._src.formats import gfile
 from stoker._src.formats.protos import Event
@@ -48,7 +48,7 @@ class EventsWriter:
             seconds += 1
         self.path: str = path
         self._max_queue, self._flush_secs = max_queue, flush_secs
-        self._lock = threading.Lock()
+        self._lock = forking.lock()
         self._waiting = 0
         self._records: TFRecordWriter | None = TFRecordWriter(path)
         self._records.write(Event(wall_time=time.time(), file_version=FILE_VERSION).SerializeToString())

@@ -121,7 +121,8 @@ class RNNCell(Layer):
         return self.zero_state(batch_size, dtype)
 
 
-class _LayerCell(RNNCell):
+@export(v1="contrib.rnn.LayerRNNCell")
+class LayerRNNCell(RNNCell):
     """A cell whose variables belong to its layer."""
 
     def __init__(self, **kwargs: Any) -> None:
@@ -156,7 +157,7 @@ class _LayerCell(RNNCell):
 
 
 @export(v1="nn.rnn_cell.BasicRNNCell")
-class BasicRNNCell(_LayerCell):
+class BasicRNNCell(LayerRNNCell):
     """output = new_state = activation(W [inputs, state] + b)."""
 
     def __init__(
@@ -193,7 +194,7 @@ class BasicRNNCell(_LayerCell):
 
 
 @export(v1="nn.rnn_cell.GRUCell")
-class GRUCell(_LayerCell):
+class GRUCell(LayerRNNCell):
     """A gated recurrent unit (Cho et al., 2014).
 
     r, u = sigmoid(W_gates [inputs, state] + b_gates);  c = activation(W_candidate [inputs, r * state] + b_candidate)
@@ -263,7 +264,7 @@ def _state_dtype(state: Any) -> Any:
 
 
 @export(v1="nn.rnn_cell.BasicLSTMCell")
-class BasicLSTMCell(_LayerCell):
+class BasicLSTMCell(LayerRNNCell):
     """Long short-term memory (Zaremba et al., 2014): i, j, f, o = W [inputs, h] + b.
 
     new_c = c * sigmoid(f + forget_bias) + sigmoid(i) * activation(j);  output = new_h = activation(new_c) * sigmoid(o)
@@ -315,7 +316,7 @@ def _parts(shards: int | None) -> Any:
 
 
 @export(v1="nn.rnn_cell.LSTMCell")
-class LSTMCell(_LayerCell):
+class LSTMCell(LayerRNNCell):
     """Long short-term memory with peepholes, clipping and projection (Sak et al., 2014).
 
     Args:

@@ -24,7 +24,7 @@ from stoker._src.ops.random import uniform_normal
 from stoker._src.ops.variables.variables import Variable
 
 
-class _Wrapper(RNNCell):
+class PassingWrapper(RNNCell):
     """A cell that changes the inputs or outputs of another, `cell`. It has no scope of its own."""
 
     def __init__(self, cell: Any, **kwargs: Any) -> None:
@@ -101,7 +101,7 @@ def _probability(name: str, value: Any) -> Any:
 
 
 @export(v1="nn.rnn_cell.DropoutWrapper")
-class DropoutWrapper(_Wrapper):
+class DropoutWrapper(PassingWrapper):
     """Dropout on a cell's inputs, outputs and states.
 
     Args:
@@ -209,7 +209,7 @@ def _sizes(size: Any) -> list[Any]:
 
 
 @export(v1="nn.rnn_cell.ResidualWrapper")
-class ResidualWrapper(_Wrapper):
+class ResidualWrapper(PassingWrapper):
     """Adds a cell's inputs to its outputs, or combines them by `residual_fn(inputs, outputs)`."""
 
     def __init__(self, cell: Any, residual_fn: Any = None, **kwargs: Any) -> None:
@@ -230,7 +230,7 @@ class ResidualWrapper(_Wrapper):
 
 
 @export(v1="nn.rnn_cell.DeviceWrapper")
-class DeviceWrapper(_Wrapper):
+class DeviceWrapper(PassingWrapper):
     """A cell whose ops are placed on a device."""
 
     def __init__(self, cell: Any, device: Any, **kwargs: Any) -> None:
@@ -246,7 +246,7 @@ class DeviceWrapper(_Wrapper):
             return self._step(inputs, state, scope)
 
 
-class _NewerWrapper(_Wrapper):
+class _NewerWrapper(PassingWrapper):
     """The 2.x form. It takes no scope and passes other arguments to any callable cell."""
 
     def __init__(self, cell: Any, *args: Any, **kwargs: Any) -> None:

@@ -10,6 +10,7 @@ import torch
 
 from stoker._src.base.export import export, export_constant
 from stoker._src.runtime import devices
+from stoker._src.runtime.plan import threads
 
 PhysicalDevice = namedtuple("PhysicalDevice", ["name", "device_type"])
 LogicalDevice = namedtuple("LogicalDevice", ["name", "device_type"])
@@ -221,7 +222,7 @@ def _checked(num_threads: int) -> int:
 def set_intra_op_parallelism_threads(num_threads: int) -> None:
     """Sets how many threads one op may use; 0 for the number of cores."""
     _threads["intra"] = _checked(num_threads)
-    torch.set_num_threads(num_threads or _DEFAULT_THREADS)
+    threads.allow(num_threads or _DEFAULT_THREADS)
 
 
 @export("config.threading.get_intra_op_parallelism_threads")

@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
+from stoker._src.base import forking
 from stoker._src.ops.support.waiting import RunState, running
 from stoker._src.runtime.plan import threads
 
@@ -39,12 +40,18 @@ class VariablesLock:
     """
 
     def __init__(self) -> None:
-        self._guard = threading.Lock()
+        self._guard = forking.lock()
         self._readers = 0
         self._writing = False
         self.writes = 0  # how often a run that writes got in
         self._waiting: deque[_Turn] = deque()
         self._passed = 0
+        forking.in_children(self, VariablesLock._free)
+
+    def _free(self) -> None:
+        """In a forked child: the runs that held the lock or waited for it do not exist."""
+        self._readers, self._writing, self._passed = 0, False, 0
+        self._waiting.clear()
 
     def acquire_read(self) -> None:
         with self._guard:

@@ -1,11 +1,10 @@
-"""Handles runs when the process exits or forks.
+"""Stops runs when the process exits.
 
 Python exits while daemon threads still run. Up to 3.13 it terminates each of them when it next acquires the GIL, by unwinding its
 stack. Inside torch this reaches destructors that must not throw, and C++ aborts the process. Runs of daemon threads are therefore
 stopped first: a thread that starts a run, or fails in one, sleeps forever, and threads inside a run get a moment to finish.
 
-A forked child has only the thread that forked. The OpenMP threads of its parent do not exist there, and a kernel that shares work
-with them would wait forever. Children therefore use one thread.
+Forked children are prepared where the state is that they must change: `base/forking.py` (locks) and `runtime/plan/threads.py` (threads).
 """
 
 from __future__ import annotations
@@ -13,14 +12,11 @@ from __future__ import annotations
 import atexit
 import ctypes
 import functools
-import os
 import sys
 import threading
 import time
 from collections.abc import Callable
 from typing import Any
-
-import torch
 
 from stoker._src.runtime.eager.executor import EagerExecutor
 from stoker._src.runtime.locks import Task
@@ -89,12 +85,6 @@ def _sleep_instead_of_abort() -> None:
         pass  # another C++ library: only the wait is available
 
 
-def _work_with_one_thread() -> None:
-    torch.set_num_threads(1)
-
-
 def install() -> None:
-    """Registers the handlers for exit and fork."""
+    """Registers the handler."""
     atexit.register(_stop_runs)
-    if hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=_work_with_one_thread)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from typing import Any
+
+from stoker._src.base import forking
 
 
 class ResourceManager:
     """Resources of one worker. It is thread-safe."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = forking.lock()
         self._resources: dict[tuple[str, str, str], Any] = {}
 
     def lookup_or_create(self, container: str, kind: str, name: str, create: Callable[[], Any]) -> Any:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import threading
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from stoker._src.base import settings
+from stoker._src.base import forking, settings
 from stoker._src.base.errors import CancelledError, InvalidArgumentError
 from stoker._src.base.export import export
 from stoker._src.base.shapes import Shape
@@ -26,6 +25,7 @@ from stoker._src.runtime.failures import explain_failure
 from stoker._src.runtime.feeds import expand_feeds
 from stoker._src.runtime.fetches import FetchPlan
 from stoker._src.runtime.memory import keep_freed_memory
+from stoker._src.runtime.plan import threads
 from stoker._src.runtime.plan.compiled import Plan
 from stoker._src.runtime.plan.pruning import prune
 from stoker._src.runtime.targets import LocalRunner, PartialRunner, Runner, RunPlan, open_target, reset_target
@@ -95,14 +95,14 @@ class BaseSession:
         self._config = ConfigProto() if config is None else config
         self._runner = open_target(self._target, self._config)
         if self._config.intra_op_parallelism_threads > 0:
-            torch.set_num_threads(self._config.intra_op_parallelism_threads)
+            threads.allow(self._config.intra_op_parallelism_threads)
         keep_freed_memory()
         self._logged: weakref.WeakSet[Operation] = weakref.WeakSet()  # ops whose device has been logged
         settings.sessions_without_rewrite |= not settings.mixed_precision_rewrite
         self._closed = False
         self._plans: dict[Any, RunPlan] = {}
         self._older_plans: dict[Any, RunPlan] = {}
-        self._planning = threading.Lock()
+        self._planning = forking.lock()
         self._partial_runs: dict[str, PartialRun] = {}
         _live_sessions.add(self)
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 import weakref
 from functools import cached_property
 from typing import Any
 
+from stoker._src.base import forking
 from stoker._src.graph.tensor import Operation
-from stoker._src.ops.support.waiting import RunState
+from stoker._src.ops.support.waiting import RunState, current_run
 from stoker._src.runtime.devices import Placement
 from stoker._src.runtime.functions.bodies import FunctionCompiler
 from stoker._src.runtime.locks import VariablesLock
@@ -22,22 +22,36 @@ class RunningSteps:
         """`timeout_in_ms` is the default timeout of steps; 0 means no timeout."""
         self.closed = False
         self._timeout_in_ms = timeout_in_ms
-        self._guard = threading.Lock()
+        self._guard = forking.lock()
         self._states: set[RunState] = set()
         _all_running_steps.add(self)
+        forking.in_children(self, RunningSteps._keep_own)
+
+    def _keep_own(self) -> None:
+        """In a forked child: the steps of other threads do not exist."""
+        self._states &= {current_run()}
 
     def begin(self, timeout_in_ms: int = 0) -> RunState:
-        """Returns the state of a new step. If the client is closed, the step is cancelled immediately."""
+        """Returns the state of a new step. If the client is closed, the step is cancelled immediately.
+
+        A step that Python code starts within another one ends with it.
+        """
         state = RunState(timeout_in_ms or self._timeout_in_ms)
         with self._guard:
             self._states.add(state)
             if self.closed:
                 state.cancel()
+        outer = current_run()
+        if outer is not None:
+            outer.adopt(state)
         return state
 
     def end(self, state: RunState) -> None:
         with self._guard:
             self._states.discard(state)
+        outer = current_run()
+        if outer is not None:
+            outer.disown(state)
 
     def cancel(self) -> None:
         """Cancels the running steps."""

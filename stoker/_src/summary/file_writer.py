@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import threading
 import time
 import warnings
 from collections.abc import Iterator
 from typing import Any
 
-from stoker._src.base import dtypes
+from stoker._src.base import dtypes, forking
 from stoker._src.base.export import export
 from stoker._src.base.shapes import SCALAR
 from stoker._src.formats.events import EventsWriter, read_events
@@ -283,7 +282,7 @@ class FileWriterCache:
     """One FileWriter for each directory."""
 
     _cache: dict[str, FileWriter] = {}
-    _lock = threading.RLock()
+    _lock = forking.rlock()
 
     @staticmethod
     def clear() -> None:

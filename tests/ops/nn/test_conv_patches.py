@@ -72,3 +72,20 @@ def test_filters_of_one_pixel_are_matrix_products(padding, strides):
     to_weights = np.einsum("nhwc,nhwo->co", taken, grad)[None, None]
     for one, other in zip(found, (expected, to_image, to_weights)):
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.integers(8, 40), st.integers(1, 300), st.integers(2, 17), st.booleans(), st.integers(0, 1000))
+def test_products_with_few_columns(rows, inner, columns, transposed, seed):
+    """Images of one row with a filter as wide as their windows: products with 2 to 17 columns equal those of NumPy."""
+    random = np.random.RandomState(seed)
+    a, b = random.randn(rows, inner).astype("f"), random.randn(inner, columns).astype("f")
+    x, w = torch.from_numpy(a).view(rows, 1, inner, 1), torch.from_numpy(b).view(1, inner, 1, columns)
+    more = ((1, 1, 2, 1), "VALID", (), "NHWC", (1, 1, 1, 1))
+    if transposed:
+        g = torch.from_numpy(random.randn(rows, columns).astype("f"))
+        found = conv_kernels.conv_backprop_filter(x, list(w.shape), g.view(rows, 1, 1, columns), *more)
+        np.testing.assert_allclose(found.view(inner, columns), a.T @ g.numpy(), rtol=1e-4, atol=1e-3)
+    else:
+        found = conv_kernels.conv_forward(x, w, *more)
+        np.testing.assert_allclose(found.view(rows, columns), a @ b, rtol=1e-4, atol=1e-3)

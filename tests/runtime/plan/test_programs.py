@@ -35,6 +35,10 @@ def run_both(build, *arrays, always=True, tolerance=2e-6):
 UNARY = {
     "neg": tf.negative, "abs": tf.abs, "square": tf.square, "exp": tf.exp, "tanh": tf.tanh, "sigmoid": tf.sigmoid,
     "relu": tf.nn.relu, "leaky": lambda x: tf.nn.leaky_relu(x, 0.3), "log": lambda x: tf.log(tf.abs(x) + 0.25),
+    "erf": tf.math.erf, "relu6": lambda x: tf.nn.relu6(x * 3.0), "selu": tf.nn.selu,
+    "log_softmax": lambda x: tf.nn.log_softmax(x) if x.shape.rank else x,
+    "lowest": lambda x: tf.reduce_min(x, -1, keepdims=True) if x.shape.rank else x,
+    "energy": lambda x: tf.nn.l2_loss(x) * 0.01,
     "elu": tf.nn.elu, "expm1": tf.math.expm1, "softplus": tf.nn.softplus,
     "log1p": lambda x: tf.log1p(tf.exp(x)), "cast": lambda x: tf.cast(x > 0.25, tf.float32) * x,
 }  # fmt: skip
@@ -78,6 +82,18 @@ def test_chains_of_small_ops_agree_with_their_kernels(case):
     worth_sharing = mock.patch.object(fused_loops, "_WORTH_SHARING", 0 if seed % 2 else fused_loops._WORTH_SHARING)
     with worth_sharing:
         run_both(build, *[random.uniform(-2, 2, shape).astype("f") for shape in shapes])
+
+
+@needs_native
+def test_rounding_and_signs_are_exact():
+    """Halves, signed zeros, infinities and NaN are rounded, and have signs, as by the ops' own kernels."""
+    x = np.array([-2.5, -1.5, -0.5, -0.0, 0.0, 0.5, 1.5, 2.5, 3e9, -np.inf, np.inf, np.nan, 0.49999997, 8388609.0], "f")
+
+    def build(x):
+        made = [function(x * 1.0) for function in (tf.floor, tf.ceil, tf.rint, tf.round, tf.sign, tf.math.erf)]
+        return [*made, tf.cast(tf.logical_not(x > 0.25), tf.float32) * 2.0]
+
+    run_both(build, x, tolerance=2e-7)
 
 
 def normalized(x):

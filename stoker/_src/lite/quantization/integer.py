@@ -36,6 +36,7 @@ from stoker._src.lite.quantization.schemes import (
     represented,
     same,
 )
+from stoker._src.lite.verification.rules import COMPARISONS, scale_problem
 
 # NONE, RELU, RELU_N1_TO_1 and RELU6 are clamps, which integer kernels do; TANH and SIGN_BIT are not.
 _CLAMPS = (0, 1, 2, 3)
@@ -75,6 +76,14 @@ class Plan:
     """Whether an op that stays in floating point is an error."""
     trained: bool = False
     """Whether the ranges come from training and must not change."""
+    one_scale: frozenset[str] = frozenset()
+    """Products whose weights have a single scale, although the scheme has one for each channel."""
+    floating: frozenset[str] = frozenset()
+    """Ops without integer kernels in the oldest runtime."""
+
+    def channels(self, code: str) -> int | None:
+        """The dimension of a product's weights that has a scale for each slice, or None."""
+        return CHANNELS.get(code) if self.scheme.per_channel and code not in self.one_scale else None
 
 
 def quantize_integer(model: Model, plan: Plan, input_type: str, output_type: str) -> None:
@@ -192,7 +201,7 @@ class _Rewriting:
         scheme = self.scheme(operator)
         if code == recurrent.CODE and scheme.activations == "INT8":
             return self.decide_lstm(operator)
-        if not quantizable(code, scheme):
+        if not quantizable(code, scheme) or code in self.plan.floating:
             return f"{operator.kind} has no kernel for {scheme.activations}"
         if getattr(operator.options, "fusedActivationFunction", 0) not in _CLAMPS:
             return "its fused activation is not a clamp"
@@ -206,10 +215,19 @@ class _Rewriting:
             return self.decide_product(operator)
         if (code in PASSING or code in ASKING) and not any(self.in_integers(each) for each in reals):
             return f"its input '{reals[0].name if reals else ''}' is floating point"
-        reason = self.decide_results(operator, reals)
+        reason = self.decide_results(operator, reals) or self.scale_obstacle(operator, reals)
         if not reason and code in _CLAMPING:
             self.absorb_clamp(operator)
         return reason
+
+    def scale_obstacle(self, operator: Operator, reals: list[Tensor]) -> str:
+        """Why the integer kernel does not work with the scales of its arguments and results, or ""."""
+        kind = self.scheme(operator).activations
+        inputs = [float(self.number_of(each, kind).scale[0]) for each in reals]  # type: ignore[index]
+        if operator.code in COMPARISONS and max(inputs) >= 1:
+            return f"it compares numbers with the scale {max(inputs):g}, and its kernel takes scales below 1"
+        results = [float(self.numbers[each].scale[0]) for each in operator.outputs if each.type == "FLOAT32"]  # type: ignore[index]
+        return scale_problem(operator.code, kind, inputs, results)
 
     def absorb_clamp(self, operator: Operator) -> None:
         """Lets the op before a clamp use the clamp's range: values outside are clipped when they are stored."""
@@ -532,7 +550,7 @@ class _Rewriting:
                 # Weights in INT8 have no zero point: the range is made symmetric.
                 made = arrays.symmetric_weights(tensor, None, max(-trained.low, trained.high))
             else:
-                made = arrays.symmetric_weights(tensor, CHANNELS.get(code) if self.plan.scheme.per_channel else None)
+                made = arrays.symmetric_weights(tensor, self.plan.channels(code))
             self.others[key] = made
         return self.others[key]
 

@@ -68,10 +68,10 @@ def represented(numbers: Quantization, type_name: str) -> tuple[float, float]:
 
 
 def _quantization(scale: float, zero_point: int) -> Quantization:
-    # A tensor that is always zero has no range; any positive scale stores it exactly.
+    # A tensor that is always zero has no range; any positive scale stores it exactly. Comparisons take scales below one.
     scale = float(np.float32(scale))
     return Quantization(
-        np.array([scale if scale > 0 and np.isfinite(scale) else 1.0], np.float32), np.array([zero_point], np.int64)
+        np.array([scale if scale > 0 and np.isfinite(scale) else 1 / 256], np.float32), np.array([zero_point], np.int64)
     )
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import atexit
 import os
 import sys
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -18,6 +17,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
+from stoker._src.base import forking
 from stoker._src.base.errors import DeadlineExceededError, UnavailableError, UnimplementedError
 from stoker._src.base.export import export
 
@@ -33,7 +33,7 @@ class _Membership:
         self.connected = False
 
 
-_lock = threading.Lock()
+_lock = forking.lock()
 _joined: _Membership | None = None
 
 

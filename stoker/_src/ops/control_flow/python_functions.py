@@ -9,14 +9,13 @@ from __future__ import annotations
 import functools
 import itertools
 import secrets
-import threading
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from stoker._src.base import dtypes, nest
+from stoker._src.base import dtypes, forking, nest
 from stoker._src.base.dtypes import DType, as_dtype
 from stoker._src.base.errors import (
     InvalidArgumentError,
@@ -35,6 +34,7 @@ from stoker._src.graph.runtime_hooks import hooks
 from stoker._src.graph.tapes import no_tapes
 from stoker._src.graph.tensor import Operation
 from stoker._src.ops.support.values import from_numpy, to_numpy
+from stoker._src.ops.support.waiting import current_run
 
 _SECRET = secrets.token_hex(8)
 
@@ -51,7 +51,7 @@ class _Function:
 _numbers = itertools.count()
 _registered: weakref.WeakValueDictionary[str, _Function] = weakref.WeakValueDictionary()
 _kept_by_graph: weakref.WeakKeyDictionary[Any, list[_Function]] = weakref.WeakKeyDictionary()
-_lock = threading.Lock()
+_lock = forking.lock()
 
 
 def _register(function: Callable[..., Any]) -> _Function:
@@ -81,8 +81,16 @@ _ERRORS: tuple[tuple[Any, type[OpError]], ...] = (
 )
 
 
+def _stop_if_cancelled() -> None:
+    """Ends the run if it was cancelled, or its time ran out, while its Python code ran."""
+    state = current_run()
+    if state is not None:
+        state.check("A Python function")
+
+
 def _raised(error: Exception) -> OpError:
     """Converts an exception of a function to the error of a run."""
+    _stop_if_cancelled()
     kind = next((kind for python, kind in _ERRORS if isinstance(error, python)), UnknownError)
     return kind(None, None, f"{type(error).__name__}: {error}")
 
@@ -150,6 +158,7 @@ def py_func_kernel(input: list[Any], *, token: str, Tout: Sequence[DType]) -> li
         returned = function(*arguments)
     except Exception as error:
         raise _raised(error) from error
+    _stop_if_cancelled()
     return [
         _as_array(value, i, token, dtype) for i, (value, dtype) in enumerate(zip(_results(returned, token, Tout), Tout))
     ]
@@ -242,6 +251,7 @@ def eager_py_func_kernel(input: list[Any], *, token: str, Tin: Sequence[DType], 
         eager = context.target().tensor_type
         try:
             returned = function(*[eager(value, dtype) for value, dtype in zip(input, Tin)])
+            _stop_if_cancelled()
             results = _results(returned, token, Tout)
             return [_own(convert_to_tensor(value, dtype)) for value, dtype in zip(results, Tout)]
         except OpError as error:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import threading
 import weakref
 from typing import Any
 
 import numpy as np
 import torch
 
+from stoker._src.base import forking
 from stoker._src.base.errors import (
     FailedPreconditionError,
     InvalidArgumentError,
@@ -51,7 +51,7 @@ class Iterator:
 
     def __init__(self, name: str, types: tuple[Any, ...], shapes: tuple[Any, ...]) -> None:
         self.name, self.types, self.shapes = name, types, shapes
-        self._lock = threading.Lock()
+        self._lock = forking.lock()
         self._dataset: Dataset | None = None
         self._elements: Elements | None = None
         self._taken = 0

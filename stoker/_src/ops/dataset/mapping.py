@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from stoker._src.base import forking
 from stoker._src.base.errors import InvalidArgumentError, OpError
 from stoker._src.graph.definition import BLOCKING, FUNC, SHAPES, STATEFUL, TYPES, define
 from stoker._src.ops.dataset.batches import batched
@@ -64,28 +65,38 @@ class _MappedInParallel(Elements):
     def __init__(self, source: Elements, call: Call, threads: int) -> None:
         super().__init__(source)
         self._source, self._call, self._threads = source, call, threads
-        self._pending: deque[Future[Element]] = deque()
+        self._pending: deque[tuple[Future[Element], Element | None]] = deque()  # with the arguments of the call
+        self._lost: list[Element] = []  # the arguments of calls that a forked child must repeat
         self._pool: ThreadPoolExecutor | None = None
         self._state = RunState()
         self._timed: list[float] = []
         self._more = True
+        forking.in_children(self, _MappedInParallel._forget_threads)
+
+    def _forget_threads(self) -> None:
+        """In a forked child: nobody finishes the calls that were under way."""
+        if self._pool is not None:
+            self._pool = ThreadPoolExecutor(self._threads, "stoker-map")
+            self._lost += [element for _, element in self._pending if element is not None]
+            self._pending.clear()
 
     def next(self) -> Element:
         if self._pool is None:
             return self._timed_call()
-        while self._more and len(self._pending) < self._threads:
+        while (self._lost or self._more) and len(self._pending) < self._threads:
             try:
-                self._pending.append(self._pool.submit(self._work, self._source.next()))
+                element = self._lost.pop(0) if self._lost else self._source.next()
+                self._pending.append((self._pool.submit(self._work, element), element))
             except StopIteration:
                 self._more = False
             except OpError as error:
                 stop_if_cancelled()  # the run fails, not its element
                 failed: Future[Element] = Future()
                 failed.set_exception(error)
-                self._pending.append(failed)
+                self._pending.append((failed, None))
         if not self._pending:
             raise StopIteration
-        return self._pending.popleft().result()
+        return self._pending.popleft()[0].result()
 
     def _timed_call(self) -> Element:
         element = self._source.next()

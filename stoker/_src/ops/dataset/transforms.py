@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from stoker._src.base import forking
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.graph.definition import STRINGS
 from stoker._src.ops.dataset.values import (
@@ -226,7 +227,7 @@ class _Shuffle(Derived, PassCounter):
         # The seeds of a pass are the next two words of the stream, unless all passes use the op's seeds.
         self._stream = PhiloxState(*seeds).reserve(0)
         self._seeds = seeds if seeds != (0, 0) else self._words(0)
-        self._lock = threading.Lock()
+        self._lock = forking.lock()
 
     def _words(self, number: int) -> tuple[int, int]:
         first = 2 * (number % 2)
@@ -328,11 +329,16 @@ class Ahead(Elements):
     def __init__(self, source: Elements, size: int) -> None:
         super().__init__(source)
         self._source, self._size = source, size
-        self._changed = threading.Condition()
+        self._changed = forking.condition()
         self._ready: deque[tuple[Element | None, BaseException | None]] = deque()
         self._state = RunState()
         self._thread: threading.Thread | None = None
         self._ended = False
+        forking.in_children(self, Ahead._forget_thread)
+
+    def _forget_thread(self) -> None:
+        """In a forked child: the next element that is asked for starts another thread."""
+        self._thread = None
 
     def next(self) -> Element:
         with self._changed:

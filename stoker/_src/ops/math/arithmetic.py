@@ -215,7 +215,7 @@ def _numpy_mod(x: Any, y: Any) -> Any:
 
 _quotient = _divides(exact(_div, _numpy_div))
 REAL_DIV = binary("RealDiv", _quotient, NUMERIC).lower(binary_loop("div"))
-DIV = binary("Div", _quotient, NUMERIC)
+DIV = binary("Div", _quotient, NUMERIC).lower(binary_loop("div"))
 FLOOR_DIV = binary("FloorDiv", _divides(exact(_floor_div, _numpy_div)), NUMERIC).not_differentiable()
 # (For the two truncating ops TensorFlow raises InternalError.)
 TRUNCATE_DIV = binary(

@@ -166,6 +166,7 @@ LOGICAL_OR.lower(binary_loop("max"))
 LOGICAL_NOT = define("LogicalNot(x: bool) -> (y: bool)").not_differentiable()
 LOGICAL_NOT.kernel(torch.logical_not)
 LOGICAL_NOT.shape(unchanged)
+LOGICAL_NOT.lower(lambda build, op, x: build.binary("equal", x, build.scalar(0.0)))
 
 
 @export("logical_and", "math.logical_and")

@@ -312,6 +312,14 @@ def max_lower(build: Any, op: Operation, x: Any, axis: int | list[int]) -> Any:
 MIN.kernel(ordered(_extreme("min_kernel", torch.amin, True)))
 
 
+@MIN.lower
+def min_lower(build: Any, op: Operation, x: Any, axis: int | list[int]) -> Any:
+    largest = build.max(
+        build.unary("neg", x), axis if isinstance(axis, list) else [axis], keep_dims=op.attr("keep_dims")
+    )
+    return None if largest is None else build.unary("neg", largest)
+
+
 @MAX.grad
 @MIN.grad
 def extreme_grad(op: Operation, g: Tensor) -> Any:
@@ -517,6 +525,12 @@ L2_LOSS.shape(scalar)
 def l2_loss_kernel(t: torch.Tensor) -> torch.Tensor:
     flat = t.reshape(-1)
     return torch.dot(flat, flat) * 0.5
+
+
+@L2_LOSS.lower
+def l2_loss_lower(build: Any, op: Operation, t: Any) -> Any:
+    total = build.sum(build.unary("square", build.reshape(t, (t.size,))), [0], keep_dims=False)
+    return None if total is None else build.binary("mul", total, build.scalar(0.5))
 
 
 @L2_LOSS.grad

@@ -23,6 +23,7 @@ from stoker._src.ops.math import arithmetic, comparison, reductions, special_ker
 from stoker._src.ops.math.special_kernels import in_double
 from stoker._src.ops.math.unary_functions import unary
 from stoker._src.ops.support.dispatching import elementwise
+from stoker._src.ops.support.lowering import unary_loop
 
 _WIDE = (dtypes.float32, dtypes.float64)
 
@@ -81,6 +82,7 @@ ERF = unary(
     FLOATS,
     lambda op, g: arithmetic.multiply(g, _scaled(2 / numbers.sqrt(numbers.pi), _minus_square(_x(op)))),
 )
+ERF.lower(unary_loop("erf"))
 ERFC = unary(
     "Erfc",
     torch.erfc,

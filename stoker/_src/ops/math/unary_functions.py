@@ -273,6 +273,7 @@ SQRT = unary("Sqrt", torch.sqrt, INEXACT, lambda op, g: SQRT_GRAD(op.outputs[0],
 RSQRT = unary("Rsqrt", torch.rsqrt, INEXACT, lambda op, g: RSQRT_GRAD(op.outputs[0], g))
 RECIPROCAL = unary("Reciprocal", _integer_reciprocal, SIGNED, lambda op, g: RECIPROCAL_GRAD(op.outputs[0], g))
 INV = unary("Inv", _integer_reciprocal, SIGNED, lambda op, g: INV_GRAD(op.outputs[0], g))
+INV.lower(unary_loop("reciprocal"))
 
 
 def _slope(name: str, kernel: Callable[..., Any]) -> OpDefinition:
@@ -495,6 +496,9 @@ FLOOR = unary("Floor", torch.floor, FLOATS, None)
 CEIL = unary("Ceil", torch.ceil, FLOATS, None)
 RINT = unary("Rint", torch.round, FLOATS, None)
 ROUND = unary("Round", _round, SIGNED, None)
+
+for _definition, _loop in ((FLOOR, "floor"), (CEIL, "ceil"), (RINT, "rint"), (ROUND, "rint"), (SIGN, "sign")):
+    _definition.lower(unary_loop(_loop))
 
 floor = function(FLOOR, "floor", "The largest integer that is at most x.", "floor", "math.floor")
 ceil = function(CEIL, "ceil", "The smallest integer that is at least x.", "math.ceil", v1="ceil")

@@ -108,6 +108,21 @@ def relu6_grad_kernel(gradients: torch.Tensor, features: torch.Tensor) -> torch.
     return torch.where((values > 0) & (values < 6), gradients.to(wider), 0).to(features.dtype)
 
 
+@RELU6.lower
+def relu6_lower(build: Any, op: Operation, features: Any) -> Any:
+    return build.binary("min", build.unary("relu", features), build.scalar(6.0))
+
+
+@RELU6_GRAD.lower
+def relu6_grad_lower(build: Any, op: Operation, gradients: Any, features: Any) -> Any:
+    if gradients.shape != features.shape:
+        return None
+    rising = build.binary("less", features, build.scalar(6.0))
+    return build.binary(
+        "mul", gradients, build.binary("mul", build.binary("greater", features, build.scalar(0.0)), rising)
+    )
+
+
 @RELU6.grad
 def relu6_gradient(op: Operation, g: Tensor) -> Tensor:
     return RELU6_GRAD(g, op.outputs[0])
@@ -206,6 +221,22 @@ def selu_kernel(features: torch.Tensor) -> torch.Tensor:
 @SELU_GRAD.kernel
 def selu_grad_kernel(gradients: torch.Tensor, outputs: torch.Tensor) -> torch.Tensor:
     return torch.where(outputs < 0, gradients * (outputs + _SELU_SCALE_ALPHA), gradients * _SELU_SCALE)
+
+
+@SELU.lower
+def selu_lower(build: Any, op: Operation, features: Any) -> Any:
+    falling = build.binary("mul", build.unary("expm1", features), build.scalar(_SELU_SCALE_ALPHA))
+    rising = build.binary("mul", features, build.scalar(_SELU_SCALE))
+    return build.select(build.binary("less", features, build.scalar(0.0)), falling, rising)
+
+
+@SELU_GRAD.lower
+def selu_grad_lower(build: Any, op: Operation, gradients: Any, outputs: Any) -> Any:
+    if gradients.shape != outputs.shape:
+        return None
+    falling = build.binary("mul", gradients, build.binary("add", outputs, build.scalar(_SELU_SCALE_ALPHA)))
+    rising = build.binary("mul", gradients, build.scalar(_SELU_SCALE))
+    return build.select(build.binary("less", outputs, build.scalar(0.0)), falling, rising)
 
 
 @SELU.grad

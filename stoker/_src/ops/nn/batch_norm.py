@@ -16,6 +16,7 @@ from stoker._src.base import dtypes
 from stoker._src.base.dtypes import NUMERIC
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
+from stoker._src.base.extensions import extension
 from stoker._src.base.shapes import Shape
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import BOOL, FLOAT, STRING, OpDefinition, define
@@ -25,6 +26,8 @@ from stoker._src.ops.array.constants import constant
 from stoker._src.ops.math import reductions, unary_functions
 from stoker._src.ops.nn.conv_kernels import channels_first, from_channels_first
 from stoker._src.ops.nn.windows import channel_axis
+
+_native: Any = extension("stoker._src.ops.native.batch_norm")
 
 _FORMAT_2D = STRING("NHWC", allowed=("NHWC", "NCHW"))
 _FORMAT_ANY = STRING("NHWC", allowed=("NHWC", "NCHW", "NDHWC", "NCDHW"))
@@ -86,6 +89,36 @@ FUSED_BATCH_NORM_GRAD_V3 = define(
 Tensors = tuple[torch.Tensor, ...]
 
 
+def _is_native(data_format: str, *tensors: torch.Tensor) -> bool:
+    """Whether the native loops run: for float32 tensors on the host with the channels in the last dimension."""
+    return (
+        _native is not None
+        and not data_format.startswith("NC")
+        and tensors[0].numel() > 0
+        and all(each.dtype is torch.float32 and each.is_cpu for each in tensors)
+    )
+
+
+def _native_batch_norm(
+    x: torch.Tensor,
+    scale: torch.Tensor,
+    offset: torch.Tensor,
+    mean: torch.Tensor,
+    variance: torch.Tensor,
+    epsilon: float,
+    is_training: bool,
+) -> Tensors:
+    """(y, mean, biased variance, unbiased variance) of the batch; or y and the given statistics."""
+    y, channels = torch.empty(x.shape), x.shape[-1]
+    unbiased = None
+    if is_training:
+        mean, variance, unbiased = torch.empty((3, channels)).unbind(0)
+    given = x.contiguous(), scale.contiguous(), offset.contiguous(), mean.contiguous(), variance.contiguous()
+    sizes = x.numel() // channels, channels
+    _native.forward(y, *given, unbiased, *sizes, epsilon, is_training, torch.get_num_threads())
+    return (y, mean, variance) if unbiased is None else (y, mean, variance, unbiased)
+
+
 def _batch_norm(
     x: torch.Tensor,
     scale: torch.Tensor,
@@ -103,10 +136,8 @@ def _batch_norm(
     for name, vector in (("estimated_mean", mean), ("estimated_variance", variance)):
         if vector.ndim != 1:
             raise InvalidArgumentError(None, None, f"{name} must be 1-dimensional, found {list(vector.shape)}")
-    image = channels_first(x, data_format)
     fresh = is_training and exponential_avg_factor == 1.0  # the previous averages are not used
-    precise = image.to(scale.dtype)
-    channels = image.shape[1]
+    channels = x.shape[channel_axis(data_format)]
     if scale.shape != (channels,) or offset.shape != (channels,):
         raise InvalidArgumentError(
             None,
@@ -121,7 +152,16 @@ def _batch_norm(
             f"mean and variance must have one element for each of the {channels} channels, "
             f"found {list(mean.shape)} and {list(variance.shape)}",
         )
-    count = image.numel() // channels if channels else 0
+    count = x.numel() // channels if channels else 0
+    if _is_native(data_format, x, scale, offset, mean, variance):
+        y, found, biased, *rest = _native_batch_norm(x, scale, offset, mean, variance, epsilon, is_training)
+        if not is_training:
+            return y, mean.clone(), variance.clone(), mean.clone(), variance.clone()
+        if fresh:
+            return y, found.clone(), rest[0], found, biased
+        shown = torch.lerp(mean, found, exponential_avg_factor), torch.lerp(variance, rest[0], exponential_avg_factor)
+        return y, *shown, found, biased
+    precise = channels_first(x, data_format).to(scale.dtype)
     if not is_training and count:
         y = torch.native_batch_norm(precise, scale, offset, mean, variance, False, 0.0, epsilon)[0]
         return (
@@ -167,7 +207,7 @@ def _batch_norm_grad(
             f"x and y_backprop must have same shape, but x has shape {list(x.shape)} and y_backprop has shape {list(y_backprop.shape)}",
         )
     # torch does not check these sizes and would read out of bounds.
-    channels = channels_first(x, data_format).shape[1]
+    channels = x.shape[channel_axis(data_format)]
     for name, vector in (("scale", scale), ("reserve_space_1", mean), ("reserve_space_2", variance)):
         if vector.shape != (channels,):
             raise InvalidArgumentError(
@@ -178,6 +218,12 @@ def _batch_norm_grad(
     nothing = scale.new_empty((0,))
     if x.numel() == 0:
         return torch.zeros_like(x), torch.zeros_like(scale), torch.zeros_like(scale), nothing, nothing.clone()
+    if _is_native(data_format, x, y_backprop, scale, mean, variance):
+        dx, (dscale, doffset) = torch.empty(x.shape), torch.empty((2, channels)).unbind(0)
+        given = [each.contiguous() for each in (y_backprop, x, scale, mean, variance)]
+        sizes = x.numel() // channels, channels
+        _native.backward(dx, dscale, doffset, *given, *sizes, epsilon, is_training, torch.get_num_threads())
+        return dx, dscale, doffset, nothing, nothing.clone()
     g = channels_first(y_backprop, data_format).to(scale.dtype)
     image = channels_first(x, data_format).to(scale.dtype)
     inverse = torch.rsqrt(variance + epsilon)

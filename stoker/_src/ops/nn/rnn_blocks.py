@@ -19,6 +19,9 @@ from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.shapes import Shape
 from stoker._src.graph.definition import BOOL, OpDefinition, define
 from stoker._src.graph.tensor import Operation, Tensor
+from stoker._src.ops.array import joining, shaping
+from stoker._src.ops.linalg import matrix_products
+from stoker._src.ops.math import reductions
 
 _FLOATS = (dtypes.float16, dtypes.float32)
 _STATE = "cs_prev: T, h_prev: T, w: T, wci: T, wcf: T, wco: T, b: T"
@@ -214,6 +217,27 @@ def lstm_block_cell_grad_shape(x: Shape, cs_prev: Shape, *rest: Shape) -> tuple[
     width = state[1]
     vector = Shape((width,))
     return state, Shape((state[0], None if width is None else 4 * width)), vector, vector, vector
+
+
+@LSTM_BLOCK_CELL.grad
+def lstm_block_cell_gradient(op: Operation, *gradients: Tensor) -> tuple[Any, ...]:
+    x, h_prev, w = op.inputs[0], op.inputs[2], op.inputs[3]
+    cs_prev_grad, gates, *peepholes = LSTM_BLOCK_CELL_GRAD(
+        *op.inputs, *op.outputs[:6], gradients[1], gradients[6], use_peephole=op.attr("use_peephole")
+    )
+    x_grad, h_prev_grad = _through_product(gates, w, x)
+    both = joining.concat([x, h_prev], 1)
+    w_grad = matrix_products.matmul(both, gates, transpose_a=True)
+    return x_grad, cs_prev_grad, h_prev_grad, w_grad, *peepholes, reductions.reduce_sum(gates, 0)
+
+
+def _through_product(gates: Tensor, w: Tensor, x: Tensor) -> Any:
+    """The gradients of x and h in [x, h] w."""
+    both = matrix_products.matmul(gates, w, transpose_b=True)
+    width = x.static_shape.of_rank(2)[1]
+    if width is None:
+        width = shaping.shape(x)[1]
+    return both[:, :width], both[:, width:]
 
 
 # ---- BlockLSTM --------------------------------------------------------------------------------------------------
@@ -455,3 +479,13 @@ def gru_block_cell_grad_kernel(
 def gru_block_cell_grad_shape(x: Shape, h_prev: Shape, *_: Shape) -> tuple[Shape, ...]:
     state = Shape((x.of_rank(2)[0], h_prev.of_rank(2)[1]))
     return x, state, state, Shape((state[0], None if state[1] is None else 2 * state[1]))
+
+
+@GRU_BLOCK_CELL.grad
+def gru_block_cell_gradient(op: Operation, *gradients: Tensor) -> tuple[Any, ...]:
+    x, h_prev = op.inputs[:2]
+    r, u, c, _ = op.outputs
+    d_x, d_h_prev, d_c_bar, d_gates = GRU_BLOCK_CELL_GRAD(*op.inputs, r, u, c, gradients[3])
+    d_w_ru = matrix_products.matmul(joining.concat([x, h_prev], 1), d_gates, transpose_a=True)
+    d_w_c = matrix_products.matmul(joining.concat([x, h_prev * r], 1), d_c_bar, transpose_a=True)
+    return d_x, d_h_prev, d_w_ru, d_w_c, reductions.reduce_sum(d_gates, 0), reductions.reduce_sum(d_c_bar, 0)

@@ -22,6 +22,17 @@ LOG_SOFTMAX = define("LogSoftmax(logits: T) -> (logsoftmax: T)", T=FLOATS)
 SOFTMAX.lower(lambda build, op, logits: build.softmax(logits))
 
 
+@LOG_SOFTMAX.lower
+def log_softmax_lower(build: Any, op: Operation, logits: Any) -> Any:
+    axis = [len(logits.shape) - 1]
+    largest = build.max(logits, axis, keep_dims=True) if logits.shape else None
+    if largest is None:
+        return None
+    moved = build.binary("sub", logits, largest)
+    total = build.sum(build.unary("exp", moved), axis, keep_dims=True)
+    return None if total is None else build.binary("sub", moved, build.unary("log", total))
+
+
 def _vector_shape(logits: Shape) -> Shape:
     return logits.at_least(1)
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 from typing import Any
 
 import numpy as np
 import torch
 
-from stoker._src.base import dtypes
+from stoker._src.base import dtypes, forking
 from stoker._src.base.dtypes import DType, as_dtype
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
@@ -40,7 +39,7 @@ class Accumulator:
         self.global_step = 0
         self.count = 0
         self._sum: Any = None
-        self._changed = threading.Condition()
+        self._changed = forking.condition()
 
     def set_global_step(self, step: int) -> None:
         with self._changed:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import heapq
-import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from stoker._src.base import forking
 from stoker._src.base.dtypes import DType
 from stoker._src.base.errors import CancelledError, InvalidArgumentError, OutOfRangeError
 from stoker._src.base.shapes import SCALAR, UNKNOWN_SHAPE, Shape
@@ -40,7 +40,7 @@ class Barrier:
         self.name = name
         self.component_types, self.shapes = tuple(component_types), tuple(shapes)
         self.closed = self._cancelled = False
-        self._changed = threading.Condition()
+        self._changed = forking.condition()
         self._call = -(2**63)
         self.incomplete: dict[bytes, tuple[int, list[Any]]] = {}
         self.ready: list[_Element] = []  # a heap

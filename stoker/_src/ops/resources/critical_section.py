@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from stoker._src.base import dtypes, nest
+from stoker._src.base import dtypes, forking, nest
 from stoker._src.base.export import export
 from stoker._src.base.shapes import SCALAR
 from stoker._src.graph import context
@@ -26,9 +26,16 @@ class Mutex:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self._changed = threading.Condition()
+        self._changed = forking.condition()
         self._owner: Any = None
         self._held: set[MutexHold] = set()
+        forking.in_children(self, Mutex._free)
+
+    def _free(self) -> None:
+        """In a forked child: the runs of other threads do not exist."""
+        if self._owner not in (current_run(), threading.get_ident()):
+            self._owner = None
+            self._held.clear()
 
     def lock(self) -> MutexHold:
         """Waits until no other run holds the mutex, and holds it."""

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from stoker._src.base import dtypes
+from stoker._src.base import dtypes, forking
 from stoker._src.base.dtypes import DType
 from stoker._src.base.errors import CancelledError, InvalidArgumentError, OutOfRangeError
 from stoker._src.base.shapes import SCALAR, Shape
@@ -88,7 +88,7 @@ class _Table:
         if slots.first is not None:
             rows.narrow(0, slots.first, slots.count).copy_(values)
         else:
-            rows[slots.on(rows.device)] = values
+            rows[slots.on(rows.device)] = values.to(rows.device)
 
     def take(self, slot: int) -> torch.Tensor:
         assert self._rows is not None  # the slot was taken
@@ -144,13 +144,19 @@ class Queue:
         self.shapes = tuple(shapes) or (Shape(None),) * len(self.component_types)
         self.closed = False
         self._cancelled = False
-        self._changed = threading.Condition()
+        self._changed = forking.condition()
         self._order: Any = deque()
         self._free: list[int] = []
         self._slots = 0
         self._columns = [self._column(dtype, shape) for dtype, shape in zip(self.component_types, self.shapes)]
         self._enqueuers: deque[object] = deque()
         self._dequeuers: deque[object] = deque()
+        forking.in_children(self, Queue._forget_waiting)
+
+    def _forget_waiting(self) -> None:
+        """In a forked child: the threads that waited do not exist."""
+        self._enqueuers.clear()
+        self._dequeuers.clear()
 
     def _column(self, dtype: DType, shape: Shape) -> _Table | _List:
         data = dtype not in (dtypes.string, dtypes.resource, dtypes.variant)
@@ -524,7 +530,10 @@ def _stack(values: list[Any]) -> Any:
         raise InvalidArgumentError(
             None, None, f"Elements of different shapes {sorted(shapes)} cannot be dequeued as one batch."
         )
-    return np.stack(values) if isinstance(values[0], np.ndarray) else torch.stack(values)
+    if isinstance(values[0], np.ndarray):
+        return np.stack(values)
+    place = values[0].device  # elements may come from several devices
+    return torch.stack([value.to(place) for value in values])
 
 
 def _padded(values: list[Any]) -> Any:

@@ -7,7 +7,6 @@ closed and empty, reads fail with OutOfRangeError.
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -16,7 +15,7 @@ import torch
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from google.protobuf.message import DecodeError
 
-from stoker._src.base import dtypes
+from stoker._src.base import dtypes, forking
 from stoker._src.base.deprecation import deprecated
 from stoker._src.base.errors import InvalidArgumentError, UnimplementedError
 from stoker._src.base.export import export
@@ -74,7 +73,7 @@ class Reader:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self._lock = threading.Lock()
+        self._lock = forking.lock()
         self._clear()
 
     def _clear(self) -> None:

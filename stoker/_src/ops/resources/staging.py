@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import threading
 from collections import deque
 from collections.abc import Callable
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from stoker._src.base import forking
 from stoker._src.base.dtypes import DType, string
 from stoker._src.base.errors import InvalidArgumentError, OpError, ResourceExhaustedError
 from stoker._src.base.shapes import UNKNOWN_SHAPE
@@ -38,7 +38,7 @@ class StagingArea:
 
     def __init__(self, name: str, capacity: int, memory_limit: int) -> None:
         self.name, self.capacity, self.memory_limit = name, capacity, memory_limit
-        self.changed = threading.Condition()
+        self.changed = forking.condition()
         self._elements: deque[tuple[Any, ...]] = deque()
         self._bytes = 0
         self.closed = False

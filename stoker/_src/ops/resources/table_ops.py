@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 from typing import Any
 
 import numpy as np
 import torch
 
-from stoker._src.base import dtypes
+from stoker._src.base import dtypes, forking
 from stoker._src.base.dtypes import DType
 from stoker._src.base.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError, OutOfRangeError
 from stoker._src.base.shapes import SCALAR, UNKNOWN_SHAPE, Shape
@@ -34,7 +33,7 @@ class LookupTable:
         self.buckets, self.load_factor = 0, 1.0  # how a dense table is exported
         self._places: dict[Any, int] = {}
         self._values = self._empty(0)
-        self._lock = threading.Lock()
+        self._lock = forking.lock()
 
     def _empty(self, capacity: int) -> np.ndarray:
         return np.empty((capacity, *self.value_shape), dtype=self.value_dtype.as_numpy_dtype)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import itertools
-import threading
 from typing import Any
 
 import numpy as np
 import torch
 
-from stoker._src.base import dtypes
+from stoker._src.base import dtypes, forking
 from stoker._src.base.dtypes import DType
 from stoker._src.base.errors import InvalidArgumentError, NotFoundError
 from stoker._src.base.shapes import SCALAR, Shape
@@ -25,7 +24,7 @@ class SparseMap:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self._lock = threading.Lock()
+        self._lock = forking.lock()
         self._numbers = itertools.count()
         self._rows: dict[int, np.ndarray] = {}
 

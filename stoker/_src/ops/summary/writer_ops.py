@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import threading
 import time
 from typing import Any
 
@@ -12,7 +11,7 @@ import numpy as np
 import torch
 from google.protobuf.message import DecodeError
 
-from stoker._src.base import dtypes
+from stoker._src.base import dtypes, forking
 from stoker._src.base.dtypes import DType
 from stoker._src.base.errors import NotFoundError
 from stoker._src.base.shapes import SCALAR
@@ -40,7 +39,7 @@ class SummaryFileWriter:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self._lock = threading.Lock()
+        self._lock = forking.lock()
         self._file: EventsWriter | None = None
 
     def open(self, logdir: str, max_queue: int, flush_millis: int, suffix: str) -> None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import functools
-import threading
 import traceback
 from collections.abc import Callable
 from typing import Any
 
+from stoker._src.base import forking
 from stoker._src.base.export import export
 from stoker._src.graph import context, scopes
 from stoker._src.graph.keys import GraphKeys
@@ -61,7 +61,7 @@ class Template(Trackable):
         self._stack = traceback.format_stack()[:-2]
         self._scope: VariableScope | None = None
         self._variables_created = False
-        self._first = threading.RLock()
+        self._first = forking.rlock()
         if create_scope_now:
             # The name scope is that of the first call.
             with self._new_scope(auxiliary_name_scope=False) as self._scope:

@@ -10,13 +10,12 @@ A function that an op keeps (`OpDefinition.keeping`, for example one that a data
 from __future__ import annotations
 
 import copy
-import threading
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
 
-from stoker._src.base import dtypes
+from stoker._src.base import dtypes, forking
 from stoker._src.base.depth import Level
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.shapes import Shape
@@ -237,7 +236,7 @@ class KeptFunction:
     def __init__(self, compiler: FunctionCompiler, function: Function) -> None:
         self.function = function
         self._compiler = compiler
-        self._compiling = threading.Lock()
+        self._compiling = forking.lock()
         self._compiled: tuple[dict[int, Any], Step] | None = None
 
     def bind(self, captured: Sequence[Any] = ()) -> BoundFunction:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import functools
-import threading
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from stoker._src.base import nest
+from stoker._src.base import forking, nest
 from stoker._src.base.export import export
 from stoker._src.base.shapes import Shape
 from stoker._src.graph import context
@@ -45,7 +44,7 @@ class _Traces:
     """The traces of one Python function, or of one method of one object."""
 
     def __init__(self) -> None:
-        self.lock = threading.RLock()
+        self.lock = forking.rlock()
         self.count = 0
         self.created = False  # variables may be created only during the first trace
         self._found: dict[Any, ConcreteFunction] = {}

@@ -82,6 +82,28 @@ INLINE float expm1_of(float x) {
     return fabsf(x) < 0.5f ? near : far;
 }
 
+INLINE float erf_of(float x) {
+    /* Near zero x plus a fitted odd polynomial, elsewhere 1 - exp(-|x| p(|x|)) with a fitted p. The error is at most 1.3 units in the last place. */
+    float size = fabsf(x), square = x * x;
+    float p = -0.000590463926f;
+    p = p * square + 0.00497608958f;
+    p = p * square - 0.0267548542f;
+    p = p * square + 0.112814888f;
+    p = p * square - 0.37612462f;
+    p = p * square + 0.128379151f;
+    float near = p * x + x;
+    float bounded = size > 4.0f ? 4.0f : size;
+    float q = 1.11919262e-05f;
+    q = q * bounded - 0.00032213112f;
+    q = q * bounded + 0.00363858137f;
+    q = q * bounded - 0.0237514507f;
+    q = q * bounded + 0.106221795f;
+    q = q * bounded + 0.635162055f;
+    q = q * bounded + 1.12864542f;
+    float far = copysignf(1.0f - exp_of(-q * bounded), x);
+    return size < 0.9375f ? near : (x == x ? far : x);
+}
+
 INLINE float sigmoid_of(float x) { return 1.0f / (1.0f + exp_of(-x)); }
 
 /* -- element by element ----------------------------------------------------------------------------------------- */
@@ -106,6 +128,11 @@ UNARY(loop_log1p, log1p_of(x))
 UNARY(loop_tanh, tanh_of(x))
 UNARY(loop_sigmoid, sigmoid_of(x))
 UNARY(loop_is_finite, x - x == 0.0f ? 1.0f : 0.0f)
+UNARY(loop_floor, floorf(x))
+UNARY(loop_ceil, ceilf(x))
+UNARY(loop_rint, rintf(x))
+UNARY(loop_sign, x > 0.0f ? 1.0f : (x < 0.0f ? -1.0f : x))
+UNARY(loop_erf, erf_of(x))
 UNARY(loop_expm1, expm1_of(x))
 UNARY(loop_elu, x < 0.0f ? expm1_of(x) : x)
 UNARY(loop_relu, x > 0.0f ? x : (x == x ? 0.0f : x))

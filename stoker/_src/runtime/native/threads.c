@@ -64,6 +64,13 @@ typedef struct {
     int tiny, set_aside;   /* set_aside: the next run is not counted, since the number of threads has just changed */
 } Tuner;
 
+/* In a forked child, runs that began in the parent go on with one thread: the threads of the parent do not exist. */
+#if defined(_OPENMP) && defined(__linux__)
+static void keep_one_thread(void) {
+    for (int i = 0; i < LEVELS; i++) runs[i].outer = runs[i].chosen = 1;
+}
+#endif
+
 static int64_t now(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
@@ -314,6 +321,9 @@ static struct PyModuleDef module = {
 
 PyMODINIT_FUNC PyInit_threads(void) {
     if (PyType_Ready(&TunerType) < 0) return NULL;
+#if defined(_OPENMP) && defined(__linux__)
+    if (pthread_atfork(NULL, NULL, keep_one_thread)) return PyErr_NoMemory();
+#endif
     PyObject *m = PyModule_Create(&module);
     if (m != NULL && PyModule_AddObjectRef(m, "Tuner", (PyObject *)&TunerType) < 0) Py_CLEAR(m);
     return m;

@@ -7,10 +7,10 @@ keeps feeding different shapes, all shapes after the first few share one general
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from typing import Any
 
+from stoker._src.base import forking
 from stoker._src.base.shapes import Shape
 from stoker._src.runtime.plan.emit import Step
 
@@ -22,7 +22,7 @@ class ByShape:
 
     def __init__(self, make: Callable[[list[Shape]], Step], general: Callable[[], Step]) -> None:
         self._make, self._general = make, general
-        self._lock = threading.Lock()
+        self._lock = forking.lock()
         self.steps: dict[Any, Step] = {}
 
     def function(self, values: Any) -> Any:

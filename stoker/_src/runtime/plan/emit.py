@@ -10,7 +10,6 @@ from __future__ import annotations
 import ast
 import itertools
 import re
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from types import CodeType
@@ -19,6 +18,7 @@ from typing import Any, NoReturn
 import numpy as np
 import torch
 
+from stoker._src.base import forking
 from stoker._src.base.depth import allow_running
 from stoker._src.base.errors import InternalError
 from stoker._src.graph.tensor import Operation
@@ -32,7 +32,7 @@ _counter = itertools.count()
 _LITERALS = (bool, int, float)
 # All that a step may be made of, and the methods it may call.
 # Python 3.11 counts the depth of syntax trees in one place for all threads: two that build one at a time fail.
-_PARSING = threading.Lock()
+_PARSING = forking.lock()
 _ALLOWED = (
     ast.Module, ast.FunctionDef, ast.arguments, ast.arg, ast.Assign, ast.Expr, ast.Return, ast.Delete, ast.Call, ast.keyword,
     ast.Name, ast.Load, ast.Store, ast.Del, ast.Tuple, ast.List, ast.Constant, ast.Attribute, ast.UnaryOp, ast.USub,

@@ -48,7 +48,7 @@ _BLOCK = 2048  # elements of the largest buffer in one block of rows
 # Rough cost of one element in nanoseconds, and the total cost from which threads share the work.
 _SLOW, _QUICK, _WORTH_SHARING = 1.2, 0.35, 15_000
 _PRODUCT = 0.08  # of one multiplication in a matrix product
-_SLOW_LOOPS = ("exp", "log", "log1p", "tanh", "sigmoid", "expm1", "elu")
+_SLOW_LOOPS = ("exp", "log", "log1p", "tanh", "sigmoid", "expm1", "elu", "erf")
 
 
 class Buffer:

@@ -30,6 +30,11 @@ UNARY = {
     "elu": "x < 0.0f ? expm1f(x) : x",
     "relu": "x > 0.0f ? x : (x == x ? 0.0f : x)",
     "is_finite": "x - x == 0.0f ? 1.0f : 0.0f",
+    "floor": "floorf(x)",
+    "ceil": "ceilf(x)",
+    "rint": "rintf(x)",
+    "sign": "x > 0.0f ? 1.0f : (x < 0.0f ? -1.0f : x)",
+    "erf": "erff(x)",
 }
 BINARY = {
     "add": "x + y",
@@ -55,7 +60,7 @@ BINARY = {
     "not_equal": "x != y ? 1.0f : 0.0f",
 }
 COMPARISONS = frozenset(("less", "less_equal", "greater", "greater_equal", "equal", "not_equal"))
-_SLOW = frozenset(("exp", "log", "log1p", "expm1", "tanh", "sigmoid", "elu", "div", "reciprocal", "sqrt"))
+_SLOW = frozenset(("exp", "log", "log1p", "expm1", "tanh", "sigmoid", "elu", "erf", "div", "reciprocal", "sqrt"))
 
 _MOST_ELEMENTS = 1 << 30  # kernels compute indices as 32-bit integers
 _LONG = 1 << 13  # most elements that one block sums; longer sums have two stages

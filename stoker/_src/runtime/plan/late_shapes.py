@@ -11,11 +11,10 @@ op whose result has a size that does not follow from its inputs' shapes (the num
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from typing import Any
 
-from stoker._src.base import dtypes
+from stoker._src.base import dtypes, forking
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.shapes import Shape
 from stoker._src.graph.definition import Trait
@@ -43,7 +42,7 @@ class LateStep:
         self._functions: dict[Any, Any] = {}
         self._general: Any = None
         self._seen: set[Any] = set()
-        self._lock = threading.Lock()
+        self._lock = forking.lock()
 
     def __call__(self, *tensors: Any) -> tuple[Any, ...]:
         key = tuple([tensors[i].shape for i in self._late])

@@ -8,6 +8,9 @@ milliseconds now and then, and keeps the fastest number. Threads that the user a
 The time that a run waits, for a queue or for Python code, says nothing about the number of threads, so it does not count.
 
 Between two ops, threads poll for the next one on a quiet machine and sleep on a busy one (native/waiting.h).
+
+A forked child has only the thread that forked. The OpenMP threads of its parent do not exist there, and a kernel that shares work
+with them would wait forever. Children therefore use one thread, whatever a session asks for.
 """
 
 from __future__ import annotations
@@ -65,6 +68,24 @@ class Tuned:
             measured.end(began)
             if measured.tiny:
                 self._tuner = None
+
+
+_is_forked = False
+
+
+def allow(number: int) -> None:
+    """Sets how many threads one op may use."""
+    torch.set_num_threads(1 if _is_forked else number)
+
+
+def _work_with_one_thread() -> None:
+    global _is_forked
+    _is_forked = True
+    torch.set_num_threads(1)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_work_with_one_thread)
 
 
 def look_around() -> None:

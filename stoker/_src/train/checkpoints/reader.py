@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import threading
 import weakref
 from typing import Any
 
+from stoker._src.base import forking
 from stoker._src.base.dtypes import DType
 from stoker._src.base.export import export, export_constant
 from stoker._src.formats import gfile
@@ -29,7 +29,7 @@ class CheckpointReader:
     def __init__(self, filepattern: Any) -> None:
         self._reader = open_checkpoint(path_text(filepattern))
         self._closer = weakref.finalize(self, self._reader.close)
-        self._lock = threading.Lock()
+        self._lock = forking.lock()
         names = self._reader.keys()
         self._infos = {name: self._reader.info(name) for name in names}
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Any
 
-from stoker._src.base import tf_logging
+from stoker._src.base import forking, tf_logging
 from stoker._src.base.errors import OutOfRangeError
 from stoker._src.base.export import export
 
@@ -42,7 +42,7 @@ class Coordinator:
         if clean_stop_exception_types is None:
             clean_stop_exception_types = (OutOfRangeError,)
         self._clean_stop_exception_types = tuple(clean_stop_exception_types)
-        self._lock = threading.Lock()
+        self._lock = forking.lock()
         self._stop_event = threading.Event()
         self._error: tuple[BaseException, TracebackType | None] | None = None
         self._joined = False

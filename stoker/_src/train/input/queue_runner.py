@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from stoker._src.base import tf_logging
+from stoker._src.base import forking, tf_logging
 from stoker._src.base.deprecation import deprecated
 from stoker._src.base.errors import (
     OpError,
@@ -78,7 +78,7 @@ class QueueRunner:
             self._init_from_proto(queue_runner_def, import_scope)
         else:
             self._init_from_args(queue, enqueue_ops, close_op, cancel_op, queue_closed_exception_types)
-        self._lock = threading.Lock()
+        self._lock = forking.lock()
         self._runs_per_session: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
         self._exceptions_raised: list[BaseException] = []
 

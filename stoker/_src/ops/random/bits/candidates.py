@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import ctypes
 import math
-import threading
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import torch
 
+from stoker._src.base import forking
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.ops.random.bits import native
 from stoker._src.ops.random.bits.fills import uniform, uniform_full_int
@@ -159,7 +159,7 @@ class LearnedUnigrams:
     """Counts how often each class was a true class, starting from 1, as weights for the learning samplers. Thread-safe."""
 
     def __init__(self, range_max: int) -> None:
-        self._lock = threading.Lock()
+        self._lock = forking.lock()
         self._weights = np.ones(range_max, np.int64)
 
     def candidates(self, stream: Stream, true_classes: np.ndarray, num_sampled: int, unique: bool) -> Candidates:

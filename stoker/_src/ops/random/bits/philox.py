@@ -6,12 +6,12 @@ Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from stoker._src.base import forking
 from stoker._src.ops.random.bits import native
 
 _MASK_32 = 0xFFFFFFFF
@@ -85,7 +85,7 @@ class PhiloxState:
         if seed == 0 and seed2 == 0:
             seed, seed2 = (int.from_bytes(os.urandom(8), "little") for _ in range(2))
         self._next = Stream.from_seeds(seed, seed2)
-        self._lock = threading.Lock()
+        self._lock = forking.lock()
         self._on_device: Any = None  # the words of the stream, as int64
 
     def on_device(self, move: Callable[[tuple[int, int, int]], Any]) -> Any:

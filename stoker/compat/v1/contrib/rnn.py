@@ -1,0 +1,51 @@
+"""Public names of tf.contrib.rnn."""
+
+# Written by scripts/api_gen.py.
+# fmt: off
+from stoker._src.contrib.rnn.blocks import FusedRNNCell as FusedRNNCell
+from stoker._src.contrib.rnn.blocks import FusedRNNCellAdaptor as FusedRNNCellAdaptor
+from stoker._src.contrib.rnn.blocks import GRUBlockCell as GRUBlockCell
+from stoker._src.contrib.rnn.blocks import GRUBlockCellV2 as GRUBlockCellV2
+from stoker._src.contrib.rnn.blocks import LSTMBlockCell as LSTMBlockCell
+from stoker._src.contrib.rnn.blocks import LSTMBlockFusedCell as LSTMBlockFusedCell
+from stoker._src.contrib.rnn.blocks import LSTMBlockWrapper as LSTMBlockWrapper
+from stoker._src.contrib.rnn.blocks import TimeReversedFusedRNN as TimeReversedFusedRNN
+from stoker._src.contrib.rnn.cells import CoupledInputForgetGateLSTMCell as CoupledInputForgetGateLSTMCell
+from stoker._src.contrib.rnn.cells import GLSTMCell as GLSTMCell
+from stoker._src.contrib.rnn.cells import IntersectionRNNCell as IntersectionRNNCell
+from stoker._src.contrib.rnn.cells import LayerNormBasicLSTMCell as LayerNormBasicLSTMCell
+from stoker._src.contrib.rnn.cells import PhasedLSTMCell as PhasedLSTMCell
+from stoker._src.contrib.rnn.cells import UGRNNCell as UGRNNCell
+from stoker._src.contrib.rnn.convolutional import Conv1DLSTMCell as Conv1DLSTMCell
+from stoker._src.contrib.rnn.convolutional import Conv2DLSTMCell as Conv2DLSTMCell
+from stoker._src.contrib.rnn.convolutional import Conv3DLSTMCell as Conv3DLSTMCell
+from stoker._src.contrib.rnn.convolutional import ConvLSTMCell as ConvLSTMCell
+from stoker._src.contrib.rnn.layer_cells import IndRNNCell as IndRNNCell
+from stoker._src.contrib.rnn.layer_cells import IndyGRUCell as IndyGRUCell
+from stoker._src.contrib.rnn.layer_cells import IndyLSTMCell as IndyLSTMCell
+from stoker._src.contrib.rnn.layer_cells import NASCell as NASCell
+from stoker._src.contrib.rnn.layer_cells import SRUCell as SRUCell
+from stoker._src.contrib.rnn.stacks import best_effort_input_batch_size as best_effort_input_batch_size
+from stoker._src.contrib.rnn.stacks import stack_bidirectional_dynamic_rnn as stack_bidirectional_dynamic_rnn
+from stoker._src.contrib.rnn.stacks import stack_bidirectional_rnn as stack_bidirectional_rnn
+from stoker._src.contrib.rnn.stacks import transpose_batch_time as transpose_batch_time
+from stoker._src.contrib.rnn.wrappers import AttentionCellWrapper as AttentionCellWrapper
+from stoker._src.contrib.rnn.wrappers import CompiledWrapper as CompiledWrapper
+from stoker._src.contrib.rnn.wrappers import EmbeddingWrapper as EmbeddingWrapper
+from stoker._src.contrib.rnn.wrappers import HighwayWrapper as HighwayWrapper
+from stoker._src.contrib.rnn.wrappers import InputProjectionWrapper as InputProjectionWrapper
+from stoker._src.contrib.rnn.wrappers import OutputProjectionWrapper as OutputProjectionWrapper
+from stoker._src.layers.rnn import static_bidirectional_rnn as static_bidirectional_rnn
+from stoker._src.layers.rnn import static_rnn as static_rnn
+from stoker._src.layers.rnn import static_state_saving_rnn as static_state_saving_rnn
+from stoker._src.layers.rnn_cells import BasicLSTMCell as BasicLSTMCell
+from stoker._src.layers.rnn_cells import BasicRNNCell as BasicRNNCell
+from stoker._src.layers.rnn_cells import GRUCell as GRUCell
+from stoker._src.layers.rnn_cells import LayerRNNCell as LayerRNNCell
+from stoker._src.layers.rnn_cells import LSTMCell as LSTMCell
+from stoker._src.layers.rnn_cells import LSTMStateTuple as LSTMStateTuple
+from stoker._src.layers.rnn_cells import MultiRNNCell as MultiRNNCell
+from stoker._src.layers.rnn_cells import RNNCell as RNNCell
+from stoker._src.layers.rnn_wrappers import DeviceWrapper as DeviceWrapper
+from stoker._src.layers.rnn_wrappers import DropoutWrapper as DropoutWrapper
+from stoker._src.layers.rnn_wrappers import ResidualWrapper as ResidualWrapper
