@@ -160,7 +160,7 @@ def attention_decoder(
     size = attention_states.static_shape.of_rank(3)[2]
     if size is None:
         raise ValueError(f"Shape[2] of attention_states must be known: {attention_states.shape}")
-    output_size = cell.output_size if output_size is None else output_size
+    sized: int = cell.output_size if output_size is None else output_size
     with variable_scope.variable_scope(scope or "attention_decoder", dtype=dtype) as opened:
         attend = _attention(attention_states, num_heads)
         batch = shaping.shape(decoder_inputs[0])[0]
@@ -184,7 +184,7 @@ def attention_decoder(
             with variable_scope.variable_scope(variable_scope.get_variable_scope(), reuse=reuse):
                 attentions = attend(state)
             with variable_scope.variable_scope("AttnOutputProjection"):
-                outputs.append(linear([cell_output, *attentions], output_size, True))
+                outputs.append(linear([cell_output, *attentions], sized, True))
     return outputs, state
 
 

@@ -131,7 +131,9 @@ class BeamSearchDecoder(Decoder):
         self._cell, self._output_layer = cell, output_layer
         self._beam_width, self._reorder = beam_width, reorder_tensor_arrays
         self._length_weight, self._coverage_weight = length_penalty_weight, coverage_penalty_weight
-        self._embedding = embedding if callable(embedding) else lambda ids: embeddings.embedding_lookup(embedding, ids)
+        self._embedding: Any = (
+            embedding if callable(embedding) else lambda ids: embeddings.embedding_lookup(embedding, ids)
+        )
         self._start_tokens = convert_to_tensor(start_tokens, dtypes.int32, name="start_tokens")
         if self._start_tokens.static_shape.rank != 1:
             raise ValueError("start_tokens must be a vector")
@@ -256,7 +258,7 @@ class BeamSearchDecoder(Decoder):
             next_cell_state = nest.map_structure(self._split, next_cell_state)
             outputs, next_state = self._searched(logits, next_cell_state, state)
             finished = next_state.finished
-            next_inputs = branches_and_loops.cond(
+            next_inputs: Any = branches_and_loops.cond(
                 reductions.reduce_all(finished),
                 lambda: self._start_inputs,
                 lambda: self._embedding(outputs.predicted_ids),

@@ -211,7 +211,8 @@ class BasicDecoder(Decoder):
         if output_layer is not None and not isinstance(output_layer, Layer):
             raise TypeError(f"output_layer must be a Layer, received: {type(output_layer)}")
         self._cell, self._helper = cell, helper
-        self._initial_state, self._output_layer = initial_state, output_layer
+        self._initial_state = initial_state
+        self._output_layer: Any = output_layer
 
     @property
     def batch_size(self) -> Any:

@@ -94,7 +94,7 @@ class BaseAttentionMechanism(AttentionMechanism):
         if not callable(probability_fn):
             raise TypeError(f"probability_fn must be callable, saw type: {type(probability_fn).__name__}")
         self._query_layer, self._memory_layer = query_layer, memory_layer
-        self._probability = probability_fn
+        self._probability: Any = probability_fn
         self.dtype = (memory_layer or query_layer).dtype if (memory_layer or query_layer) is not None else None
         with name_scope(name or "BaseAttentionMechanismInit"):
             if memory_sequence_length is not None:
@@ -150,7 +150,7 @@ class BaseAttentionMechanism(AttentionMechanism):
         """The state before the first step: the initial alignments."""
         return self.initial_alignments(batch_size, dtype)
 
-    def _probabilities(self, score: Tensor, state: Any) -> Tensor:
+    def _probabilities(self, score: Tensor, state: Any) -> Any:
         return self._probability(_masked_score(score, self._lengths, self._mask_value), state)
 
 
