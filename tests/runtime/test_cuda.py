@@ -375,3 +375,53 @@ def test_sparse_gradients_are_recorded_once(optimizer, resource):
         return [loss, train], lambda i: {ids: np.random.RandomState(i).randint(0, 50, 20)}
 
     assert "recorded 1 times" in _on_both(build)[0]
+
+
+def test_a_queue_keeps_what_is_fed_on_the_host():
+    """Elements of a queue may be fed, or computed on the GPU, in any order; they come out as they went in."""
+    with tf.Graph().as_default(), tf.Session() as session:
+        x = tf.placeholder(tf.float32, [None, 2])
+        v = tf.get_variable("v", [2], initializer=tf.ones_initializer())
+        for queue in (tf.FIFOQueue(100, tf.float32, [[2]]), tf.FIFOQueue(100, tf.float32)):
+            one = tf.placeholder(tf.float32, [2])
+            puts = [queue.enqueue(one), queue.enqueue(one * v)]
+            if queue.shapes[0].is_fully_defined():
+                puts += [queue.enqueue_many(x), queue.enqueue_many(x * v)]
+            session.run(v.initializer)
+            for i, put in enumerate(puts * 2):
+                session.run(put, {one: [i, i]} if i % len(puts) < 2 else {x: [[i, i], [i, i]]})
+            batch = queue.dequeue_many(3) if queue.shapes[0].is_fully_defined() else queue.dequeue()
+            expected = [[0, 0], [1, 1], [2, 2]] if queue.shapes[0].is_fully_defined() else [0, 0]
+            np.testing.assert_allclose(session.run(batch * v), expected)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: tf.train.AdagradOptimizer(0.5),
+        lambda: tf.train.MomentumOptimizer(
+            tf.train.exponential_decay(0.1, tf.train.get_or_create_global_step(), 2, 0.9), 0.9
+        ),
+        lambda: tf.train.RMSPropOptimizer(0.01, momentum=0.5),
+        lambda: tf.train.FtrlOptimizer(0.1, l1_regularization_strength=0.01, l2_regularization_strength=0.1),
+    ],
+    ids=["adagrad", "momentum", "rmsprop", "ftrl"],
+)
+def test_rows_of_tables_are_updated_as_on_the_cpu(make):
+    """Repeated ids, ids that the device computes, and a rate that changes give the tables of the CPU."""
+    found = []
+    for device in ("/gpu:0", "/cpu:0"):
+        with tf.Graph().as_default(), tf.device(device), tf.Session() as session:
+            ids = tf.placeholder(tf.int32, [40])
+            table = tf.get_variable("t", [50, 5], initializer=tf.random_uniform_initializer(seed=1))
+            thin = tf.get_variable("thin", [50, 1], initializer=tf.random_uniform_initializer(seed=2))
+            both = tf.nn.embedding_lookup(table, ids) * tf.nn.embedding_lookup(thin, (ids * 7) % 50)
+            step = tf.train.get_or_create_global_step()
+            loss = tf.reduce_sum(tf.square(both - 0.3))
+            train = make().minimize(loss, step)
+            session.run(tf.global_variables_initializer())
+            for i in range(8):
+                session.run([train, loss], {ids: np.random.RandomState(i).randint(0, 50, 40)})
+            found.append(session.run([table, thin]))
+    for one, other in zip(*found):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)

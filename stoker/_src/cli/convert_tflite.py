@@ -89,6 +89,11 @@ def add_options(group: Any) -> None:
         help="sets of ops, separated by commas: TFLITE_BUILTINS, SELECT_TF_OPS",
     )
     group.add_argument(
+        "--min_runtime_version",
+        metavar="VERSION",
+        help="the oldest TensorFlow Lite that must run the model, 1.15.0 or younger; by default the LiteRT of this installation",
+    )
+    group.add_argument(
         "--dump_graphviz_dir", metavar="FOLDER", help="a folder for pictures of the model before and after"
     )
     group.add_argument("--dump_graphviz_video", action="store_true", help="a picture after each transformation")
@@ -163,6 +168,7 @@ def _apply(converter: Any, options: Any, args: argparse.Namespace) -> None:
         converter.optimizations = [options.Optimize.DEFAULT]
     if args.quantize_to_float16:
         converter.target_spec.supported_types = {options.FLOAT16}
+    converter.target_spec.min_runtime_version = args.min_runtime_version
     known = options.OpsSet.get_options()
     for each in _names(args.target_ops) or ():
         if each not in known:

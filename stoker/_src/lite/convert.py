@@ -34,9 +34,11 @@ from stoker._src.lite.lowering import (
 )
 from stoker._src.lite.model import Model, Operator, Signature, Subgraph, Tensor, type_of
 from stoker._src.lite.passes import cleanup, fusion, patterns
+from stoker._src.lite.passes.bidirectional import DIRECTIONS
 from stoker._src.lite.passes.editing import Editor, apply_rules
+from stoker._src.lite.passes.older import lower_to_runtime
 from stoker._src.lite.passes.reordering import REORDERING
-from stoker._src.lite.versions import assign_versions, minimum_runtime
+from stoker._src.lite.versions import assign_versions, is_available, minimum_runtime
 
 assert builtins.__all__  # importing the package registers the lowerings
 
@@ -109,12 +111,44 @@ def convert_sources(sources: list[Source], rules: Rules, observe: Observer | Non
         _observed(observe, step, model)
     _drop_unused_subgraphs(model, len(mains))
     _resolve_foreign(conversion)
+    if rules.runtime is not None:
+        _age(model, rules.runtime)
+        _observed(observe, "aged", model)
     return model
 
 
-def finish(model: Model) -> Model:
-    """Sets the versions of the operators and the runtime version that the model needs."""
+def _age(model: Model, runtime: str) -> None:
+    """Replaces the operators that a runtime does not have.
+
+    Raises:
+      ConverterError: Some cannot be replaced.
+    """
+    left = lower_to_runtime(model, runtime)
+    if left:
+        raise _too_young(left, runtime)
+    for subgraph in model.subgraphs:
+        cleanup.merge_duplicates(subgraph)
+
+
+def _too_young(operators: dict[Operator, str], runtime: str) -> ConverterError:
+    lines = [f"Some operators need a younger runtime than {runtime} (target_spec.min_runtime_version):"]
+    for operator, reason in operators.items():
+        name = operator.outputs[0].name if operator.outputs else operator.code
+        lines.append(f"  {operator.code}, which makes '{name}': {reason}.")
+    return ConverterError("\n".join(lines))
+
+
+def finish(model: Model, runtime: str | None = None) -> Model:
+    """Sets the versions of the operators and the runtime version that the model needs.
+
+    Raises:
+      ConverterError: A builtin is younger than the oldest runtime that must have it.
+    """
     assign_versions(model)
+    if runtime is not None:
+        missing = [each for each in model.operators() if each.code != "CUSTOM" and not is_available(each, runtime)]
+        if missing:
+            raise _too_young({each: f"it has no version {each.version}" for each in missing}, runtime)
     model.metadata["min_runtime_version"] = minimum_runtime(model).encode().ljust(16, b"\0")
     return model
 
@@ -138,7 +172,7 @@ STEPS: list[tuple[str, Callable[[Subgraph], Any]]] = [
     ("folded", lambda subgraph: apply_rules(subgraph, fusion.FOLDING)),
     ("tidied", cleanup.clean),
     ("fused", lambda subgraph: apply_rules(subgraph, fusion.FUSING)),
-    (_CELLS, lambda subgraph: apply_rules(subgraph, {"MUL": [patterns.lstm_cell]})),
+    (_CELLS, lambda subgraph: apply_rules(subgraph, {"MUL": [patterns.lstm_cell], **DIRECTIONS})),
     ("merged", cleanup.merge_duplicates),
 ]
 

@@ -19,6 +19,7 @@ from stoker._src.lite.lowering import Rules
 from stoker._src.lite.model import Model
 from stoker._src.lite.options import GRAPHVIZ_DOT, TFLITE, OpsSet, Optimize, RepresentativeDataset, TargetSpec
 from stoker._src.lite.quantization.request import Request, quantize
+from stoker._src.lite.versions import is_runtime
 from stoker._src.runtime.functions.concrete_function import ConcreteFunction
 from stoker._src.runtime.functions.def_function import function
 from stoker._src.saved_model import constants
@@ -47,11 +48,17 @@ class _Converter:
         for each in supported:
             if not isinstance(each, OpsSet):
                 raise ValueError(f"target_spec.supported_ops must hold tf.lite.OpsSet values, found {each!r}.")
+        runtime = self.target_spec.min_runtime_version
+        if runtime is not None and not is_runtime(runtime):
+            raise ValueError(
+                f"target_spec.min_runtime_version must be a version from 1.15.0 on, such as '1.15.0', or None, found {runtime!r}."
+            )
         return Rules(
             select_ops=OpsSet.SELECT_TF_OPS in supported,
             custom_ops=bool(self.allow_custom_ops),
             user_select_ops=frozenset(self.target_spec.experimental_select_user_tf_ops),
             cells=not set(self.optimizations) & _QUANTIZING,
+            runtime=runtime,
         )
 
     def _check_available(self) -> None:
@@ -101,10 +108,11 @@ class _Converter:
             representative_dataset=self.representative_dataset,
             input_type=self.inference_input_type,
             output_type=self.inference_output_type,
+            runtime=self.target_spec.min_runtime_version,
         )
 
     def _finished(self, model: Model) -> bytes:
-        data = write_model(finish(model))
+        data = write_model(finish(model, self.target_spec.min_runtime_version))
         check_loads(model, data)
         return data
 

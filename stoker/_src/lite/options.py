@@ -106,6 +106,8 @@ class TargetSpec:
             stores weights in half precision.
         experimental_select_user_tf_ops: names of the user's own TensorFlow ops that `SELECT_TF_OPS` may keep.
         experimental_supported_backends: names of the delegates that the model must suit, or None.
+        min_runtime_version: the oldest runtime that must run the model, such as "1.15.0". Builtins that it does not have are composed of older
+            ones, which may be slower. None is the LiteRT that comes with stoker. It is no attribute in TensorFlow, and no argument.
     """
 
     def __init__(
@@ -121,6 +123,7 @@ class TargetSpec:
             set() if experimental_select_user_tf_ops is None else experimental_select_user_tf_ops
         )
         self.experimental_supported_backends = experimental_supported_backends
+        self.min_runtime_version: str | None = None
 
     def __repr__(self) -> str:
         fields = ", ".join(f"{name}={value!r}" for name, value in vars(self).items() if value)

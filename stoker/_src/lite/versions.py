@@ -6,7 +6,9 @@ A runtime refuses unknown versions, so an operator gets the lowest version that 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from typing import Any
 
 from stoker._src.lite.model import Model, Operator, Tensor
 
@@ -228,7 +230,106 @@ def _order(version: str) -> list[int]:
     return [int(part) for part in version.split(".")]
 
 
+def is_runtime(version: Any) -> bool:
+    """Whether this is a runtime that models can be made for: 1.15 or a younger one."""
+    if not isinstance(version, str) or not re.fullmatch(r"\d+(\.\d+){1,2}", version):
+        return False
+    return _order(version) >= [1, 15]
+
+
+def _runtime_of(code: str, version: int) -> str:
+    """The oldest runtime that has a builtin in a version. Builtins missing from the table are assumed to be as old as the oldest runtime."""
+    return _FIRST_RUNTIME.get(f"{code}:{version}", "1.5.0")
+
+
 def minimum_runtime(model: Model) -> str:
-    """The oldest runtime that supports all builtins in their versions. Builtins missing from the table are assumed to be as old as the oldest runtime."""
-    needed = [_FIRST_RUNTIME.get(f"{operator.code}:{operator.version}", "1.5.0") for operator in model.operators()]
+    """The oldest runtime that supports all builtins in their versions."""
+    needed = [_runtime_of(operator.code, operator.version) for operator in model.operators()]
     return max(needed, key=_order, default="1.5.0")
+
+
+def is_available(operator: Operator, runtime: str) -> bool:
+    """Whether a runtime, 1.15 or a younger one, is known to have the builtin in the version that the operator needs."""
+    if not _has(operator.code, version_of(operator), runtime):
+        return False
+    return _order(runtime) >= [2] or not _differs_in_1_15(operator)
+
+
+def _differs_in_1_15(operator: Operator) -> bool:
+    """Whether 1.15 has the builtin in this version, but fails with these arguments, or computes something else."""
+    tensors = [*(each for each in operator.inputs if each is not None), *operator.outputs]
+    types = {each.type for each in tensors}
+    if operator.code == "CONCATENATION" and "BOOL" in types:
+        return True
+    if operator.code == "CAST" and types & {"INT8", "INT16"}:
+        return True
+    # UNIQUE of 1.15 returns wrong values.
+    return (
+        operator.code == "UNIQUE"
+        or (operator.code == "SOFTMAX" and len(_values(operator).shape or ()) > 4)
+        or _broadcasts(operator)
+    )
+
+
+def without_channel_scales(runtime: str) -> frozenset[str]:
+    """The products that have no integer kernel with a scale for each channel in a runtime."""
+    first = {"FULLY_CONNECTED": 12, "TRANSPOSE_CONV": 2}
+    return frozenset(code for code, version in first.items() if not _has(code, version, runtime))
+
+
+def without_integers(runtime: str, type_name: str) -> frozenset[str]:
+    """The builtins that have no kernel for quantized numbers of a type in a runtime."""
+    lacking = {code for code, versions in _BY_TYPE.items() if not _has(code, versions.get(type_name, 1), runtime)}
+    if type_name == "INT8" and _order(runtime) < [2]:
+        lacking |= _WRONG_IN_1_15
+    return frozenset(lacking)
+
+
+# Kernels of 1.15 for 8-bit numbers that fail or compute something else, although they have the version.
+_WRONG_IN_1_15 = frozenset(
+    ("CONCATENATION", "ELU", "EXP", "MEAN", "PAD", "PADV2", "PRELU", "RELU6", "RELU_N1_TO_1", "SUM")
+)
+
+
+def _has(code: str, version: int, runtime: str) -> bool:
+    if version <= _IN_1_15.get(code, 0):
+        return True
+    first = _FIRST_RUNTIME.get(f"{code}:{version}")
+    return first is not None and _order(first) <= max(_order(runtime), [2, 0, 0])
+
+
+# The latest version of each builtin in TensorFlow 1.15.
+_IN_1_15 = {
+    "BIDIRECTIONAL_SEQUENCE_LSTM": 3,
+    "CONV_2D": 3,
+    "DEPTHWISE_CONV_2D": 3,
+    "DEQUANTIZE": 4,
+    "EMBEDDING_LOOKUP": 3,
+    "FULLY_CONNECTED": 6,
+    "GATHER": 3,
+    "LSTM": 3,
+    "MUL": 3,
+    "SLICE": 3,
+    "SPARSE_TO_DENSE": 3,
+    "SPLIT": 3,
+    "TRANSPOSE": 3,
+    **dict.fromkeys(
+        (
+            "ADD ARG_MAX ARG_MIN AVERAGE_POOL_2D BATCH_TO_SPACE_ND BIDIRECTIONAL_SEQUENCE_RNN CONCATENATION EQUAL FAKE_QUANT FLOOR_DIV GREATER "
+            "GREATER_EQUAL L2_NORMALIZATION LESS LESS_EQUAL LOGISTIC LOG_SOFTMAX MAXIMUM MAX_POOL_2D MEAN MINIMUM NOT_EQUAL PACK PAD PADV2 QUANTIZE "
+            "REDUCE_MAX REDUCE_MIN RELU6 RESIZE_BILINEAR RESIZE_NEAREST_NEIGHBOR RNN SELECT SOFTMAX SPACE_TO_BATCH_ND SPACE_TO_DEPTH "
+            "STRIDED_SLICE SUB SUM SVDF TANH TOPK_V2 UNIDIRECTIONAL_SEQUENCE_LSTM UNIDIRECTIONAL_SEQUENCE_RNN UNPACK"
+        ).split(),
+        2,
+    ),
+    **dict.fromkeys(
+        (
+            "ABS ADD_N CAST CEIL COS DEPTH_TO_SPACE DIV ELU EMBEDDING_LOOKUP_SPARSE EXP EXPAND_DIMS FILL FLOOR FLOOR_MOD GATHER_ND HARD_SWISH "
+            "HASHTABLE_LOOKUP IF L2_POOL_2D LEAKY_RELU LOCAL_RESPONSE_NORMALIZATION LOG LOGICAL_AND LOGICAL_NOT LOGICAL_OR LSH_PROJECTION "
+            "MATRIX_DIAG MATRIX_SET_DIAG MIRROR_PAD NEG ONE_HOT POW PRELU RANGE RANK REDUCE_ANY REDUCE_PROD RELU RELU_N1_TO_1 RESHAPE "
+            "REVERSE_SEQUENCE REVERSE_V2 ROUND RSQRT SHAPE SIN SKIP_GRAM SPLIT_V SQRT SQUARE SQUARED_DIFFERENCE SQUEEZE TILE TRANSPOSE_CONV "
+            "UNIQUE WHERE WHILE ZEROS_LIKE"
+        ).split(),
+        1,
+    ),
+}

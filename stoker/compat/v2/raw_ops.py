@@ -892,6 +892,7 @@ from stoker._src.runtime.raw_ops import StatelessTruncatedNormalV2 as StatelessT
 from stoker._src.runtime.raw_ops import StatelessWhile as StatelessWhile
 from stoker._src.runtime.raw_ops import StaticRegexFullMatch as StaticRegexFullMatch
 from stoker._src.runtime.raw_ops import StaticRegexReplace as StaticRegexReplace
+from stoker._src.runtime.raw_ops import StokerLoopShare as StokerLoopShare
 from stoker._src.runtime.raw_ops import StokerTaskCall as StokerTaskCall
 from stoker._src.runtime.raw_ops import StopGradient as StopGradient
 from stoker._src.runtime.raw_ops import StridedSlice as StridedSlice

@@ -51,7 +51,8 @@ def test_results_do_not_depend_on_the_number_of_threads():
         with tf.Graph().as_default():
             config = tf.ConfigProto(device_count={"GPU": 0}, intra_op_parallelism_threads=threads)
             with tf.Session(config=config) as session:
-                results = tf.nn.fused_batch_norm(tf.constant(x), *map(tf.constant, vectors), is_training=True)
+                scale, offset, mean, variance = map(tf.constant, vectors)
+                results = tf.nn.fused_batch_norm(tf.constant(x), scale, offset, mean, variance, is_training=True)
                 found.append(
                     session.run(
                         [*results, *tf.gradients(results[0] ** 2, tf.get_default_graph().get_tensor_by_name("Const:0"))]

@@ -110,6 +110,30 @@ def test_both_ways_are_measured_again_when_the_host_becomes_slow(monkeypatch):
     assert choice.chosen is False
 
 
+def test_interrupted_runs_do_not_decide(monkeypatch):
+    """A single long run of the host does not count as long as it was, and a host that was slower is tried again later."""
+    clock, slow, count = [0.0], [2e-4], [0]
+    monkeypatch.setattr("time.perf_counter", lambda: clock[0])
+
+    def spend(seconds):
+        clock[0] += seconds
+        return (torch.zeros(1),)
+
+    def on_host(holding, values):
+        count[0] += 1
+        return spend(1.0 if count[0] == 5 else slow[0])
+
+    on_host.in_a_row = 1
+    choice = Choice(on_host)  # type: ignore[arg-type]
+    for _ in range(40):
+        choice.run(lambda: spend(1e-4), None, [])
+    assert choice.chosen is False
+    slow[0], count[0] = 1e-5, 0
+    for _ in range(1040):
+        choice.run(lambda: spend(1e-4), None, [])
+    assert choice.chosen is True
+
+
 def _training(resource):
     x = tf.placeholder(tf.float32, [4, 3])
     w = tf.get_variable("w", [3, 2], initializer=tf.ones_initializer(), use_resource=resource)

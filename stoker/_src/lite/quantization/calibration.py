@@ -44,12 +44,17 @@ def observe_ranges(model: Model, dataset: Any) -> Ranges:
     return observation.found
 
 
+# Kernels store infinite results as the largest finite number.
+_BOUND = 1e38
+
+
 class _Observation:
     """The observed ranges, and the interpreter of each subgraph."""
 
     def __init__(self, model: Model) -> None:
         self.model = model
         self.found: Ranges = {}
+        self.unbounded: set[Tensor] = set()
         self.samples = 0
         self._runners: dict[Subgraph, _Runner] = {}
 
@@ -60,10 +65,16 @@ class _Observation:
 
     def note(self, tensor: Tensor, value: np.ndarray) -> None:
         low, high = float(value.min()), float(value.max())
-        if not (math.isfinite(low) and math.isfinite(high)):
+        unbounded = max(-low, high) > _BOUND
+        if math.isnan(low) or math.isnan(high) or (unbounded and tensor in self.model.main.inputs):
             raise ValueError(
                 f"The tensor '{tensor.name}' is not finite for sample {self.samples} of the representative dataset."
             )
+        if unbounded or tensor in self.unbounded:
+            # The scores of boxes that are suppressed, or masked positions. Without a range, the tensor stays floating point.
+            self.unbounded.add(tensor)
+            self.found.pop(tensor, None)
+            return
         before = self.found.get(tensor, (low, high))
         self.found[tensor] = (min(low, before[0]), max(high, before[1]))
 

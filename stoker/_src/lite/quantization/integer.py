@@ -30,12 +30,15 @@ from stoker._src.lite.quantization.schemes import (
     PASSING,
     SHARING,
     WEIGHTS,
+    YOUNG_IN_INT16,
     Scheme,
+    covers,
     parameters,
     quantizable,
     represented,
     same,
 )
+from stoker._src.lite.verification.rules import COMPARISONS, scale_problem
 
 # NONE, RELU, RELU_N1_TO_1 and RELU6 are clamps, which integer kernels do; TANH and SIGN_BIT are not.
 _CLAMPS = (0, 1, 2, 3)
@@ -75,6 +78,14 @@ class Plan:
     """Whether an op that stays in floating point is an error."""
     trained: bool = False
     """Whether the ranges come from training and must not change."""
+    one_scale: frozenset[str] = frozenset()
+    """Products whose weights have a single scale, although the scheme has one for each channel."""
+    floating: frozenset[str] = frozenset()
+    """Ops without integer kernels in the oldest runtime."""
+
+    def channels(self, code: str) -> int | None:
+        """The dimension of a product's weights that has a scale for each slice, or None."""
+        return CHANNELS.get(code) if self.scheme.per_channel and code not in self.one_scale else None
 
 
 def quantize_integer(model: Model, plan: Plan, input_type: str, output_type: str) -> None:
@@ -192,7 +203,8 @@ class _Rewriting:
         scheme = self.scheme(operator)
         if code == recurrent.CODE and scheme.activations == "INT8":
             return self.decide_lstm(operator)
-        if not quantizable(code, scheme):
+        is_young = code in YOUNG_IN_INT16 and scheme is INT16 and not self.plan.strict
+        if not quantizable(code, scheme) or code in self.plan.floating or is_young:
             return f"{operator.kind} has no kernel for {scheme.activations}"
         if getattr(operator.options, "fusedActivationFunction", 0) not in _CLAMPS:
             return "its fused activation is not a clamp"
@@ -206,10 +218,19 @@ class _Rewriting:
             return self.decide_product(operator)
         if (code in PASSING or code in ASKING) and not any(self.in_integers(each) for each in reals):
             return f"its input '{reals[0].name if reals else ''}' is floating point"
-        reason = self.decide_results(operator, reals)
+        reason = self.decide_results(operator, reals) or self.scale_obstacle(operator, reals)
         if not reason and code in _CLAMPING:
             self.absorb_clamp(operator)
         return reason
+
+    def scale_obstacle(self, operator: Operator, reals: list[Tensor]) -> str:
+        """Why the integer kernel does not work with the scales of its arguments and results, or ""."""
+        kind = self.scheme(operator).activations
+        inputs = [float(self.number_of(each, kind).scale[0]) for each in reals]  # type: ignore[index]
+        if operator.code in COMPARISONS and max(inputs) >= 1:
+            return f"it compares numbers with the scale {max(inputs):g}, and its kernel takes scales below 1"
+        results = [float(self.numbers[each].scale[0]) for each in operator.outputs if each.type == "FLOAT32"]  # type: ignore[index]
+        return scale_problem(operator.code, kind, inputs, results)
 
     def absorb_clamp(self, operator: Operator) -> None:
         """Lets the op before a clamp use the clamp's range: values outside are clipped when they are stored."""
@@ -371,7 +392,7 @@ class _Rewriting:
         if self.shares(operator) and results and not self.plan.trained:
             for tensor in self.sharing(operator):
                 if self.type_of(tensor) == type_name:
-                    self.adopt(tensor, self.numbers[results[0]])
+                    self.adopt(tensor, self.numbers[results[0]], operator)
         return ""
 
     def shares(self, operator: Operator) -> bool:
@@ -383,8 +404,10 @@ class _Rewriting:
         found = [each for place, each in enumerate(operator.inputs) if places is None or place in places]
         return [each for each in found if each is not None and each.type == "FLOAT32"]
 
-    def adopt(self, tensor: Tensor, numbers: Quantization) -> None:
+    def adopt(self, tensor: Tensor, numbers: Quantization, reader: Operator) -> None:
         """Gives a tensor the scale of an op that reads it if its own scale is not much finer. This avoids a conversion.
+
+        What lies outside of the range of a maximum is of no use to it. Other readers need the whole range of the tensor.
 
         A tensor that is only rearranged on the way shares one scale with its rearranged forms.
         """
@@ -398,6 +421,9 @@ class _Rewriting:
         own = self.numbers[root]
         assert own.scale is not None and numbers.scale is not None
         if root in self.settled or root in self.plan.given or numbers.scale[0] > _COARSER * own.scale[0]:
+            return
+        is_only_reader = root is tensor and self.consumers.get(root) == [reader] and root not in self.subgraph.outputs
+        if not is_only_reader and not covers(numbers, own, self.type_of(root)):
             return
         waiting = [root]
         while waiting:
@@ -532,7 +558,7 @@ class _Rewriting:
                 # Weights in INT8 have no zero point: the range is made symmetric.
                 made = arrays.symmetric_weights(tensor, None, max(-trained.low, trained.high))
             else:
-                made = arrays.symmetric_weights(tensor, CHANNELS.get(code) if self.plan.scheme.per_channel else None)
+                made = arrays.symmetric_weights(tensor, self.plan.channels(code))
             self.others[key] = made
         return self.others[key]
 

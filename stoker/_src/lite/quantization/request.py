@@ -16,6 +16,7 @@ from stoker._src.lite.quantization.calibration import Ranges, observe_ranges
 from stoker._src.lite.quantization.integer import Plan, QuantizationError, TrainedRange, quantize_integer
 from stoker._src.lite.quantization.schemes import INT8, INT16, UINT8, Scheme
 from stoker._src.lite.quantization.weights import quantize_weights, store_as_half
+from stoker._src.lite.versions import without_channel_scales, without_integers
 
 INT16_OPS = OpsSet.EXPERIMENTAL_TFLITE_BUILTINS_ACTIVATIONS_INT16_WEIGHTS_INT8
 
@@ -34,6 +35,7 @@ class Request:
         input_stats: (mean, deviation) of inputs by name: real = (quantized - mean) / deviation.
         default_ranges: (min, max) of tensors without a range.
         join_concatenations: whether the trained ranges of a concatenation's inputs and output become one.
+        runtime: the oldest runtime that must have the kernels, or None.
     """
 
     optimize: bool = False
@@ -46,6 +48,7 @@ class Request:
     input_stats: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     default_ranges: tuple[float, float] | None = None
     join_concatenations: bool = False
+    runtime: str | None = None
 
     @property
     def integers_only(self) -> bool:
@@ -98,7 +101,7 @@ def quantize(model: Model, request: Request) -> None:
         raise QuantizationError("For full integer quantization, a `representative_dataset` must be specified.")
     else:
         _check_float_interface(request)
-        quantize_weights(model)
+        quantize_weights(model, request.runtime)
 
 
 def _check_float_interface(request: Request) -> None:
@@ -145,10 +148,13 @@ def _after_training(model: Model, request: Request, trained: bool) -> None:
         ranges, weights = observe_ranges(model, request.representative_dataset), {}
     strict = request.integers_only or dtypes.int8 in {dtypes.as_dtype(each) for each in request.supported_types}
     plan = Plan(ranges, scheme, weights, _grids(model), strict=strict, trained=trained)
+    if request.runtime is not None:
+        plan.one_scale = without_channel_scales(request.runtime)
+        plan.floating = without_integers(request.runtime, scheme.activations)
     quantize_integer(model, plan, input_type, output_type)
     if not strict:
         # Ops that stay in floating point, such as recurrent ops, get weights in 8 bits.
-        quantize_weights(model)
+        quantize_weights(model, request.runtime)
 
 
 def _grids(model: Model) -> list[TrainedRange]:

@@ -7,6 +7,7 @@ import numpy as np
 from stoker._src.lite.model import Model, Operator, Subgraph, Tensor
 from stoker._src.lite.quantization.arrays import symmetric_weights
 from stoker._src.lite.quantization.schemes import DATA
+from stoker._src.lite.versions import is_available
 
 # With fewer elements than this, the saved space is not worth the error.
 _FEWEST = 1024
@@ -32,8 +33,11 @@ _ALL_OR_NONE = frozenset(code for code in _HYBRID if "LSTM" in code or "RNN" in 
 _OVERHEAD = 256
 
 
-def quantize_weights(model: Model) -> None:
-    """Stores large weights in 8 bits. Kernels quantize the other argument at run time, and results are floating point."""
+def quantize_weights(model: Model, runtime: str | None = None) -> None:
+    """Stores large weights in 8 bits. Kernels quantize the other argument at run time, and results are floating point.
+
+    Weights stay as they are where the oldest `runtime` has no kernel for them.
+    """
     for subgraph in model.subgraphs:
         _quantize_tables(subgraph)
         uses = subgraph.consumers()
@@ -54,9 +58,13 @@ def quantize_weights(model: Model) -> None:
                 assert tensor is not None
                 if not all(each.code == operator.code and each.inputs.index(tensor) == place for each in uses[tensor]):
                     continue
-                if (tensor, axis) not in done:
-                    done[tensor, axis] = symmetric_weights(tensor, axis)
-                operator.inputs[place] = done[tensor, axis]
+                for each in (axis, None):
+                    if (tensor, each) not in done:
+                        done[tensor, each] = symmetric_weights(tensor, each)
+                    operator.inputs[place] = done[tensor, each]
+                    if runtime is None or is_available(operator, runtime):
+                        break
+                    operator.inputs[place] = tensor
 
 
 def _quantize_tables(subgraph: Subgraph) -> None:

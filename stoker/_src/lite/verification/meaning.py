@@ -26,6 +26,7 @@ from stoker._src.lite.verification.rules import (
     SUBGRAPHS,
     Variables,
     implied_shape,
+    scale_problem,
     too_large,
 )
 from stoker._src.lite.verification.structure import Table, read_model
@@ -218,6 +219,7 @@ class _Checks:
             self.fail(f"it has no {expected}")
 
         self.sizes(name, operator, tensors)
+        self.scales(name, operator, tensors)
 
     def sizes(self, name: str, operator: Table, tensors: list[Table]) -> None:
         """Checks counts in options and constants."""
@@ -241,6 +243,22 @@ class _Checks:
                 implied = implied_shape(name, integers(tensors[inputs[0]].Shape), constant)
                 if too_large(implied, declared):
                     self.fail(f"its result has the shape {implied}, and is declared to have {declared}")
+
+    def scales(self, name: str, operator: Table, tensors: list[Table]) -> None:
+        """Checks what kernels compute from scales when they are prepared."""
+        sides = []
+        kinds = [
+            members("TensorType").get(tensors[number].Type, "") for number in integers(operator.Inputs) if number >= 0
+        ]
+        for side in (operator.Inputs, operator.Outputs):
+            numbers = [number for number in integers(side) if 0 <= number < len(tensors)]
+            quantized = [
+                tensors[n] for n in numbers if members("TensorType").get(tensors[n].Type) == (kinds or [""])[0]
+            ]
+            sides.append([_scale(tensor) for tensor in quantized])
+        problem = scale_problem(name, kinds[0], *sides) if kinds else ""
+        if problem:
+            self.fail(problem)
 
     def constant(self, tensor: Table) -> list[int] | None:
         """The value of a constant of 32-bit or 64-bit integers, or None for other tensors."""
@@ -361,6 +379,12 @@ class _Checks:
             stored = len(indices)
         if size != math.ceil(stored * item):
             self.fail(f"its sparsity says that {stored} values are stored, and it has {size} bytes of data")
+
+
+def _scale(tensor: Table) -> float:
+    """The scale of a tensor, or 0 if it has none."""
+    scales = None if tensor.Quantization is None else tensor.Quantization.Scale
+    return 0.0 if not scales else float(np.frombuffer(scales, "<f4", 1)[0])
 
 
 def _sparse_indices(vector: Table | None) -> Iterator[int]:

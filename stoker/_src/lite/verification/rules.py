@@ -162,6 +162,36 @@ def too_large(implied: list[int] | None, declared: list[int]) -> bool:
     return implied is not None and implied != declared and math.prod(max(0, size) for size in implied) > _LARGE
 
 
+COMPARISONS = frozenset(("EQUAL", "NOT_EQUAL", "GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL"))
+# Sums shift their arguments to the left by these numbers of bits, and the rest of the factor must be below one.
+_SHIFTS = {"INT8": 20, "UINT8": 20, "INT16": 15}
+_SQUARED_SHIFT = 7
+
+
+def scale_problem(name: str, kind: str, inputs: list[float], results: list[float]) -> str:
+    """Why kernels for quantized numbers abort with these scales, or "". A tensor without a scale counts as zero.
+
+    Args:
+        name: the builtin.
+        kind: the type of the numbers.
+        inputs: the scales of the arguments.
+        results: the scales of the results, none if these are not quantized.
+    """
+    if kind not in _SHIFTS:
+        return ""
+    if name in COMPARISONS and any(scale in (0.0, 1.0) for scale in inputs):
+        return "it compares numbers whose scale is 0 or 1"
+    if name in ("ADD", "SUB", "SQUARED_DIFFERENCE") and results:
+        if 0.0 in (*inputs, *results):
+            return "a scale is 0"
+        factor = 2 * max(inputs) / 2.0 ** _SHIFTS[kind] / results[0]
+        if name == "SQUARED_DIFFERENCE":
+            factor = (2 * max(inputs) / 2.0**_SQUARED_SHIFT) ** 2 / results[0]
+        if factor >= 1:
+            return f"its arguments have scales up to {max(inputs):g}, which its result with the scale {results[0]:g} is too small for"
+    return ""
+
+
 class Variables:
     """Shapes of resource variables. A read copies as many bytes as the shape of its result implies."""
 

@@ -20,7 +20,7 @@ from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.array import casting, constants, joining, ranges, shaping, value_checks
 from stoker._src.ops.math import arithmetic, comparison, reductions, segment_reductions, unary_functions
-from stoker._src.ops.support import table_rows
+from stoker._src.ops.support import cuda_kernels, table_rows
 from stoker._src.ops.support.unsigned import ordered
 from stoker._src.ops.support.values import from_numpy, torch_dtype
 
@@ -361,8 +361,55 @@ def unique_padded(x: torch.Tensor, *, out_idx: DType) -> tuple[torch.Tensor, tor
     return padded, places
 
 
+# One block compares all pairs, so there are few elements. Sorting them with torch takes a dozen kernels.
+DISTINCT_SOURCE = r"""
+typedef long long i64;
+
+extern "C" __global__ void distinct(const int* narrow, const i64* wide, int* padded, i64* wide_padded, int* places, i64* wide_places, int count,
+                                    int is_wide, int wide_result) {
+    __shared__ i64 given[512], firsts[512];
+    const i64 none = 0x7fffffffffffffffLL;
+    for (int i = threadIdx.x; i < count; i += blockDim.x) given[i] = is_wide ? wide[i] : narrow[i];
+    __syncthreads();
+    for (int i = threadIdx.x; i < count; i += blockDim.x) {
+        int is_first = 1;
+        for (int j = 0; j < i; j++) is_first &= given[j] != given[i];
+        firsts[i] = is_first ? given[i] : none;
+        if (is_wide) wide_padded[i] = -1;
+        else padded[i] = -1;
+    }
+    __syncthreads();
+    for (int i = threadIdx.x; i < count; i += blockDim.x) {
+        int place = 0;
+        for (int j = 0; j < count; j++) place += firsts[j] < given[i];
+        if (is_wide) wide_padded[place] = given[i];
+        else padded[place] = (int)given[i];
+        if (wide_result) wide_places[i] = place;
+        else places[i] = place;
+    }
+}
+"""
+_FEW = 512  # elements that a block can compare
+
+
+def distinct_by_one_block(
+    run: Any, x: torch.Tensor, kind: torch.dtype, threads: int
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """`ascending_padded` of a few elements, by the kernel `run`."""
+    padded, places = torch.empty_like(x), torch.empty(x.shape, dtype=kind, device=x.device)
+    if x.numel():
+        flags = (x.numel(), int(x.dtype is torch.int64), int(kind is torch.int64))
+        run((1, 1, 1), (threads, 1, 1), (x, x, padded, padded, places, places, *flags))
+    return padded, places
+
+
 def ascending_padded(x: torch.Tensor, kind: torch.dtype) -> tuple[torch.Tensor, torch.Tensor]:
     """The distinct elements of an integer vector in ascending order, padded with -1, and the place of each element among them."""
+    both = (torch.int32, torch.int64)
+    if x.is_cuda and x.numel() <= _FEW and x.is_contiguous() and x.dtype in both and kind in both:
+        run = cuda_kernels.compiled(DISTINCT_SOURCE, "distinct")
+        if run is not None:
+            return distinct_by_one_block(run, x, kind, _FEW)
     ordered, positions = torch.sort(x, stable=True)
     starts = torch.ones(x.shape, dtype=torch.bool, device=x.device)
     torch.ne(ordered[1:], ordered[:-1], out=starts[1:])

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -111,6 +112,27 @@ def _back(result: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     return result.to(torch.int64).to(dtype)  # through int64, so that int32 wraps around
 
 
+# Routes by kind, sizes and attributes. All checks passed for them.
+_routes: dict[Any, conv_patches.Route] = {}
+_MOST_ROUTES = 4096
+
+
+def _by_known_route(key: Any, first: torch.Tensor, second: torch.Tensor) -> torch.Tensor | None:
+    route = _routes.get(key)
+    return None if route is None else route(first, second)
+
+
+def _by_route(
+    key: Any, route: conv_patches.Route | None, first: torch.Tensor, second: torch.Tensor
+) -> torch.Tensor | None:
+    if route is None:
+        return None
+    if len(_routes) >= _MOST_ROUTES:
+        _routes.clear()
+    _routes[key] = route
+    return route(first, second)
+
+
 def conv_forward(
     input: torch.Tensor,
     filter: torch.Tensor,
@@ -121,6 +143,10 @@ def conv_forward(
     dilations: tuple[int, ...],
     op: str = "convolution",
 ) -> torch.Tensor:
+    key = "forward", input.shape, filter.shape, strides, padding, explicit_paddings, data_format, dilations
+    result = _by_known_route(key, input, filter)
+    if result is not None:
+        return result
     rank = input.dim()
     if 0 in filter.shape[: -1 if rank == 4 else rank] and op != "DepthwiseConv2dNative":
         raise InvalidArgumentError(
@@ -128,15 +154,14 @@ def conv_forward(
             None,
             f"filter must not have zero elements (i.e. all dimensions must be non-zero): {list(filter.shape)}",
         )
-    found, steps, rates, groups = _geometry(
-        input.shape, filter.shape, strides, padding, explicit_paddings, data_format, dilations, op
-    )
+    geometry = _geometry(input.shape, filter.shape, strides, padding, explicit_paddings, data_format, dilations, op)
+    found, steps, rates, groups = geometry
     if 0 in found.outputs or 0 in input.shape or 0 in filter.shape:
         sizes = (input.shape[0], filter.shape[-1], *found.outputs)
         return from_channels_first(input.new_zeros(sizes), data_format)
-    faster = conv_patches.forward(input, filter, found, steps, rates, groups, data_format)
-    if faster is not None:
-        return faster
+    result = _by_route(key, conv_patches.forward(input.shape, filter.shape, geometry, data_format), input, filter)
+    if result is not None:
+        return result
     x, weight = _exact(channels_first(input, data_format)), _exact(filter).permute(_FILTER_TO_TORCH[rank])
     if found.pad is not None:
         x = F.pad(x, found.pad)
@@ -163,18 +188,25 @@ def conv_backprop_input(
     dilations: tuple[int, ...],
     op: str = "convolution",
 ) -> torch.Tensor:
+    key = (
+        "to_input", tuple(input_sizes), filter.shape, out_backprop.shape,
+        strides, padding, explicit_paddings, data_format, dilations,
+    )  # fmt: skip
+    result = _by_known_route(key, out_backprop, filter)
+    if result is not None:
+        return result
     rank = len(data_format)
     _check_rank(rank, filter=filter, out_backprop=out_backprop)
-    found, steps, rates, groups = _geometry(
-        input_sizes, filter.shape, strides, padding, explicit_paddings, data_format, dilations, op
-    )
+    geometry = _geometry(input_sizes, filter.shape, strides, padding, explicit_paddings, data_format, dilations, op)
+    found, steps, rates, groups = geometry
     _check_gradient(out_backprop, input_sizes, found, filter.shape, data_format)
     allocatable(input_sizes, itemsize(out_backprop))
     if out_backprop.numel() == 0 or filter.numel() == 0:
         return out_backprop.new_zeros(tuple(input_sizes))
-    faster = conv_patches.backprop_input(input_sizes, filter, out_backprop, found, steps, rates, groups, data_format)
-    if faster is not None:
-        return faster
+    route = conv_patches.backprop_input(input_sizes, filter.shape, geometry, data_format)
+    result = _by_route(key, route, out_backprop, filter)
+    if result is not None:
+        return result
     g, weight = _exact(channels_first(out_backprop, data_format)), _exact(filter).permute(_FILTER_TO_TORCH[rank])
     sizes = list(input_sizes)
     first = 1 if is_channels_last(data_format) else 2
@@ -233,6 +265,13 @@ def conv_backprop_filter(
     data_format: str,
     dilations: tuple[int, ...],
 ) -> torch.Tensor:
+    key = (
+        "to_filter", input.shape, tuple(filter_sizes), out_backprop.shape,
+        strides, padding, explicit_paddings, data_format, dilations,
+    )  # fmt: skip
+    result = _by_known_route(key, input, out_backprop)
+    if result is not None:
+        return result
     rank = len(data_format)
     _check_rank(rank, input=input, out_backprop=out_backprop)
     channels = input.shape[-1 if is_channels_last(data_format) else 1]
@@ -243,16 +282,16 @@ def conv_backprop_filter(
             "input and filter_sizes must have the same number of channels. "
             f"Got {channels} for input and {filter_sizes[-2]} for filter_sizes",
         )
-    found, steps, rates, groups = _geometry(
-        input.shape, filter_sizes, strides, padding, explicit_paddings, data_format, dilations
-    )
+    geometry = _geometry(input.shape, filter_sizes, strides, padding, explicit_paddings, data_format, dilations)
+    found, steps, rates, groups = geometry
     _check_gradient(out_backprop, input.shape, found, filter_sizes, data_format)
     allocatable(filter_sizes, itemsize(input))
     if input.numel() == 0 or out_backprop.numel() == 0 or 0 in filter_sizes:
         return input.new_zeros(tuple(filter_sizes))
-    faster = conv_patches.backprop_filter(input, filter_sizes, out_backprop, found, steps, rates, groups, data_format)
-    if faster is not None:
-        return faster
+    route = conv_patches.backprop_filter(input.shape, filter_sizes, geometry, data_format)
+    result = _by_route(key, route, input, out_backprop)
+    if result is not None:
+        return result
     x, g = channels_first(input, data_format), channels_first(out_backprop, data_format)
     if found.pad is not None:
         x = F.pad(x, found.pad)

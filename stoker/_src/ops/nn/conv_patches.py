@@ -2,8 +2,8 @@
 
 torch's convolutions are fast for large images, many channels and windows that move by one pixel. For small images, few channels and longer
 strides (also transposed convolutions), copying the windows into a matrix and multiplying it by the filter takes a third to nine tenths of the
-time: channels-last images and TensorFlow's filters already have the layout of the matrices, and the matrix stays in the cache. Each
-function returns None if torch is faster.
+time: channels-last images and TensorFlow's filters already have the layout of the matrices, and the matrix stays in the cache. A route is
+what follows from the sizes; conv_kernels.py keeps it for the next call with the same sizes.
 """
 
 from __future__ import annotations
@@ -28,28 +28,56 @@ _MOST_OF_FEW = 1 << 19  # of the forward product if there are few channels
 _SHARED = 1 << 14  # elements of the windows that are worth a second thread
 
 
-def _is_faster(
-    tensors: Sequence[torch.Tensor],
+class Route:
+    """A convolution, or one of its gradients, over tensors of given sizes, as a product. Called with its two tensors."""
+
+    __slots__ = ("_arguments", "_is_shared", "_outputs", "_product", "_sizes")
+
+    def __init__(
+        self, product: Any, sizes: Sequence[int], outputs: int, arguments: tuple[Any, ...], count: int
+    ) -> None:
+        self._product, self._sizes, self._outputs = product, tuple(sizes), outputs
+        self._arguments, self._is_shared = arguments, count >= _SHARED
+
+    def __call__(self, first: torch.Tensor, second: torch.Tensor) -> torch.Tensor | None:
+        """The result; None if torch's own convolution must compute it."""
+        if _native is None or first.dtype is not torch.float32 or second.dtype is not torch.float32:
+            return None
+        if not (first.is_cpu and second.is_cpu and first.is_contiguous() and second.is_contiguous()):
+            return None
+        if isinstance(self._product, str):
+            out = torch.empty(self._sizes)
+            threads = torch.get_num_threads() if self._is_shared else 1
+            getattr(_native, self._product)(out, first, second, self._outputs, *self._arguments, threads)
+            return out
+        return self._product(first, second).view(self._sizes)
+
+
+def _route(
+    product: str,
+    of_pixels: Any,
+    result: Sequence[int],
     sizes: Sequence[int],
     filter_sizes: Sequence[int],
-    found: Windows,
-    steps: tuple[int, ...],
-    groups: int,
+    geometry: tuple[Windows, Any, Any, int],
     data_format: str,
     most: int,
     most_of_few: int,
-) -> bool:
+) -> Route | None:
+    found, steps, rates, groups = geometry
     if _native is None or groups != 1 or data_format != "NHWC":
-        return False
-    if not all(t.dtype is torch.float32 and t.is_cpu and t.is_contiguous() for t in tensors):
-        return False
-    height, width, channels, _ = filter_sizes
+        return None
+    height, width, channels, outputs = filter_sizes
     elements = sizes[0] * found.outputs[0] * found.outputs[1] * height * width * channels
     if elements > _MOST:
-        return False
+        return None
     if height == width == 1:
-        return _is_of_pixels(sizes, filter_sizes, found, steps)
-    return max(steps) > 1 or elements <= (most_of_few if channels < _FEW_CHANNELS else most)
+        is_simple = _is_of_pixels(sizes, filter_sizes, found, steps)
+        return Route(of_pixels, result, outputs, (), elements) if is_simple else None
+    if max(steps) == 1 and elements > (most_of_few if channels < _FEW_CHANNELS else most):
+        return None
+    arguments = tuple(sizes), found.outputs, (height, width), tuple(steps), tuple(rates), found.before
+    return Route(product, result, outputs, arguments, elements)
 
 
 def _is_of_pixels(sizes: Sequence[int], filter_sizes: Sequence[int], found: Windows, steps: tuple[int, ...]) -> bool:
@@ -58,68 +86,42 @@ def _is_of_pixels(sizes: Sequence[int], filter_sizes: Sequence[int], found: Wind
     return alone and tuple(sizes[1:3]) == tuple(found.outputs) and not any(found.before)
 
 
-def _windows(
-    sizes: Sequence[int], filter_sizes: Sequence[int], found: Windows, steps: Any, rates: Any
-) -> tuple[Any, ...]:
-    count = sizes[0] * found.outputs[0] * found.outputs[1] * filter_sizes[0] * filter_sizes[1] * filter_sizes[2]
-    threads = torch.get_num_threads() if count >= _SHARED else 1
-    return tuple(sizes), found.outputs, tuple(filter_sizes[:2]), steps, rates, found.before, threads
+def _rows(images: torch.Tensor) -> torch.Tensor:
+    return images.view(-1, images.shape[-1])
 
 
 def forward(
-    input: torch.Tensor, filter: torch.Tensor, found: Windows, steps: Any, rates: Any, groups: int, data_format: str
-) -> torch.Tensor | None:
-    sizes = filter.shape
+    sizes: Sequence[int], filter_sizes: Sequence[int], geometry: tuple[Windows, Any, Any, int], data_format: str
+) -> Route | None:
+    """A route from the images and the filter to the result; None if torch is faster."""
+    result = (sizes[0], *geometry[0].outputs, filter_sizes[-1])
+
+    def of_pixels(images: torch.Tensor, filter: torch.Tensor) -> torch.Tensor:
+        return torch.mm(_rows(images), _rows(filter))
+
     most = _MOST_FORWARD, _MOST_OF_FEW
-    if not _is_faster((input, filter), input.shape, sizes, found, steps, groups, data_format, *most):
-        return None
-    if _is_of_pixels(input.shape, sizes, found, steps):
-        product = torch.mm(input.view(-1, sizes[2]), filter.view(sizes[2], sizes[3]))
-        return product.view(*input.shape[:3], sizes[3])
-    out = torch.empty(input.shape[0], *found.outputs, sizes[-1])
-    _native.forward(out, input, filter, sizes[-1], *_windows(input.shape, sizes, found, steps, rates))
-    return out
+    return _route("forward", of_pixels, result, sizes, filter_sizes, geometry, data_format, *most)
 
 
 def backprop_input(
-    sizes: Sequence[int],
-    filter: torch.Tensor,
-    out_backprop: torch.Tensor,
-    found: Windows,
-    steps: Any,
-    rates: Any,
-    groups: int,
-    data_format: str,
-) -> torch.Tensor | None:
-    filter_sizes = filter.shape
+    sizes: Sequence[int], filter_sizes: Sequence[int], geometry: tuple[Windows, Any, Any, int], data_format: str
+) -> Route | None:
+    """A route from the gradient of the result and the filter to the gradient of the images; None if torch is faster."""
+
+    def of_pixels(gradient: torch.Tensor, filter: torch.Tensor) -> torch.Tensor:
+        return torch.mm(_rows(gradient), _rows(filter).t())
+
     most = _MOST_TO_INPUT, _MOST
-    if not _is_faster((filter, out_backprop), sizes, filter_sizes, found, steps, groups, data_format, *most):
-        return None
-    if _is_of_pixels(sizes, filter_sizes, found, steps):
-        weights = filter.view(filter_sizes[2], filter_sizes[3])
-        return torch.mm(out_backprop.view(-1, filter_sizes[3]), weights.t()).view(tuple(sizes))
-    out = torch.empty(tuple(sizes))
-    _native.to_input(out, out_backprop, filter, filter_sizes[-1], *_windows(sizes, filter_sizes, found, steps, rates))
-    return out
+    return _route("to_input", of_pixels, sizes, sizes, filter_sizes, geometry, data_format, *most)
 
 
 def backprop_filter(
-    input: torch.Tensor,
-    filter_sizes: Sequence[int],
-    out_backprop: torch.Tensor,
-    found: Windows,
-    steps: Any,
-    rates: Any,
-    groups: int,
-    data_format: str,
-) -> torch.Tensor | None:
+    sizes: Sequence[int], filter_sizes: Sequence[int], geometry: tuple[Windows, Any, Any, int], data_format: str
+) -> Route | None:
+    """A route from the images and the gradient of the result to the gradient of the filter; None if torch is faster."""
+
+    def of_pixels(images: torch.Tensor, gradient: torch.Tensor) -> torch.Tensor:
+        return torch.mm(_rows(images).t(), _rows(gradient))
+
     most = _MOST_TO_FILTER, _MOST_TO_FILTER
-    if not _is_faster((input, out_backprop), input.shape, filter_sizes, found, steps, groups, data_format, *most):
-        return None
-    if _is_of_pixels(input.shape, filter_sizes, found, steps):
-        product = torch.mm(input.view(-1, filter_sizes[2]).t(), out_backprop.view(-1, filter_sizes[3]))
-        return product.view(tuple(filter_sizes))
-    out = torch.empty(tuple(filter_sizes))
-    windows = _windows(input.shape, filter_sizes, found, steps, rates)
-    _native.to_filter(out, input, out_backprop, filter_sizes[-1], *windows)
-    return out
+    return _route("to_filter", of_pixels, filter_sizes, sizes, filter_sizes, geometry, data_format, *most)

@@ -88,7 +88,7 @@ class _Table:
         if slots.first is not None:
             rows.narrow(0, slots.first, slots.count).copy_(values)
         else:
-            rows[slots.on(rows.device)] = values
+            rows[slots.on(rows.device)] = values.to(rows.device)
 
     def take(self, slot: int) -> torch.Tensor:
         assert self._rows is not None  # the slot was taken
@@ -530,7 +530,10 @@ def _stack(values: list[Any]) -> Any:
         raise InvalidArgumentError(
             None, None, f"Elements of different shapes {sorted(shapes)} cannot be dequeued as one batch."
         )
-    return np.stack(values) if isinstance(values[0], np.ndarray) else torch.stack(values)
+    if isinstance(values[0], np.ndarray):
+        return np.stack(values)
+    place = values[0].device  # elements may come from several devices
+    return torch.stack([value.to(place) for value in values])
 
 
 def _padded(values: list[Any]) -> Any:

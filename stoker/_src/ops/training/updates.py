@@ -25,6 +25,7 @@ from stoker._src.base.shapes import Shape
 from stoker._src.graph.definition import STATEFUL, WRITES, OpDefinition, define
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.support import handles, table_rows
+from stoker._src.ops.training import updates_cuda
 from stoker._src.ops.variables.state_ops import VariableState
 
 Rule = Callable[..., None]
@@ -262,6 +263,8 @@ class _Caller:
         self._check_rows(inputs[:count], tables, gradient, indices)
         if not indices.numel() or not tables[0].numel():
             return inputs[0]
+        if gradient.is_cuda and self._in_one_kernel(tables, inputs, attributes):
+            return inputs[0]
         rows = indices.long()
         bad = (rows < 0) | (rows >= len(tables[0]))
         # A row to be skipped repeats the first one that is not: both write the same numbers.
@@ -278,6 +281,22 @@ class _Caller:
         for table, part in zip(tables, parts):
             table.index_copy_(0, rows, torch.where(none, table.index_select(0, rows), part[0]))
         return inputs[0]
+
+    def _in_one_kernel(self, tables: Tensors, inputs: Any, attributes: dict[str, Any]) -> bool:
+        """Updates distinct rows on a GPU by one kernel. Returns False if there is none for this rule."""
+        count, at = self.count, self.gradient_at
+        if self.row_loop is None or table_rows.updates is None:
+            return False
+        numbers = [*inputs[count:at], [inputs[at]], *inputs[at + 2 :]]
+        on_device = [i for i, number in enumerate(numbers) if isinstance(number, torch.Tensor)]
+        rate = numbers[on_device[0]] if on_device else None
+        if len(on_device) > 1 or any(self.others[i] != "lr" for i in on_device):
+            return False
+        for i in on_device:
+            numbers[i] = 1.0  # stands for the rate, which the host does not know
+        self._check_numbers(numbers, attributes)
+        loop = self.row_loop(*numbers, **attributes)
+        return loop is not None and updates_cuda.update(*loop, rate, tables, inputs[at], inputs[at + 1])
 
     def sparse_distinct_many(self, *columns: Any, **attributes: Any) -> None:
         lists = {*range(self.count), self.gradient_at, self.gradient_at + 1}

@@ -404,12 +404,20 @@ class KnownCall:
         columns: list[Any] = [[inputs[i]._value for _, inputs, _ in calls] for i in range(len(first))]
         for i in self.on_host:
             columns[i] = host_value(columns[i][0])
+        # The shapes of the first call stand for all: an optimizer has the same variables at every step.
+        tuner, key = self._executor.tuner(definition, [tensor._value for tensor in first], [], len(calls))
+        began = None if tuner is None else tuner.begin()
         try:
             self._batch(*columns, **self._keywords)
         except Exception as error:
             _, inputs, name = calls[getattr(error, "member", 0)]
             record = self._record(definition, inputs, [], name)
             raise explain_failure(error, record, [tensor._value for tensor in inputs]) from error
+        finally:
+            if tuner is not None:
+                tuner.end(began)
+                if tuner.tiny:
+                    self._executor.forget_tuner(key)
 
     def _record(
         self, definition: OpDefinition, inputs: Sequence[Any], outputs: list[Any], name: str | None
@@ -542,9 +550,10 @@ class EagerExecutor:
         """Ends the measurements of a short op."""
         self._tuners[key] = None
 
-    def tuner(self, definition: OpDefinition, values: list[Any], steps: list[Step]) -> tuple[Any, Any]:
+    def tuner(self, definition: OpDefinition, values: list[Any], steps: list[Step], calls: int = 1) -> tuple[Any, Any]:
         """Returns what chooses the number of threads (None for a short op), and its key: the function, or the op and its size."""
-        key: Any = (definition, values[0].shape if values and isinstance(values[0], torch.Tensor) else None)
+        first = values[0] if values else None
+        key: Any = (definition, calls, first.shape if isinstance(first, torch.Tensor) else None)
         if steps:
             key = steps[0].filename
         elif definition.traits & Trait.BLOCKING:

@@ -26,11 +26,13 @@ import torch
 
 from stoker._src.base.errors import OpError
 from stoker._src.base.shapes import Shape
+from stoker._src.graph.definition import Trait
 from stoker._src.runtime.devices import Placement, recording
 from stoker._src.runtime.locks import VariablesLock
 from stoker._src.runtime.plan import fused_kernels, threads
 from stoker._src.runtime.plan.division import Division, Obstacle
 from stoker._src.runtime.plan.emit import Step
+from stoker._src.runtime.plan.instructions import Instruction, values_of
 from stoker._src.runtime.plan.known_shapes import Known
 from stoker._src.runtime.plan.on_host import (
     BorrowingOnHost,
@@ -64,6 +66,10 @@ class Repeated:
         self._make_planner, self._placement, self._variables_lock = make_planner, placement, lock
         self._is_pure = not planner.writes_variables and not planner.blocks
         self._planner = planner
+        computing = [each for each in planner.instructions if not _only_keeps(each)]
+        used = {value for each in computing for value in values_of(each.arguments)}
+        used.update(value for value in planner.results if value is not None)
+        self._feeds_compute = [value in used for value in planner.feed_values]
         self._for_host: dict[bool, bool] = {}  # whether the host may run the plan, by whether it is recorded
         self._choices: dict[Any, Choice] = {}  # by the shapes of the feeds
         self._runs: dict[Any, int] = {}
@@ -111,13 +117,19 @@ class Repeated:
         """Runs the step. `function` is the step for feeds of any shape."""
         for value in values:
             if not isinstance(value, torch.Tensor):
-                return function(holding, *[self._placement.data(value) for value in values])
-        key = tuple([(value.shape, value.dtype, value.device) for value in values])
-        if self._may_run_on_host():
-            choice = self._choices.get(key) or self._choice(key, values)
+                return function(holding, *self._placed(values))
+        key = tuple([(value.shape, value.dtype, value.get_device()) for value in values])
+        choice = self._choices.get(key)
+        if choice is not None or self._may_run_on_host():
+            choice = choice or self._choice(key, values)
             if choice is not None:
                 return choice.run(lambda: self._on_gpu(key, function, holding, values), holding, values)
         return self._on_gpu(key, function, holding, values)
+
+    def _placed(self, values: Any) -> list[Any]:
+        """Returns the feeds where they start. What only goes into queues stays on the host."""
+        data = self._placement.data
+        return [data(value) if computes else value for value, computes in zip(values, self._feeds_compute)]
 
     def _may_run_on_host(self) -> bool:
         """Whether the host could be faster: the plan is small, or it cannot be recorded."""
@@ -148,14 +160,14 @@ class Repeated:
     def _on_gpu(self, key: Any, function: Any, holding: Any, values: Any) -> Any:
         divided = self._for(key, values) if self.obstacle is None else None
         if divided is None:
-            return function(holding, *[self._placement.data(value) for value in values])
+            return function(holding, *self._placed(values))
         try:
             return divided(holding, values)
         except OpError as error:
             if not self._is_pure:
                 raise
             # The step for feeds of any shape has the last word about an error.
-            results = function(holding, *[self._placement.data(value) for value in values])
+            results = function(holding, *self._placed(values))
             divided.obstacle = f"it fails for these shapes ({error.message.splitlines()[0]})"
             return results
         finally:
@@ -175,6 +187,11 @@ class Repeated:
             except Obstacle as error:
                 self.obstacle = str(error)
         return found
+
+
+def _only_keeps(instruction: Instruction) -> bool:
+    """Whether an instruction puts its inputs into a queue and computes nothing."""
+    return bool(instruction.traits & Trait.BLOCKING) and instruction.op is not None and not instruction.op.outputs
 
 
 class _Divided:

@@ -40,6 +40,8 @@ _TRIALS = 8  # measured runs of each kind
 _IN_A_ROW = 5  # runs of a kind that borrow variables before the other kind has its turn
 _CLEARLY_LONGER = 1e-3  # seconds of a run of the host that need no further measurement
 _UNCOUNTED = 2  # first runs of each kind, which compile
+_UNUSUAL = 4  # times the median: a longer run was interrupted and counts as that long
+_NEXT_TRY, _LATER = 1000, 10  # runs of the GPU until the host is measured again, and the factor between such tries
 _CLEARLY_FASTER = 0.9  # of the GPU's time, for the host to be chosen
 _NO_LONGER_FASTER = 1.3  # of the GPU's time, for both to be measured again
 
@@ -125,7 +127,8 @@ class OnHost:
         self._run = threads.Tuned(self.step.function)
         self._lock = lock
         self._copies: list[tuple[VariableState, VariableState]] = []
-        self._taken: Any = None  # what says whether variables have changed since they were copied
+        self._taken: list[tuple[Any, int]] | None = None  # the variables' values that were copied, with their versions
+        self._taken_at = -1  # the count of runs that wrote until then
         self._room: dict[int, torch.Tensor] = {}  # pinned memory of the copies
         copies: dict[int, VariableState] = {}
         for step in self.step.with_functions():
@@ -137,14 +140,21 @@ class OnHost:
                     step.function.__globals__[name] = copies[id(item)]
 
     def __call__(self, holding: Any, values: Any) -> Any:
-        now = [self._lock.writes]
-        for state, _ in self._copies:
-            value = state.value
-            now += [id(value), getattr(value, "_version", 0)]
-        if now != self._taken:
+        if not self._are_current():
             self._take()
-            self._taken = now
+            states = [state.value for state, _ in self._copies]
+            self._taken = [(value, getattr(value, "_version", 0)) for value in states]
+            self._taken_at = self._lock.writes
         return self._run(holding, *values)
+
+    def _are_current(self) -> bool:
+        """Whether no variable has changed since it was copied. Code outside of sessions may have written to its memory."""
+        if self._taken is None or self._taken_at != self._lock.writes:
+            return False
+        for (state, _), (value, version) in zip(self._copies, self._taken):
+            if state.value is not value or getattr(value, "_version", 0) != version:
+                return False
+        return True
 
     def _take(self) -> None:
         """Copies the variables. All transfers are under way before the host waits for them."""
@@ -235,6 +245,8 @@ class Choice:
     def __init__(self, on_host: OnHost | BorrowingOnHost) -> None:
         self.on_host = on_host
         self.chosen: bool | None = None  # whether the host is faster
+        self._declined, self._next_try = 0, _NEXT_TRY
+        self._hopeless = False
         self._begin()
 
     def _begin(self) -> None:
@@ -254,10 +266,17 @@ class Choice:
     def _typical(self, kind: bool) -> float:
         """The usual time of a run. A reading run pays for copies after each write, so the mean counts; else the median."""
         counted = self._times[kind][_UNCOUNTED:]
-        return statistics.fmean(counted) if self.on_host.in_a_row == 1 else statistics.median(counted[-_TRIALS:])
+        usual = statistics.median(counted[-_TRIALS:])
+        return (
+            statistics.fmean(min(each, _UNUSUAL * usual) for each in counted) if self.on_host.in_a_row == 1 else usual
+        )
 
     def run(self, on_gpu: Callable[[], Any], holding: Any, values: Any) -> Any:
         if self.chosen is False:
+            self._declined += 1
+            if self._declined >= self._next_try and not self._hopeless:
+                self._next_try *= _LATER
+                self._begin()
             return on_gpu()
         kind = self.chosen or self._next
         began = time.perf_counter()
@@ -284,4 +303,4 @@ class Choice:
             self.chosen = self._typical(True) < _CLEARLY_FASTER * self._typical(False)
             self._limit = _NO_LONGER_FASTER * self._typical(False)
         elif len(host) > 1 and len(gpu) > 1 and min(host) > max(_CLEARLY_LONGER, 4 * min(gpu)):
-            self.chosen = False
+            self.chosen, self._hopeless = False, True
