@@ -30,7 +30,9 @@ def gather_tree_kernel(
     steps, batch, width = step_ids.shape
     if max_sequence_lengths.shape != (batch,):
         raise InvalidArgumentError(
-            None, None, f"max_sequence_lengths must be a vector of {batch}, saw shape: {Shape(max_sequence_lengths.shape)}"
+            None,
+            None,
+            f"max_sequence_lengths must be a vector of {batch}, saw shape: {Shape(max_sequence_lengths.shape)}",
         )
     if end_token.ndim:
         raise InvalidArgumentError(None, None, f"end_token must be a scalar, saw shape: {Shape(end_token.shape)}")
