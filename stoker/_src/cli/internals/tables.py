@@ -242,6 +242,30 @@ MODULES: dict[str, tuple[str, ...]] = {
     },
 }
 
+# The folders of tf.contrib whose modules programs import by their full names: {room: modules below it}. Their names are public in the room.
+_CONTRIB = {
+    "framework": "python.framework python.framework.checkpoint_utils python.framework.tensor_util python.ops "
+    "python.ops.ops python.ops.variables",
+    "layers": "python.layers python.layers.embedding_ops python.layers.encoders python.layers.initializers python.layers.layers "
+    "python.layers.normalization python.layers.optimizers python.layers.regularizers python.layers.summaries",
+    "losses": "python.losses python.losses.loss_ops",
+    "metrics": "python.ops python.ops.metric_ops",
+    "slim": "python.slim python.slim.learning python.slim.evaluation python.slim.data python.slim.data.dataset "
+    "python.slim.data.dataset_data_provider python.slim.data.data_decoder python.slim.data.data_provider "
+    "python.slim.data.parallel_reader python.slim.data.prefetch_queue python.slim.data.tfexample_decoder python.slim.model_analyzer "
+    "python.slim.queues python.slim.summaries",
+    "training": "python.training python.training.evaluation python.training.hparam python.training.training",
+}
+MODULES.update({f"contrib.{room}": (f"contrib.{room}",) for room in _CONTRIB})
+MODULES.update(
+    {
+        f"contrib.{room}.{name}": (f"contrib.{room}.{name.rpartition('.')[2]}", f"contrib.{room}")
+        for room, names in _CONTRIB.items()
+        for name in names.split()
+    }
+)
+MODULES["contrib.layers.python.layers.utils"] = ("contrib.layers.utils",)
+
 # Public modules listed above that stoker does not have. Names are not looked up in them.
 AWAITED: frozenset[str] = frozenset()
 
