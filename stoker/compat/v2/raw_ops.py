@@ -304,6 +304,7 @@ from stoker._src.runtime.raw_ops import FusedBatchNormV3 as FusedBatchNormV3
 from stoker._src.runtime.raw_ops import FusedPadConv2D as FusedPadConv2D
 from stoker._src.runtime.raw_ops import Gather as Gather
 from stoker._src.runtime.raw_ops import GatherNd as GatherNd
+from stoker._src.runtime.raw_ops import GatherTree as GatherTree
 from stoker._src.runtime.raw_ops import GatherV2 as GatherV2
 from stoker._src.runtime.raw_ops import GenerateVocabRemapping as GenerateVocabRemapping
 from stoker._src.runtime.raw_ops import GeneratorDataset as GeneratorDataset
