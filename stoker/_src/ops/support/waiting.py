@@ -122,6 +122,12 @@ def is_cancelled() -> bool:
     return state is not None and state.cancelled
 
 
+def is_over() -> bool:
+    """Whether the run of this thread was cancelled or its time ran out."""
+    state = _current.state
+    return state is not None and (state.cancelled or (state.deadline is not None and time.monotonic() > state.deadline))
+
+
 class running:
     """Makes `state` current in this thread, for a `with` statement."""
 
