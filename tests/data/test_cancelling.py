@@ -79,6 +79,26 @@ def test_closing_the_session_cancels_the_search():
     assert len(raised) == 1
 
 
+def test_the_position_counts_what_was_delivered(tmp_path):
+    """A run that is cancelled while it computes an element does not count: a checkpoint goes on with that element."""
+    waits = []
+    slow = tf.data.Dataset.range(10).map(
+        lambda v: tf.py_func(lambda v: threading.Event().wait(0.05 * len(waits)) or v, [v], tf.int64)
+    )
+    iterator = tf.data.make_one_shot_iterator(slow)
+    following = iterator.get_next()
+    saver = tf.train.Saver([tf.data.experimental.make_saveable_from_iterator(iterator)])
+    with tf.Session() as session:
+        assert session.run(following) == 0
+        waits.append(1)
+        with pytest.raises(tf.errors.DeadlineExceededError):
+            session.run(following, options=tf.RunOptions(timeout_in_ms=10))
+        waits.clear()
+        path = saver.save(session, str(tmp_path / "position"))
+        saver.restore(session, path)
+        assert session.run(following) == 1
+
+
 def test_a_large_cycle_takes_no_memory():
     """The number of datasets that `interleave` may open at once is a limit; only those in use take memory."""
     dataset = tf.data.Dataset.range(3).interleave(

@@ -1,6 +1,6 @@
-"""Branches that TensorFlow's master divides over its own task and a stoker task. The test plays TensorFlow's side of the protocol.
+"""Branches and loops that TensorFlow's master divides over its own task and a stoker task. The test plays TensorFlow's side of the protocol.
 
-The parts of graphs are those that TensorFlow 1.15 sends for a `tf.cond` on a worker whose ops are in part on a parameter server.
+The parts of graphs are those that TensorFlow 1.15 sends for a `tf.cond` or `tf.while_loop` on a worker whose ops are in part on a parameter server.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ class Peer:
         self._pool.shutdown()
 
     def _serve(self, data, context):
-        edge = protos.RecvTensorRequest.FromString(data).rendezvous_key.split(";")[3]
-        value = self.values[edge]
+        *_, edge, place = protos.RecvTensorRequest.FromString(data).rendezvous_key.split(";")
+        value = self.values[edge if place == "0:0" else (edge, place)]
         response = protos.RecvTensorResponse(is_dead=value is DEAD)
         if value is not DEAD:
             response.tensor.CopyFrom(tf.make_tensor_proto(value))
@@ -61,14 +61,16 @@ class Peer:
         data = self._channel.unary_unary(f"/tensorflow.WorkerService/{name}")(request.SerializeToString(), timeout=120)
         return response.FromString(data)
 
-    def register(self, *nodes):
+    def register(self, *nodes, version="1.15"):
         request = protos.RegisterGraphRequest(session_handle="s", create_worker_session_called=True)
         request.graph_def.versions.producer = 134
         request.graph_def.node.extend(nodes)
+        if version != "1.15":
+            request.MergeFromString(b"\x42\x00")  # a field that only TensorFlow 2 sends
         return self._call("RegisterGraph", request, protos.RegisterGraphResponse).graph_handle
 
     def run(self, graph, sends, values):
-        """Runs a part. Returns the values of the edges `sends`, DEAD for those that are dead."""
+        """Runs a part. Returns the values of the edges `sends`, DEAD for those that are dead. In a loop an edge is a pair: (name, frame:iteration)."""
         self.values = values
         self._step += 1
         request = protos.RunGraphRequest(
@@ -81,7 +83,8 @@ class Peer:
         return found
 
     def _receive(self, edge):
-        key = f"{PS};{self.incarnation:016x};{WORKER};{edge};0:0"
+        name, place = edge if isinstance(edge, tuple) else (edge, "0:0")
+        key = f"{PS};{self.incarnation:016x};{WORKER};{name};{place}"
         request = protos.RecvTensorRequest(step_id=self._step, rendezvous_key=key)
         response = self._call("RecvTensor", request, protos.RecvTensorResponse)
         return DEAD if response.is_dead else float(tf.make_ndarray(response.tensor))
@@ -190,21 +193,94 @@ def test_a_dead_value_without_branches(peer):
     assert peer.run(part, sends, {"a": 1.0, "b": DEAD}) == [2.0, DEAD, 7.0, DEAD]
 
 
-def test_a_share_of_a_loop_is_refused(peer):
-    """A loop whose body is on several tasks gives an error that names the loop."""
-    enter = node("enter", "Enter", "zero", T=FLOAT)
-    enter.attr["frame_name"].s = b"loop"
-    merge = node("merge", "Merge", "enter", "next", T=FLOAT)
-    merge.attr["N"].i = 2
+FRAME = "while/while_context"
+NUMBERS = {
+    "1.15": 1496156560211570566,
+    "2.21": 18186195969791715286,
+}  # of FRAME, as they stand in the keys of these versions
+
+
+def entering(name, op, source, *, constant):
+    made = node(name, op, source, T=FLOAT)
+    made.attr["frame_name"].s = FRAME.encode()
+    made.attr["is_constant"].b = constant
+    return made
+
+
+def merging(name, *inputs):
+    made = node(name, "Merge", *inputs, T=FLOAT)
+    made.attr["N"].i = 2
+    return made
+
+
+def loop(peer):
+    """`while_loop(lambda t: p, lambda t: t + v.assign_add(x), [start])` whose predicate and x are on the worker."""
+    return (
+        entering("v/RefEnter", "RefEnter", "v", constant=True),
+        entering("Enter", "Enter", "start", constant=False),
+        merging("Merge", "Enter", "NextIteration"),
+        peer.transfer("_Recv", "p", BOOL, "^Merge"),
+        node("Switch", "Switch", "Merge", "p/_Recv", T=FLOAT),
+        peer.transfer("_Recv", "x", FLOAT, "^Merge"),
+        node("AssignAdd", "AssignAdd", "v/RefEnter", "x/_Recv", T=FLOAT),
+        peer.transfer("_Send", "added", FLOAT, "AssignAdd"),
+        node("add", "AddV2", "Switch:1", "AssignAdd", T=FLOAT),
+        node("NextIteration", "NextIteration", "add", T=FLOAT),
+        node("Exit", "Exit", "Switch", T=FLOAT),
+        peer.transfer("_Send", "last", FLOAT, "Exit"),
+    )
+
+
+@pytest.mark.parametrize("version", NUMBERS)
+def test_a_share_of_a_loop(peer, version):
+    """Values of an iteration travel under its number. The loop ends where the predicate is false, and its value leaves it."""
+    number = NUMBERS[version]
+    v = variable("v")
+    start = peer.register(v, constant("one", 1.0), node("v/Assign", "Assign", "v", "one", T=FLOAT))
+    part = peer.register(v, constant("start", 100.0), *loop(peer), version=version)
+    peer.run(start, [], {})
+    values = {}
+    for i, (predicate, x) in enumerate([(True, 2.0), (True, 3.0), (False, DEAD)]):
+        values["p", f"{number}:{i}"], values["x", f"{number}:{i}"] = predicate, x
+    sends = [*(("added", f"{number}:{i}") for i in range(3)), "last"]
+    assert peer.run(part, sends, values) == [3.0, 6.0, DEAD, 109.0]
+
+
+def test_a_loop_in_a_branch_that_is_not_taken(peer):
+    """What enters the loop is dead, and the first iteration passes that on: nothing is updated, and all values are dead."""
+    number = NUMBERS["1.15"]
+    v = variable("v")
+    start = peer.register(v, constant("one", 1.0), node("v/Assign", "Assign", "v", "one", T=FLOAT))
+    part = peer.register(
+        v,
+        constant("hundred", 100.0),
+        peer.transfer("_Recv", "taken", BOOL),
+        node("start", "Identity", "choice:1", T=FLOAT),
+        node("choice", "Switch", "hundred", "taken/_Recv", T=FLOAT),
+        *loop(peer),
+    )
+    read = peer.register(v, node("v/read", "Identity", "v", T=FLOAT), peer.transfer("_Send", "v", FLOAT, "v/read"))
+    peer.run(start, [], {})
+    values = {"taken": False, ("p", f"{number}:0"): DEAD, ("x", f"{number}:0"): DEAD}
+    assert peer.run(part, [("added", f"{number}:0"), "last"], values) == [DEAD, DEAD]
+    assert peer.run(read, ["v"], {}) == [1.0]
+    values = {"taken": True, ("p", f"{number}:0"): False, ("x", f"{number}:0"): DEAD}
+    assert peer.run(part, [("added", f"{number}:0"), "last"], values) == [DEAD, 100.0]
+
+
+def test_a_loop_that_carries_a_reference_is_refused(peer):
+    """TensorFlow's loops of references have no counterpart. The error names the node."""
+    merge = merging("Merge", "Enter", "NextIteration")
+    merge.op = "RefMerge"
     nodes = (
-        constant("zero", 0.0),
-        enter,
+        variable("v"),
+        entering("Enter", "RefEnter", "v", constant=False),
         merge,
-        peer.transfer("_Recv", "p", BOOL, "^merge"),
-        node("switch", "Switch", "merge", "p/_Recv", T=FLOAT),
-        node("next", "NextIteration", "switch:1", T=FLOAT),
+        peer.transfer("_Recv", "p", BOOL, "^Merge"),
+        node("Switch", "RefSwitch", "Merge", "p/_Recv", T=FLOAT),
+        node("NextIteration", "RefNextIteration", "Switch:1", T=FLOAT),
     )
     with pytest.raises(grpc.RpcError) as error:
         peer.register(*nodes)
     assert error.value.code() == grpc.StatusCode.UNIMPLEMENTED
-    assert "loop 'loop'" in str(error.value.details())
+    assert "'Merge'" in str(error.value.details())

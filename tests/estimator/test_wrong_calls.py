@@ -32,3 +32,15 @@ def test_wrong_calls_raise_the_same_exceptions(found, group):
     given = {name: found[name] for name in expected}
     # The script is not the main module here.
     assert json.loads(json.dumps(given).replace("'wrong_calls.", "'__main__.")) == expected
+
+
+def test_strategies_of_experimental_distribute():
+    """RunConfig takes both strategies from a DistributeConfig, once, and refuses a remote cluster by name."""
+    strategy, config = tf.distribute.OneDeviceStrategy("/cpu:0"), tf.contrib.distribute.DistributeConfig
+    both = tf.estimator.RunConfig(experimental_distribute=config(strategy, strategy))
+    assert both.train_distribute is strategy and both.eval_distribute is strategy
+    for name in ("train_distribute", "eval_distribute"):
+        with pytest.raises(ValueError, match=f"Either `{name}` or`experimental_distribute.{name}` can be set"):
+            tf.estimator.RunConfig(experimental_distribute=config(strategy, strategy), **{name: strategy})
+    with pytest.raises(NotImplementedError, match="remote_cluster"):
+        tf.estimator.RunConfig(experimental_distribute=config(remote_cluster={"worker": ["host:1"]}))

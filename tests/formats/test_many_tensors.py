@@ -222,6 +222,44 @@ def test_a_full_disk_leaves_nothing_behind(tmp_path, monkeypatch):
         saver.restore(session, str(tmp_path / "model-2"))
 
 
+def test_an_old_checkpoint_makes_room_for_a_whole_one(tmp_path, monkeypatch):
+    """With room for the values only, the checkpoint that the new one replaces goes before the meta graph is written, and every save succeeds."""
+    real, block = os.fsync, 4096
+
+    def used():
+        return sum(-(-path.stat().st_size // block) * block for path in tmp_path.iterdir())
+
+    def fsync(descriptor):
+        if used() > limit:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        real(descriptor)
+
+    with tf.Graph().as_default(), tf.Session() as session:
+        variable = tf.get_variable("v", initializer=np.arange(20_000, dtype=np.float32))
+        session.run(variable.initializer)
+        for kept in (1, 2):
+            saver = tf.train.Saver(max_to_keep=kept)
+            for step in range(kept):
+                saver.save(session, str(tmp_path / f"model{kept}"), global_step=step)
+            values = 80_000 // block * block + 2 * block
+            monkeypatch.setattr(os, "fsync", fsync)
+            limit = used() + values - 2 * block
+            before = sorted(os.listdir(tmp_path))
+            for step in range(kept, kept + 3):
+                with pytest.raises((OSError, tf.errors.OpError)):
+                    saver.save(session, str(tmp_path / f"model{kept}"), global_step=step)
+                assert sorted(os.listdir(tmp_path)) == before
+            limit = used() + values
+            for step in range(kept, kept + 5):
+                saver.save(session, str(tmp_path / f"model{kept}"), global_step=step)
+                names = [f"model{kept}-{each}" for each in range(step - kept + 1, step + 1)]
+                assert [os.path.basename(path) for path in saver.last_checkpoints] == names
+                assert all((tmp_path / f"{name}.meta").exists() for name in names)
+                assert tf.train.latest_checkpoint(str(tmp_path)) == str(tmp_path / names[-1])
+                saver.restore(session, str(tmp_path / names[-1]))
+            monkeypatch.setattr(os, "fsync", real)
+
+
 def test_files_of_killed_savers_are_swept(tmp_path):
     """What a killed writer left goes with the next save; what somebody is writing, and other files, stay."""
     program = textwrap.dedent(

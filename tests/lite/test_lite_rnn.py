@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -182,10 +183,16 @@ def _stacked(x):
     return _outputs(cells, x)
 
 
-def _both_ways(x):
+def _both_ways(x, cell: Any = NN.TFLiteLSTMCell, **options):
+    forward = _outputs(cell(3, name="f", **options), x, scope="fw")
+    backward = _outputs(cell(3, name="b", **options), tf.reverse(x, [0]), scope="bw")
+    return tf.concat([forward, tf.reverse(backward, [0])], 2)
+
+
+def _kept_apart(x):
     forward = _outputs(NN.TFLiteLSTMCell(3, name="f"), x, scope="fw")
     backward = _outputs(NN.TFLiteLSTMCell(3, name="b"), tf.reverse(x, [0]), scope="bw")
-    return tf.concat([forward, tf.reverse(backward, [0])], 2)
+    return tf.concat([forward, tf.reverse(backward, [0])], 2) + tf.reduce_sum(forward)
 
 
 def _everything(x):
@@ -202,7 +209,8 @@ def _residual(x):
     return _outputs(tf.nn.rnn_cell.MultiRNNCell([first, second]), x)
 
 
-FUSED = {"UNIDIRECTIONAL_SEQUENCE_LSTM", "UNIDIRECTIONAL_SEQUENCE_RNN"}
+BOTH = {"BIDIRECTIONAL_SEQUENCE_LSTM", "BIDIRECTIONAL_SEQUENCE_RNN"}
+FUSED = {"UNIDIRECTIONAL_SEQUENCE_LSTM", "UNIDIRECTIONAL_SEQUENCE_RNN", *BOTH}
 
 
 @pytest.mark.parametrize(
@@ -212,14 +220,31 @@ FUSED = {"UNIDIRECTIONAL_SEQUENCE_LSTM", "UNIDIRECTIONAL_SEQUENCE_RNN"}
         (_everything, 1),
         (lambda x: _outputs(NN.TfLiteRNNCell(3), x, time_major=False), 1),
         (_stacked, 2),
-        (_both_ways, 2),
+        (_both_ways, 1),
+        (lambda x: _both_ways(x, NN.TfLiteRNNCell), 1),
+        (lambda x: _both_ways(x, use_peepholes=True, num_proj=2, cell_clip=0.1), 1),
+        (_kept_apart, 2),
         (_unrolled, 1),
         (lambda x: _outputs(NN.TFLiteLSTMCell(3), x, sequence_length=[2, 3]), 0),
         (lambda x: _outputs(NN.TfLiteRNNCell(3, activation="sigmoid"), x), 0),
         (_residual, 0),
         (lambda x: NN.dynamic_rnn(NN.TFLiteLSTMCell(3), x, dtype=tf.float32)[1].c, 0),
     ],
-    ids=["relu", "everything", "rnn", "stacked", "both ways", "unrolled", "lengths", "sigmoid", "residual", "state"],
+    ids=[
+        "relu",
+        "everything",
+        "rnn",
+        "stacked",
+        "both ways",
+        "both ways rnn",
+        "both ways peepholes",
+        "kept apart",
+        "unrolled",
+        "lengths",
+        "sigmoid",
+        "residual",
+        "state",
+    ],
 )
 def test_loops_convert_to_fused_operators(build, fused):
     """A converted model has a fused operator for each cell, or the loop where it would not be the same, and computes what the graph does."""
@@ -232,6 +257,7 @@ def test_loops_convert_to_fused_operators(build, fused):
         expected = session.run(out, {x: X})
     counts = read_model(content).operator_counts()
     assert sum(counts[code] for code in FUSED) == fused and bool(counts["WHILE"]) == (not fused)
+    assert not (sum(counts[code] for code in BOTH) and counts["REVERSE_V2"])
     interpreter = tf.lite.Interpreter(model_content=content)
     interpreter.allocate_tensors()
     interpreter.set_tensor(interpreter.get_input_details()[0]["index"], X)

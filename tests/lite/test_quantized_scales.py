@@ -44,6 +44,21 @@ def test_numbers_that_no_kernel_compares(build, array):
     np.testing.assert_allclose(found, expected, atol=0.02 * max(1.0, float(np.abs(expected).max())))
 
 
+def test_a_maximum_does_not_clip_what_others_read():
+    """A tensor keeps its range where a maximum, whose result has a smaller one, is not its only reader."""
+    array = np.random.RandomState(0).randn(6, 4).astype(np.float32)
+    weights = np.random.RandomState(1).randn(2, 4, 4).astype(np.float32)
+
+    def build(x: Any) -> Any:
+        above, below = tf.nn.relu(tf.matmul(x, weights[0])), tf.nn.elu(tf.matmul(x, weights[1]))
+        return tf.concat([above * below, tf.maximum(above, below)], 1)
+
+    with tf.Session() as session:
+        expected = session.run(build(tf.constant(array)))
+    (found,) = run_model(_in_integers(build, array), [array])
+    np.testing.assert_allclose(found, expected, atol=0.03 * float(np.abs(expected).max()))
+
+
 def test_masked_values_stay_floating_point():
     """A tensor with infinite values has no range: it stays floating point, and the others are quantized."""
     array = np.linspace(-1, 1, 12).reshape(3, 4).astype(np.float32)

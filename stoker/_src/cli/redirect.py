@@ -22,8 +22,8 @@ ROOT = "tensorflow"
 
 # Parts of TensorFlow that stoker does not cover. Importing one raises an error that says so.
 _NOT_HERE = {
-    "contrib": "of tf.contrib stoker has data, estimator, framework, layers, lookup, metrics, nn, tpu, training and util in part; the rest ended with TensorFlow 1.15.",
-    "keras": "stoker has no Keras: use tf.layers, or the keras package on its torch backend.",
+    "contrib": "of tf.contrib stoker has what docs/contrib.md lists; the rest ended with TensorFlow 1.15.",
+    "keras": "docs/keras.md lists what stoker has of tf.keras.",
     "python": "stoker serves the internal modules that programs import most; the names are in the public API where there is one.",
 }
 

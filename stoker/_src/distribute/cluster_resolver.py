@@ -14,7 +14,7 @@ def _target(address: str, rpc_layer: str | None) -> str:
     return f"{rpc_layer}://{address}" if rpc_layer and address else address
 
 
-@export("distribute.cluster_resolver.ClusterResolver")
+@export("distribute.cluster_resolver.ClusterResolver", v1="contrib.cluster_resolver.ClusterResolver")
 class ClusterResolver:
     """The base class of resolvers. Subclasses return the cluster. `task_type`, `task_id` and `rpc_layer` are attributes."""
 
@@ -42,7 +42,7 @@ class ClusterResolver:
         return {}
 
 
-@export("distribute.cluster_resolver.SimpleClusterResolver")
+@export("distribute.cluster_resolver.SimpleClusterResolver", v1="contrib.cluster_resolver.SimpleClusterResolver")
 class SimpleClusterResolver(ClusterResolver):
     """A resolver for a fixed cluster.
 
@@ -96,7 +96,7 @@ class SimpleClusterResolver(ClusterResolver):
         return self._num_accelerators or {}
 
 
-@export("distribute.cluster_resolver.TFConfigClusterResolver")
+@export("distribute.cluster_resolver.TFConfigClusterResolver", v1="contrib.cluster_resolver.TFConfigClusterResolver")
 class TFConfigClusterResolver(ClusterResolver):
     """Reads the environment variable TF_CONFIG.
 

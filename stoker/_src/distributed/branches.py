@@ -6,6 +6,8 @@ nodes, and values of the side that was not taken travel as *dead*. In a part tha
 - What takes an output of a Switch takes the Switch's input instead and waits for a guard, a node that runs only if the predicate chooses that output.
 - A Merge becomes a placeholder, which gets the value of the input that is alive.
 
+- A share of a divided loop (`frames.py`) runs in any case: if what enters it is dead, its first iteration passes that on.
+
 An op runs if what arrives for it is alive and its guards let it; all ops with the same conditions run or do not run together (`stages.py`). A part
 without Switch and Merge nodes is planned as if all values were alive. When one arrives dead, the stages that depend on it run in pieces.
 """
@@ -23,7 +25,7 @@ from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.runtime.plan.pruning import in_order
 
 _BOOL, _INT32 = 10, 3
-_HANDLES = (20, 21)  # resource, variant
+HANDLES = (20, 21)  # resource, variant
 
 
 @dataclass(frozen=True)
@@ -78,12 +80,10 @@ class _Source:
 class BranchNodes:
     """Replaces the Switch and Merge nodes of a GraphDef that are in no loop."""
 
-    def __init__(self, graph_def: Any, transfers: set[str]) -> None:
-        """`transfers` are the names of the nodes through which values arrive and leave.
-
-        Raises:
-            InvalidArgumentError: a node is malformed.
-            UnimplementedError: a loop is divided over tasks, or a branch returns a resource.
+    def __init__(self, graph_def: Any) -> None:
+        """Raises:
+        InvalidArgumentError: a node is malformed.
+        UnimplementedError: a branch returns a resource.
         """
         self._nodes = {node.name: node for node in graph_def.node}
         if len(self._nodes) < len(graph_def.node):
@@ -95,7 +95,7 @@ class BranchNodes:
         self._checks: dict[tuple[str, tuple[str, ...]], str] = {}
         self._guards: dict[tuple[str, bool], str] = {}
         self._merges: dict[str, tuple[list[str], str]] = {}  # names of the inputs, and of the index
-        self._rewrite(transfers)
+        self._rewrite()
         nodes = [node for name, node in self._nodes.items() if name not in self._controls]
         kept = []
         for node in (*nodes, *self._added):
@@ -105,20 +105,12 @@ class BranchNodes:
         del graph_def.node[:]
         graph_def.node.extend(kept)
 
-    def _rewrite(self, transfers: set[str]) -> None:
+    def _rewrite(self) -> None:
         try:
             frames = Frames(self._nodes)
             order = topological(self._nodes)
         except ValueError as error:
             raise InvalidArgumentError(None, None, str(error)) from None
-        for name in transfers:
-            if frames.of[name]:
-                raise UnimplementedError(
-                    None,
-                    None,
-                    f"Node '{name}' is inside of the loop '{frames.of[name]}', which is divided over several tasks: a stoker task runs "
-                    "a loop as a whole.",
-                )
         for name in order:
             node = self._nodes[name]
             if node.op in ("Switch", "RefSwitch") and not frames.of[name]:
@@ -144,11 +136,22 @@ class BranchNodes:
 
     def _replace_inputs(self, node: Any) -> None:
         data = [self._source(text) for text in node.input if not text.startswith("^")]
-        waits = [wait for each in data for wait in each.controls]
-        waits += [wait for text in node.input if text.startswith("^") for wait in self._waits(text)]
+        own = [wait for text in node.input if text.startswith("^") for wait in self._waits(text)]
+        if node.op == "StokerLoopShare":
+            types = node.attr["Tin"].list.type
+            data = [self._entering(node, each, dtype, own) for each, dtype in zip(data, types)]
+        waits = [*(wait for each in data for wait in each.controls), *own]
         del node.input[:]
         node.input.extend(each.text for each in data)
         node.input.extend(dict.fromkeys(waits))
+
+    def _entering(self, loop: Any, source: _Source, dtype: int, waits: list[str]) -> _Source:
+        """Returns what a loop gets for a value that enters it, which may be dead. Resources never are."""
+        if dtype in HANDLES:
+            return _Source(source.text)
+        name = self._name(f"{loop.name}/_input")
+        self._add(name, "Identity", [source.text, *dict.fromkeys((*source.controls, *waits))]).attr["T"].type = dtype
+        return _Source(name)
 
     def _replace_switch(self, node: Any) -> None:
         data = [text for text in node.input if not text.startswith("^")]
@@ -185,7 +188,7 @@ class BranchNodes:
 
     def _replace_merge(self, node: Any) -> None:
         dtype = node.attr["T"].type
-        if dtype in _HANDLES:
+        if dtype in HANDLES:
             raise UnimplementedError(
                 None,
                 None,
@@ -223,6 +226,10 @@ class BranchNodes:
         ]
         own = {tensor.op: Condition(merge.output) for merge in merges for tensor in (merge.output, merge.index)}
         own.update((ops[name], Condition(ops[check].outputs[0], side)) for (check, side), name in self._guards.items())
+        for op in graph._ops:
+            for tensor in op._inputs:
+                if tensor.op.type == "StokerLoopShare":
+                    own[op] = Condition(tensor)  # only the identity that was an Exit takes an output
         return Branches(conditions(graph, received, own), merges)
 
 
@@ -234,7 +241,9 @@ def conditions(
     found: dict[Operation, frozenset[Condition]] = {}
     for op in in_order(set(graph._ops), set()):
         # A value arrives, alive or dead, whatever its placeholder has control edges from.
-        sources = [*(tensor.op for tensor in op._inputs), *op._control_inputs] if op.type != "Placeholder" else []
+        # A share of a loop runs with dead values, too.
+        always = op.type in ("Placeholder", "StokerLoopShare")
+        sources = [] if always else [*(tensor.op for tensor in op._inputs), *op._control_inputs]
         sets = {found.get(source, _ALWAYS) for source in sources}
         most = max(sets, key=len, default=_ALWAYS)
         # Most ops have the conditions of one of their inputs. They share the set, which may be large.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 import math
 import threading
 import time
@@ -14,6 +16,7 @@ import torch
 
 from stoker._src.base.errors import CancelledError, InternalError, InvalidArgumentError, OpError
 from stoker._src.base.faults import own_fault
+from stoker._src.distributed.frames import Frame, Share
 from stoker._src.distributed.links import Link
 from stoker._src.distributed.rendezvous import StepTable
 from stoker._src.distributed.stages import Stage, Stages, plan_stages
@@ -90,6 +93,7 @@ class _Step:
             ]
             for stage in planned.stages
         ]
+        self.kept = [key for sends in self.sends for _, task, key in sends if task is None]
         # The tasks that get values from a stage that waits for nothing.
         self.first_served = {
             task
@@ -104,17 +108,23 @@ class _Step:
 class Part:
     """A registered part of a graph. It may run in several steps at once."""
 
-    def __init__(self, task: Task, session: WorkerSession, wire: WireGraph) -> None:
+    def __init__(self, task: Task, session: WorkerSession, wire: WireGraph, *, combined: bool = False) -> None:
+        """If `combined`, the frames of divided loops are numbered as in TensorFlow 2."""
         self.task, self.session, self.wire = task, session, wire
         self.sends: dict[Tensor, list[Edge]] = {}
         for edge in wire.sends:
             if not edge.is_client:
                 self.sends.setdefault(edge.tensor, []).append(edge)
         # Nobody comes for a value later, so the step is over here when the part has run.
-        self.ends_itself = all(edge.is_pushed for edges in self.sends.values() for edge in edges)
+        self.ends_itself = not wire.shares and all(edge.is_pushed for edges in self.sends.values() for edge in edges)
         self._generation = -1
         self._step: _Step | None = None
         self._planning = threading.Lock()
+        self._combined = combined
+        self._loops = {
+            frame: LoopShare(share, Part(task, session, each, combined=combined))
+            for frame, (share, each) in wire.shares.items()
+        }
 
     def _planned(self) -> _Step:
         with self._planning:
@@ -166,6 +176,7 @@ class Part:
         table = self.task.rendezvous.table(step_id)
         state = RunState(timeout_in_ms)
         state.caller = self.session.caller
+        state.loops = self._bound_loops(Frame(), 0, table, state, step_id)
         table.running += 1
         run = _Run(self, step, values, step_id, table, state, trace, routes or {}, with_result)
         table.on_abort(lambda error: state.cancel())
@@ -181,6 +192,57 @@ class Part:
             raise
         finally:
             table.running -= 1
+
+    def _bound_loops(
+        self, frame: Frame, iteration: int, table: StepTable, state: RunState, step_id: int
+    ) -> dict[str, Callable[[list[Any]], list[Any]]]:
+        """Returns what runs the shares of loops in this part, itself an iteration of `frame`."""
+        return {
+            name: functools.partial(
+                loop.run, frame.inner(iteration, name, combined=self._combined), table, state, step_id
+            )
+            for name, loop in self._loops.items()
+        }
+
+    def iterate(
+        self, frame: Frame, iteration: int, feeds: dict[str, Any], table: StepTable, outer: RunState, step_id: int
+    ) -> dict[str, Any]:
+        """Runs one iteration of a loop in a step. Returns the values of all fetches, some of which may be dead."""
+        step = self._planned()
+        values: list[Any] = [None] * step.count
+        _put_feeds(step, feeds, values)
+        with outer.inner() as state:
+            state.caller = outer.caller
+            state.loops = self._bound_loops(frame, iteration, table, state, step_id)
+            run = _Run(self, step, values, step_id, table, state, None, {}, None, place=(frame, iteration))
+            with running(state):
+                run.go()
+        return {name: values[at] for name, at in step.fetches.items()}
+
+
+class LoopShare:
+    """A task's share of a loop that TensorFlow's master has divided."""
+
+    def __init__(self, share: Share, part: Part) -> None:
+        self._share, self._part = share, part
+
+    def run(self, frame: Frame, table: StepTable, state: RunState, step_id: int, inputs: list[Any]) -> list[Any]:
+        """Runs iterations until no loop variable is alive. Returns the values that leave the loop."""
+        share = self._share
+        count = len(share.variables)
+        variables, constants = inputs[:count], dict(zip(share.constants, inputs[count:]))
+        results: list[Any] = [DEAD] * len(share.results)
+        for iteration in itertools.count():
+            state.check("While")
+            feeds = {name: value for (name, _), value in zip(share.variables, variables)} | constants
+            values = self._part.iterate(frame, iteration, feeds, table, state, step_id)
+            results = [
+                values[name] if values[name] is not DEAD else known for name, known in zip(share.results, results)
+            ]
+            variables = [values[name] for _, name in share.variables]
+            if all(value is DEAD for value in variables):
+                return results
+        raise AssertionError
 
 
 def _put_feeds(step: _Step, feeds: dict[str, Any], values: list[Any]) -> None:
@@ -245,8 +307,13 @@ class _Run:
         trace: Any,
         routes: Mapping[str, Link],
         with_result: dict[str, Any] | None,
+        place: tuple[Frame, int] = (Frame(), 0),
     ) -> None:
+        """`place` is the frame, and the iteration, that the run is in."""
         self.with_result = with_result
+        # The keys under which values travel, by those of the part.
+        frame, iteration = place
+        self.wire_keys = {key: frame.key(key, iteration) for key in (*step.remote, *step.kept)}
         self.part, self.step, self.step_id = part, step, step_id
         self.table, self.state, self.trace, self.routes = table, state, trace, routes
         self.values = values
@@ -282,7 +349,7 @@ class _Run:
     def _ask_for_values(self) -> None:
         """Asks other tasks for the values that they do not send by themselves."""
         for edge in self.step.asked:
-            self.part.task.peers.ask(edge.source_task, self.step_id, edge, self.table)
+            self.part.task.peers.ask(edge.source_task, self.step_id, self.wire_keys[edge.key], self.table)
 
     def _run_stages(self) -> None:
         stages = self.step.stages
@@ -322,9 +389,9 @@ class _Run:
         with self.table.condition:
             if self.table.error is not None:
                 raise self.table.error
-            arrived = self.table.values
-            found = [key for key in self.expected if key in arrived]
-            taken = [arrived.pop(key) for key in found]
+            arrived, wire_keys = self.table.values, self.wire_keys
+            found = [key for key in self.expected if wire_keys[key] in arrived]
+            taken = [arrived.pop(wire_keys[key]) for key in found]
         for key, value in zip(found, taken):
             at, number, edge = self.step.remote[key]
             check_value(edge, value)
@@ -378,7 +445,9 @@ class _Run:
         table, known = self.table, self.step.keys
         lacking = [stage.waits - self.arrived for stage in waiting if stage.before <= self.done]
         # A stage that waits for a blocking op is looked at again when that has ended.
-        wanted = [[known[number] for number in numbers] for numbers in lacking if numbers <= known.keys()]
+        wanted = [
+            [self.wire_keys[known[number]] for number in numbers] for numbers in lacking if numbers <= known.keys()
+        ]
 
         def changed() -> bool:
             return table.error is not None or len(self.done) > done or table.has_one(wanted)
@@ -424,7 +493,7 @@ class _Run:
         kept: dict[str, Any] = {}
         for i, destination, key in self.step.sends[index]:
             if destination is None:
-                kept[key] = results[i]
+                kept[self.wire_keys[key]] = results[i]
             else:
                 leaving.setdefault(destination, {})[key] = results[i]
         if kept:

@@ -29,7 +29,6 @@ from stoker._src.distributed import links, messages
 from stoker._src.distributed.links import Link, LinkCall
 from stoker._src.distributed.rendezvous import StepTable
 from stoker._src.distributed.statuses import error_of
-from stoker._src.distributed.wire_graph import Edge
 from stoker._src.formats import protos
 
 MASTER, WORKER, PEER = "tensorflow.MasterService", "tensorflow.WorkerService", "stoker.PeerService"
@@ -413,9 +412,9 @@ class Peers:
         table.on_abort(lambda error: future.cancel())
         return wait
 
-    def ask(self, task: str, step_id: int, edge: Edge, table: StepTable) -> None:
+    def ask(self, task: str, step_id: int, key: str, table: StepTable) -> None:
         """Asks a task for a value. It is put into `table` when it arrives."""
-        request = protos.RecvTensorRequest(step_id=step_id, rendezvous_key=edge.key)
+        request = protos.RecvTensorRequest(step_id=step_id, rendezvous_key=key)
         future = self.connect(task).connection.future(WORKER, "RecvTensor", request.SerializeToString())
 
         def ended(done: Any) -> None:
@@ -426,7 +425,7 @@ class Peers:
                 table.abort(from_rpc_error(error, task))
                 return
             try:
-                table.put({edge.key: messages.read_recv_tensor_response(done.result())})
+                table.put({key: messages.read_recv_tensor_response(done.result())})
             except OpError as problem:
                 table.abort(problem)
 

@@ -12,6 +12,7 @@ from concurrent import futures
 from typing import Any
 
 import grpc
+from google.protobuf.unknown_fields import UnknownFieldSet
 
 from stoker._src.base import tf_logging
 from stoker._src.base.errors import (
@@ -94,6 +95,9 @@ class _Threads(futures.Executor):
                         continue
                     self._idle -= 1
                 return
+
+
+_CONFIG_PROTO = 8  # a field of RegisterGraphRequest that only TensorFlow 2 sends
 
 
 class Call:
@@ -386,7 +390,10 @@ class Service(grpc.GenericRpcHandler):
     def _worker_register_graph(self, data: bytes, call: Call) -> Any:
         request = read_message(protos.RegisterGraphRequest, data)
         handle = self.task.register_graph(
-            request.session_handle, request.graph_def, created=request.create_worker_session_called
+            request.session_handle,
+            request.graph_def,
+            created=request.create_worker_session_called,
+            combined=any(field.field_number == _CONFIG_PROTO for field in UnknownFieldSet(request)),
         )
         return protos.RegisterGraphResponse(graph_handle=handle)
 

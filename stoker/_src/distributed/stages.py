@@ -94,7 +94,7 @@ def plan_stages(part: WireGraph, worker: Any, steps: Any) -> Stages:
     given = [edge.tensor for edge in part.receives] + part.branches.merged
     fetched = [edge.tensor for edge in part.sends]
     ops = [op for op in in_order(set(part.graph._ops), set()) if op not in {tensor.op for tensor in given}]
-    if not remote and all(edge.is_client for edge in part.sends):
+    if not remote and not part.branches.conditions and all(edge.is_client for edge in part.sends):
         # Nothing leaves or arrives during the run, so a plan like that of a local session is enough.
         return Stages([_whole(part.graph, ops, given, fetched, worker, steps)], {})
     return _Division(part, ops, remote, worker, steps).result()

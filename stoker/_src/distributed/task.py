@@ -149,14 +149,24 @@ class Task:
     # -- graphs --------------------------------------------------------------------------------------------------
 
     def register_graph(
-        self, session_handle: str, graph_def: Any, *, created: bool = True, trusted: bool = False
+        self,
+        session_handle: str,
+        graph_def: Any,
+        *,
+        created: bool = True,
+        trusted: bool = False,
+        combined: bool = False,
     ) -> str:
-        """Imports a part of a graph and returns its handle. Only a `trusted` caller, in this process, may have Python functions called."""
+        """Imports a part of a graph and returns its handle.
+
+        Only a `trusted` caller, in this process, may have Python functions called. If `combined`, the frames of divided loops are numbered
+        as in TensorFlow 2.
+        """
         session = self._session(session_handle, created)
         if not trusted:
             check_no_python(graph_def)
         handle = f"{next(self._numbers):016x}"
-        session.parts[handle] = Part(self, session, read_part(graph_def))
+        session.parts[handle] = Part(self, session, read_part(graph_def), combined=combined)
         return handle
 
     def deregister_graph(self, session_handle: str, graph_handle: str, *, created: bool = True) -> None:

@@ -16,13 +16,15 @@ from stoker._src.base.errors import (
     PermissionDeniedError,
     UnimplementedError,
 )
-from stoker._src.distributed.branches import Branches, BranchNodes
+from stoker._src.distributed.branches import HANDLES, Branches, BranchNodes
+from stoker._src.distributed.frames import Share, take_shares
 from stoker._src.distributed.rendezvous import key_text, task_of
 from stoker._src.formats.protos import GraphDef
 from stoker._src.graph import context
 from stoker._src.graph.graph import Graph
 from stoker._src.graph.interchange.function_library import UnknownNameError
 from stoker._src.graph.interchange.importer import import_graph_def
+from stoker._src.graph.interchange.node_def import PRODUCER_VERSION
 from stoker._src.graph.interchange.raise_control_flow import CONTROL_FLOW
 from stoker._src.graph.tensor import Tensor
 from stoker._src.ops.support.values import torch_dtype
@@ -66,6 +68,8 @@ class WireGraph:
     receives: list[Edge]
     sends: list[Edge]
     branches: Branches = field(default_factory=Branches)
+    shares: dict[str, tuple[Share, WireGraph]] = field(default_factory=dict)
+    """The shares of divided loops, by frame, with the graph of one iteration. In that, feeds and fetches have the names of nodes as keys."""
 
 
 def check_no_python(graph_def: Any) -> None:
@@ -112,7 +116,7 @@ def read_part(graph_def: Any) -> WireGraph:
     Raises:
         InvalidArgumentError: the part is malformed.
         NotFoundError: it has an op that is not registered.
-        UnimplementedError: it has a share of a loop.
+        UnimplementedError: a loop that is divided over tasks carries a reference, or a branch returns a resource.
     """
     plain = GraphDef()
     plain.versions.CopyFrom(graph_def.versions)
@@ -139,18 +143,61 @@ def read_part(graph_def: Any) -> WireGraph:
             copy.op = "Identity"
             copy.attr.clear()
             copy.attr["T"].type = node.attr["T"].type
-    # What stoker's master sends is never dead: it divides no branches.
+    # What stoker's master sends is never dead: it divides no branches and no loops.
     passing = {name for name, _, node in found if not node.attr["client_terminated"].b and not node.attr[PUSHED].b}
-    nodes = None
+    shares: dict[str, Share] = {}
     if passing and any(node.op in CONTROL_FLOW for node in plain.node):
-        nodes = BranchNodes(plain, passing)
+        shares, _ = take_shares(plain, passing)
+    return _imported(plain, {name: (is_receive, node) for name, is_receive, node in found}, shares)
+
+
+def _imported(
+    plain: Any, transfers: dict[str, tuple[bool, Any]], shares: dict[str, Share], entering: tuple[str, ...] = ()
+) -> WireGraph:
+    """Imports a graph.
+
+    `transfers` are the nodes through which values arrive (True) and leave, and the `_Recv` and `_Send` they come from; `entering` are placeholders whose
+    values may be dead.
+    """
+    here = {node.name for node in plain.node}
+    found = {name: transfer for name, transfer in transfers.items() if name in here}
+    passing = {
+        name for name, (_, node) in found.items() if not node.attr["client_terminated"].b and not node.attr[PUSHED].b
+    }
+    is_divided = bool(shares or entering)
+    control_flow = any(node.op in CONTROL_FLOW for node in plain.node)
+    nodes = BranchNodes(plain) if is_divided or (passing and control_flow) else None
     graph = import_graph(plain)
     receives, sends = [], []
-    for name, is_receive, node in found:
+    for name, (is_receive, node) in found.items():
         (receives if is_receive else sends).append(_edge(graph, name, node))
-    if nodes is None or not nodes.found:
-        return WireGraph(graph, receives, sends)
-    return WireGraph(graph, receives, sends, nodes.branches(graph, received_by(receives)))
+    mortal = [*received_by(receives), *(graph._by_name[name].outputs[0] for name in entering)]
+    branches = Branches() if nodes is None or not (nodes.found or is_divided) else nodes.branches(graph, mortal)
+    return WireGraph(
+        graph,
+        receives,
+        sends,
+        branches,
+        {share.frame: (share, _iteration(share, transfers)) for share in shares.values()},
+    )
+
+
+def _iteration(share: Share, transfers: dict[str, tuple[bool, Any]]) -> WireGraph:
+    """Imports the graph of one iteration of a share."""
+    share.graph_def.versions.producer = PRODUCER_VERSION
+    handles = {
+        node.name for node in share.graph_def.node if node.op == "Placeholder" and node.attr["dtype"].type in HANDLES
+    }
+    given = (*(name for name, _ in share.variables), *share.constants)
+    read = _imported(share.graph_def, transfers, share.inner, tuple(name for name in given if name not in handles))
+    ops = read.graph._by_name
+
+    def edge(name: str) -> Edge:
+        return Edge(name, ops[name].outputs[0], "", "", is_client=True, is_pushed=False)
+
+    read.receives.extend(map(edge, given))
+    read.sends.extend(edge(name) for name in dict.fromkeys((*(name for _, name in share.variables), *share.results)))
+    return read
 
 
 def received_by(receives: list[Edge]) -> list[Tensor]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from stoker._src.base import dtypes, tf_logging
@@ -14,6 +15,7 @@ from stoker._src.ops.variables import initializers, variable_scope
 from stoker._src.train.sessions.basic_hooks import FinalOpsHook
 from stoker._src.train.sessions.monitored import ChiefSessionCreator, MonitoredSession
 from stoker._src.train.sessions.run_hooks import SessionRunArgs, SessionRunHook
+from stoker._src.train.sessions.scaffold import Scaffold
 
 _EVAL_STEP = GraphKeys.EVAL_STEP
 
@@ -71,28 +73,32 @@ class StopAfterNEvalsHook(SessionRunHook):
             run_context.request_stop()
 
 
-def evaluate_once(
-    checkpoint_path: str | None,
+def evaluate_each(
+    checkpoints: Iterable[str | None],
     master: str = "",
     scaffold: Any = None,
     eval_ops: Any = None,
     final_ops: Any = None,
     hooks: Any = None,
     config: Any = None,
-) -> Any:
-    """Runs `eval_ops` until the input ends or a hook stops it, and returns the values of `final_ops`.
+    feed_dict: Any = None,
+    final_ops_feed_dict: Any = None,
+) -> Iterator[Any]:
+    """For each checkpoint, runs `eval_ops` until the input ends or a hook stops it, and yields the values of `final_ops`.
 
     Args:
-        checkpoint_path: the checkpoint to restore; None to initialize variables.
-        master: the target of the session.
+        checkpoints: the checkpoints to restore; None to initialize variables.
+        master: the target of the sessions.
         scaffold: the pieces of the graph.
         eval_ops: what each batch runs.
         final_ops: what is fetched at the end, in any structure.
-        hooks: hooks of the session. A StopAfterNEvalsHook is told the number of batches.
+        hooks: hooks of the sessions. A StopAfterNEvalsHook is told the number of batches.
         config: a ConfigProto.
+        feed_dict, final_ops_feed_dict: the feeds of `eval_ops` and of `final_ops`.
     """
     eval_step = get_or_create_eval_step()
-    hooks = list(hooks or [])
+    hooks, scaffold = list(hooks or []), scaffold or Scaffold()
+    counted = None
     if eval_ops is not None:
         # The step counts batches that have been evaluated, so it waits for their updates.
         with control_dependencies(_flat(eval_ops)):
@@ -100,20 +106,23 @@ def evaluate_once(
         for hook in hooks:
             if isinstance(hook, StopAfterNEvalsHook):
                 hook.set_evals_completed_tensor(counted)
-    else:
-        counted = None
-    tf_logging.info("Starting evaluation at %s", time.strftime("%Y-%m-%dT%H:%M:%SZ", time.localtime()))
-    creator = ChiefSessionCreator(
-        scaffold=scaffold, checkpoint_filename_with_path=checkpoint_path, master=master, config=config
-    )
-    final_ops_hook = FinalOpsHook(final_ops)
-    hooks.append(final_ops_hook)
-    with MonitoredSession(session_creator=creator, hooks=hooks) as session:
-        if eval_ops is not None:
-            while not session.should_stop():
-                session.run((eval_ops, counted))
-    tf_logging.info("Finished evaluation at %s", time.strftime("%Y-%m-%d-%H:%M:%S", time.localtime()))
-    return final_ops_hook.final_ops_values
+    for checkpoint in checkpoints:
+        tf_logging.info("Starting evaluation at %s", time.strftime("%Y-%m-%dT%H:%M:%SZ", time.localtime()))
+        creator = ChiefSessionCreator(
+            scaffold=scaffold, checkpoint_filename_with_path=checkpoint, master=master, config=config
+        )
+        final_ops_hook = FinalOpsHook(final_ops, final_ops_feed_dict)
+        with MonitoredSession(session_creator=creator, hooks=[*hooks, final_ops_hook]) as session:
+            if eval_ops is not None:
+                while not session.should_stop():
+                    session.run((eval_ops, counted), feed_dict)
+        tf_logging.info("Finished evaluation at %s", time.strftime("%Y-%m-%d-%H:%M:%S", time.localtime()))
+        yield final_ops_hook.final_ops_values
+
+
+def evaluate_once(checkpoint_path: str | None, *args: Any, **kwargs: Any) -> Any:
+    """Evaluates one checkpoint. The other arguments are those of `evaluate_each`."""
+    return next(evaluate_each([checkpoint_path], *args, **kwargs))
 
 
 def _flat(ops: Any) -> list[Any]:

@@ -48,6 +48,18 @@ class TaskType:
     EVALUATOR = "evaluator"
 
 
+def _check_distribute(config: Any, train_distribute: Any, eval_distribute: Any) -> None:
+    if train_distribute is not None and config.train_distribute is not None:
+        raise ValueError("Either `train_distribute` or`experimental_distribute.train_distribute` can be set.")
+    if eval_distribute is not None and config.eval_distribute is not None:
+        raise ValueError("Either `eval_distribute` or`experimental_distribute.eval_distribute` can be set.")
+    if config.remote_cluster:
+        raise NotImplementedError(
+            "experimental_distribute.remote_cluster: one process that drives a cluster is not supported. Start the program on each "
+            "machine with TF_CONFIG, or with `stoker launch`."
+        )
+
+
 @export("estimator.RunConfig")
 class RunConfig:
     """The settings of an Estimator.
@@ -70,12 +82,13 @@ class RunConfig:
         device_fn: a function from an op to its device. By default variables go to parameter servers if there are any.
         protocol: the protocol of servers; None for gRPC.
         eval_distribute: a `tf.distribute.Strategy` for evaluation.
-        experimental_distribute: settings of distribution of TensorFlow's own.
+        experimental_distribute: a `tf.contrib.distribute.DistributeConfig` with both strategies.
         experimental_max_worker_delay_secs: the longest delay of a worker's start. By default 60.
         session_creation_timeout_secs: how long a worker waits for the chief.
 
     Raises:
-        ValueError: both intervals of checkpoints are given, a value is out of range, or TF_CONFIG is not consistent.
+        ValueError: both intervals of checkpoints are given, a strategy is given twice, a value is out of range, or TF_CONFIG is not consistent.
+        NotImplementedError: `experimental_distribute` names a remote cluster.
     """
 
     _model_dir: str | None
@@ -121,6 +134,10 @@ class RunConfig:
             save_checkpoints_steps = None
         elif save_checkpoints_steps is not None and save_checkpoints_secs is not None:
             raise ValueError(_BOTH_INTERVALS)
+        if experimental_distribute is not None:
+            _check_distribute(experimental_distribute, train_distribute, eval_distribute)
+            train_distribute = train_distribute or experimental_distribute.train_distribute
+            eval_distribute = eval_distribute or experimental_distribute.eval_distribute
         described = json.loads(os.environ.get("TF_CONFIG") or "{}")
         if described:
             tf_logging.info("TF_CONFIG environment variable: %s", described)

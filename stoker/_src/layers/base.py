@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import operator
 import re
 import sys
@@ -460,8 +461,19 @@ class Layer(Trackable):
         made = type(self).__new__(type(self))
         memo[id(self)] = made
         for key, value in self.__dict__.items():
-            setattr(made, key, list(value) if isinstance(value, list) else value)
+            setattr(made, key, _with_layers_copied(value, memo))
         return made
+
+
+def _with_layers_copied(value: Any, memo: Any) -> Any:
+    """A copy of lists, tuples and dictionaries, and of the layers in them. Variables and everything else are shared."""
+    if isinstance(value, Layer):
+        return copy.deepcopy(value, memo)
+    if type(value) in (list, tuple):
+        return type(value)(_with_layers_copied(each, memo) for each in value)
+    if type(value) is dict:
+        return {key: _with_layers_copied(each, memo) for key, each in value.items()}
+    return value
 
 
 def called_once(layer: type[Layer], arguments: dict[str, Any]) -> Any:

@@ -141,14 +141,17 @@ def run_in_loop(
         lengths = _checked_lengths(sequence_length, batch_size)
         state = _initial_state(cell, initial_state, batch_size, dtype)
         structure = inputs
-        outputs, final = _loop(cell, structure, flat, state, steps, batch_size, lengths, parallel_iterations)
+        kind = _output_dtype(dtype, state, flat)
+        outputs, final = _loop(cell, structure, flat, state, kind, steps, batch_size, lengths, parallel_iterations)
         outputs = nest.map_structure(leaving, outputs)
         if not time_major:
             outputs = nest.map_structure(_swapped, outputs)
         return outputs, final
 
 
-def _output_dtype(state: Any, inputs: list[Tensor]) -> Any:
+def _output_dtype(dtype: Any, state: Any, inputs: list[Tensor]) -> Any:
+    if dtype is not None:
+        return dtypes.as_dtype(dtype).base_dtype
     found = [each.dtype.base_dtype for each in nest.flatten(state) if isinstance(each, Tensor)]
     return found[0] if found else inputs[0].dtype.base_dtype
 
@@ -158,13 +161,13 @@ def _loop(
     structure: Any,
     flat: list[Tensor],
     state: Any,
+    kind: Any,
     steps: Any,
     batch_size: Any,
     lengths: Any,
     parallel_iterations: int | None,
 ) -> Any:
     state = nest.map_structure(lambda x: x if isinstance(x, TensorArray) else convert_to_tensor(x), state)
-    kind = _output_dtype(state, flat)
     sizes = cell.output_size
     flat_sizes = nest.flatten(sizes) if isinstance(sizes, (list, tuple, dict)) else [sizes]
     zero_outputs = [zero_tensors(size, batch_size, kind) for size in flat_sizes]
@@ -292,7 +295,7 @@ def static_rnn(
         lengths = _checked_lengths(sequence_length, batch_size)
         outputs: list[Any] = []
         if lengths is not None:
-            kind = _output_dtype(state, [first])
+            kind = _output_dtype(dtype, state, [first])
             zeros = zero_tensors(cell.output_size, batch_size, kind)
             longest = reductions.reduce_max(lengths)
         for time, step_inputs in enumerate(inputs):

@@ -34,6 +34,7 @@ from stoker._src.lite.lowering import (
 )
 from stoker._src.lite.model import Model, Operator, Signature, Subgraph, Tensor, type_of
 from stoker._src.lite.passes import cleanup, fusion, patterns
+from stoker._src.lite.passes.bidirectional import DIRECTIONS
 from stoker._src.lite.passes.editing import Editor, apply_rules
 from stoker._src.lite.passes.older import lower_to_runtime
 from stoker._src.lite.passes.reordering import REORDERING
@@ -171,7 +172,7 @@ STEPS: list[tuple[str, Callable[[Subgraph], Any]]] = [
     ("folded", lambda subgraph: apply_rules(subgraph, fusion.FOLDING)),
     ("tidied", cleanup.clean),
     ("fused", lambda subgraph: apply_rules(subgraph, fusion.FUSING)),
-    (_CELLS, lambda subgraph: apply_rules(subgraph, {"MUL": [patterns.lstm_cell]})),
+    (_CELLS, lambda subgraph: apply_rules(subgraph, {"MUL": [patterns.lstm_cell], **DIRECTIONS})),
     ("merged", cleanup.merge_duplicates),
 ]
 

@@ -18,13 +18,18 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from stoker._src.runtime.eager.executor import EagerExecutor
+from stoker._src.runtime.eager.executor import EagerExecutor, KnownCall
+from stoker._src.runtime.eager.repeated_walks import CompiledWalk
 from stoker._src.runtime.locks import Task
 from stoker._src.runtime.plan.compiled import Plan
 from stoker._src.runtime.worker import all_running_steps
 
 _SECONDS_TO_FINISH = 1.0
-_RUNS = tuple(function.__code__ for function in (Plan.execute, Plan._execute_watched, EagerExecutor.add, Task._work))
+_EAGER_RUNS = ((EagerExecutor, "add"), (KnownCall, "run"), (KnownCall, "run_together"), (CompiledWalk, "run"))
+_RUNS = tuple(
+    function.__code__
+    for function in (Plan.execute, Plan._execute_watched, Task._work, *(getattr(*each) for each in _EAGER_RUNS))
+)
 
 
 def _sleep_for_good() -> None:
@@ -50,7 +55,7 @@ def _stop_runs() -> None:
     """Stops the runs of daemon threads. Python has joined all other threads when it calls this."""
     _sleep_instead_of_abort()
     # The functions are replaced here, so that normal runs need no check.
-    for owner, name in ((Plan, "execute"), (Plan, "_failure"), (EagerExecutor, "add")):
+    for owner, name in ((Plan, "execute"), (Plan, "_failure"), *_EAGER_RUNS):
         setattr(owner, name, _stopping(getattr(owner, name)))
     for steps in all_running_steps():
         steps.cancel()

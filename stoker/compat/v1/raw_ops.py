@@ -304,6 +304,7 @@ from stoker._src.runtime.raw_ops import FusedBatchNormV3 as FusedBatchNormV3
 from stoker._src.runtime.raw_ops import FusedPadConv2D as FusedPadConv2D
 from stoker._src.runtime.raw_ops import Gather as Gather
 from stoker._src.runtime.raw_ops import GatherNd as GatherNd
+from stoker._src.runtime.raw_ops import GatherTree as GatherTree
 from stoker._src.runtime.raw_ops import GatherV2 as GatherV2
 from stoker._src.runtime.raw_ops import GenerateVocabRemapping as GenerateVocabRemapping
 from stoker._src.runtime.raw_ops import GeneratorDataset as GeneratorDataset
@@ -891,6 +892,7 @@ from stoker._src.runtime.raw_ops import StatelessTruncatedNormalV2 as StatelessT
 from stoker._src.runtime.raw_ops import StatelessWhile as StatelessWhile
 from stoker._src.runtime.raw_ops import StaticRegexFullMatch as StaticRegexFullMatch
 from stoker._src.runtime.raw_ops import StaticRegexReplace as StaticRegexReplace
+from stoker._src.runtime.raw_ops import StokerLoopShare as StokerLoopShare
 from stoker._src.runtime.raw_ops import StokerTaskCall as StokerTaskCall
 from stoker._src.runtime.raw_ops import StopGradient as StopGradient
 from stoker._src.runtime.raw_ops import StridedSlice as StridedSlice

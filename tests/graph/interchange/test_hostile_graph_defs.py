@@ -672,6 +672,19 @@ def test_a_damaged_variable_of_a_meta_graph_is_refused_by_tf_errors():
         tf.train.import_meta_graph(message)
 
 
+@pytest.mark.parametrize("field", ["", "variable_name", "initializer_name", "initial_value_name", "snapshot_name"])
+def test_a_variable_of_a_meta_graph_names_what_it_consists_of(field):
+    """A VariableDef without a variable, or with an op in place of a tensor or the reverse, is an InvalidArgumentError."""
+    with tf.Graph().as_default():
+        variable = tf.get_variable("v", initializer=1.0)
+        named, meta = variable.to_proto(), tf.train.export_meta_graph()
+    if field:
+        setattr(named, field, "v/read:0" if field == "initializer_name" else "v/Assign")
+    meta.collection_def["variables"].bytes_list.value[0] = named.SerializeToString() if field else b""
+    with tf.Graph().as_default(), pytest.raises(tf.errors.InvalidArgumentError, match="A VariableDef names"):
+        tf.train.import_meta_graph(meta)
+
+
 def test_a_python_function_cannot_be_guessed():
     """A PyFunc node that another program wrote does not reach a function of this one; one that this program wrote does."""
     calls = []

@@ -5,7 +5,7 @@ from unittest import mock
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import stoker.compat.v1 as tf
@@ -23,6 +23,8 @@ def convolutions(draw):
     dilations = (1, draw(st.integers(1, 2)), draw(st.integers(1, 2)), 1)
     padding = draw(st.sampled_from(["SAME", "EXPLICIT"]))
     explicit = (0, 0, *[draw(st.integers(0, 5)) for _ in range(4)], 0, 0) if padding == "EXPLICIT" else ()
+    for i in (1, 2) if explicit else ():  # a window must fit into the padded image
+        assume(sizes[i] + explicit[2 * i] + explicit[2 * i + 1] > (filter_sizes[i - 1] - 1) * dilations[i])
     return sizes, filter_sizes, strides, padding, explicit, dilations, draw(st.integers(0, 1000))
 
 

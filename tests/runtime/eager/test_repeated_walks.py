@@ -20,7 +20,7 @@ def no_walks():
 
 
 def _compiled():
-    return [each for each in repeated_walks._walks.values() if isinstance(each, repeated_walks._CompiledWalk)]
+    return [each for each in repeated_walks._walks.values() if isinstance(each, repeated_walks.CompiledWalk)]
 
 
 def _random(*shape, seed=0):

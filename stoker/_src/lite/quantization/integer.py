@@ -30,7 +30,9 @@ from stoker._src.lite.quantization.schemes import (
     PASSING,
     SHARING,
     WEIGHTS,
+    YOUNG_IN_INT16,
     Scheme,
+    covers,
     parameters,
     quantizable,
     represented,
@@ -201,7 +203,8 @@ class _Rewriting:
         scheme = self.scheme(operator)
         if code == recurrent.CODE and scheme.activations == "INT8":
             return self.decide_lstm(operator)
-        if not quantizable(code, scheme) or code in self.plan.floating:
+        is_young = code in YOUNG_IN_INT16 and scheme is INT16 and not self.plan.strict
+        if not quantizable(code, scheme) or code in self.plan.floating or is_young:
             return f"{operator.kind} has no kernel for {scheme.activations}"
         if getattr(operator.options, "fusedActivationFunction", 0) not in _CLAMPS:
             return "its fused activation is not a clamp"
@@ -389,7 +392,7 @@ class _Rewriting:
         if self.shares(operator) and results and not self.plan.trained:
             for tensor in self.sharing(operator):
                 if self.type_of(tensor) == type_name:
-                    self.adopt(tensor, self.numbers[results[0]])
+                    self.adopt(tensor, self.numbers[results[0]], operator)
         return ""
 
     def shares(self, operator: Operator) -> bool:
@@ -401,8 +404,10 @@ class _Rewriting:
         found = [each for place, each in enumerate(operator.inputs) if places is None or place in places]
         return [each for each in found if each is not None and each.type == "FLOAT32"]
 
-    def adopt(self, tensor: Tensor, numbers: Quantization) -> None:
+    def adopt(self, tensor: Tensor, numbers: Quantization, reader: Operator) -> None:
         """Gives a tensor the scale of an op that reads it if its own scale is not much finer. This avoids a conversion.
+
+        What lies outside of the range of a maximum is of no use to it. Other readers need the whole range of the tensor.
 
         A tensor that is only rearranged on the way shares one scale with its rearranged forms.
         """
@@ -416,6 +421,9 @@ class _Rewriting:
         own = self.numbers[root]
         assert own.scale is not None and numbers.scale is not None
         if root in self.settled or root in self.plan.given or numbers.scale[0] > _COARSER * own.scale[0]:
+            return
+        is_only_reader = root is tensor and self.consumers.get(root) == [reader] and root not in self.subgraph.outputs
+        if not is_only_reader and not covers(numbers, own, self.type_of(root)):
             return
         waiting = [root]
         while waiting:

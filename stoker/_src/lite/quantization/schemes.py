@@ -67,6 +67,15 @@ def represented(numbers: Quantization, type_name: str) -> tuple[float, float]:
     return smallest, largest
 
 
+def covers(numbers: Quantization, others: Quantization, type_name: str) -> bool:
+    """Whether one scale stores, up to a step, all values that another one does."""
+    assert numbers.scale is not None
+    low, high = represented(numbers, type_name)
+    other_low, other_high = represented(others, type_name)
+    step = float(numbers.scale[0])
+    return low - step <= other_low and other_high <= high + step
+
+
 def _quantization(scale: float, zero_point: int) -> Quantization:
     # A tensor that is always zero has no range; any positive scale stores it exactly. Comparisons take scales below one.
     scale = float(np.float32(scale))
@@ -183,6 +192,8 @@ NOT_IN_INT16 = frozenset(
         *(ASKING - {"SHAPE", "RANK"}),
     }
 )
+# Kernels that LiteRT has and the runtime of TensorFlow 2.21 has not. They are used only where floating point is not allowed.
+YOUNG_IN_INT16 = frozenset({"GELU"})
 NOT_IN_UINT8 = frozenset({"DYNAMIC_UPDATE_SLICE", "ELU", "EXP", "ABS", "RSQRT", "SQUARED_DIFFERENCE", "BATCH_MATMUL"})
 
 

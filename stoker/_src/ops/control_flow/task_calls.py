@@ -1,6 +1,7 @@
-"""`StokerTaskCall`: a part of a graph that another task runs, called from within a branch, a loop or a function.
+"""Ops of the parts of graphs that the tasks of a cluster run.
 
-The master of a distributed session puts it where ops of a body are on another task than the body itself.
+`StokerTaskCall` is a part that another task runs, called from within a branch, a loop or a function. The master of a distributed session puts it where
+ops of a body are on another task than the body itself. `StokerLoopShare` is this task's share of a loop that TensorFlow's master has divided.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from stoker._src.base.errors import FailedPreconditionError
-from stoker._src.base.shapes import Shape
+from stoker._src.base.shapes import UNKNOWN_SHAPE, Shape
 from stoker._src.graph.definition import BLOCKING, BOOL, SHAPES, STATEFUL, STRING, STRINGS, TYPES, define
 from stoker._src.graph.tensor import Operation
 from stoker._src.ops.support.waiting import current_run
@@ -41,3 +42,25 @@ def task_call_kernel(
 @TASK_CALL.shape
 def task_call_shape(input: list[Shape], *, op: Operation) -> list[Shape]:
     return list(op.attrs["output_shapes"])
+
+
+LOOP_SHARE = define(
+    "StokerLoopShare(input: [Tin]) -> (output: [Tout])",
+    STATEFUL | BLOCKING,
+    Tin=TYPES(minimum=0),
+    Tout=TYPES(minimum=0),
+    frame=STRING,
+).not_differentiable()
+
+
+@LOOP_SHARE.kernel
+def loop_share_kernel(input: list[Any], *, frame: str) -> tuple[Any, ...]:
+    state = current_run()
+    if state is None or frame not in state.loops:
+        raise FailedPreconditionError(None, None, f"Only a step of a server can run a share of the loop {frame}.")
+    return tuple(state.loops[frame](input))
+
+
+@LOOP_SHARE.shape
+def loop_share_shape(input: list[Shape], *, op: Operation) -> list[Shape]:
+    return [UNKNOWN_SHAPE] * len(op.outputs)

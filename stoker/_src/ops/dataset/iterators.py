@@ -42,6 +42,7 @@ from stoker._src.ops.dataset.values import (
     shape_of,
     string_scalar,
 )
+from stoker._src.ops.support.waiting import is_over
 
 _TYPES_AND_SHAPES = {"output_types": TYPES(minimum=1), "output_shapes": SHAPES(minimum=1)}
 
@@ -120,7 +121,8 @@ class Iterator:
             except StopIteration:
                 raise OutOfRangeError(None, None, "End of sequence") from None
             except OpError:
-                self._taken += 1  # the element that failed is lost
+                if not is_over():
+                    self._taken += 1  # the element that failed is lost
                 raise
             self._taken += 1
         self._check(element)

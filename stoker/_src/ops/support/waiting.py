@@ -26,6 +26,7 @@ class RunState:
         self._inner: set[RunState] = set()
         self._callbacks: list[Callable[[], None]] = []
         self.at_end: list[Callable[[], None]] = []  # cleanup functions, called however the run ends
+        self.loops: dict[str, Callable[[list[Any]], list[Any]]] = {}  # the shares of divided loops, by frame
         self.caller: Callable[..., list[Any]] | None = (
             None  # runs a part of a graph at another task, in a step of a server
         )
@@ -83,7 +84,7 @@ class RunState:
         """Makes `state` that of a nested run: it is cancelled with this one, and has at most the same deadline."""
         if self.deadline is not None and (state.deadline is None or state.deadline > self.deadline):
             state.timeout_in_ms, state.deadline = self.timeout_in_ms, self.deadline
-        state.caller = self.caller
+        state.caller, state.loops = self.caller, self.loops
         with self._lock:
             self._inner.add(state)
             cancelled = self.cancelled
@@ -119,6 +120,12 @@ def is_cancelled() -> bool:
     """Whether the run of this thread was cancelled."""
     state = _current.state
     return state is not None and state.cancelled
+
+
+def is_over() -> bool:
+    """Whether the run of this thread was cancelled or its time ran out."""
+    state = _current.state
+    return state is not None and (state.cancelled or (state.deadline is not None and time.monotonic() > state.deadline))
 
 
 class running:

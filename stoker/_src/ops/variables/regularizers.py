@@ -37,7 +37,7 @@ def _nothing(_: Any) -> None:
     return None
 
 
-@export(v1="contrib.layers.l1_regularizer")
+@export(v1=("contrib.layers.l1_regularizer", "contrib.slim.l1_regularizer"))
 def l1_regularizer(scale: Any, scope: str | None = None) -> Regularizer:
     """A regularizer: `scale` times the sum of absolute values. If `scale` is 0, it returns None.
 
@@ -56,7 +56,7 @@ def l1_regularizer(scale: Any, scope: str | None = None) -> Regularizer:
     return l1
 
 
-@export(v1="contrib.layers.l2_regularizer")
+@export(v1=("contrib.layers.l2_regularizer", "contrib.slim.l2_regularizer"))
 def l2_regularizer(scale: Any, scope: str | None = None) -> Regularizer:
     """A regularizer: `scale` times half the sum of squares. If `scale` is 0, it returns None.
 
@@ -75,7 +75,7 @@ def l2_regularizer(scale: Any, scope: str | None = None) -> Regularizer:
     return l2
 
 
-@export(v1="contrib.layers.l1_l2_regularizer")
+@export(v1=("contrib.layers.l1_l2_regularizer", "contrib.slim.l1_l2_regularizer"))
 def l1_l2_regularizer(scale_l1: Any = 1.0, scale_l2: Any = 1.0, scope: str | None = None) -> Regularizer:
     """The sum of an L1 and an L2 regularizer."""
     for scale in (scale_l1, scale_l2):
@@ -88,7 +88,7 @@ def l1_l2_regularizer(scale_l1: Any = 1.0, scale_l2: Any = 1.0, scope: str | Non
     return sum_regularizer([l1_regularizer(scale_l1), l2_regularizer(scale_l2)], scope or "l1_l2_regularizer")
 
 
-@export(v1="contrib.layers.sum_regularizer")
+@export(v1=("contrib.layers.sum_regularizer", "contrib.slim.sum_regularizer"))
 def sum_regularizer(regularizer_list: Any, scope: str | None = None) -> Any:
     """The sum of several regularizers; None if there are none."""
     chosen = [each for each in regularizer_list if each is not None]
@@ -103,7 +103,7 @@ def sum_regularizer(regularizer_list: Any, scope: str | None = None) -> Any:
     return total
 
 
-@export(v1="contrib.layers.apply_regularization")
+@export(v1=("contrib.layers.apply_regularization", "contrib.slim.apply_regularization"))
 def apply_regularization(regularizer: Regularizer, weights_list: Any = None) -> Tensor:
     """Sums the penalties of `weights_list` (by default the collection WEIGHTS), and adds each to a collection.
 
@@ -199,7 +199,7 @@ def l1_l2(l1: float = 0.01, l2: float = 0.01) -> L1L2:
 # ---- initializers of tf.contrib.layers --------------------------------------------------------------------------
 
 
-@export(v1="contrib.layers.variance_scaling_initializer")
+@export(v1=("contrib.layers.variance_scaling_initializer", "contrib.slim.variance_scaling_initializer"))
 def variance_scaling_initializer(
     factor: float = 2.0,
     mode: str = "FAN_IN",
@@ -237,7 +237,7 @@ def variance_scaling_initializer(
     return initializer
 
 
-@export(v1=("contrib.layers.xavier_initializer", "contrib.layers.xavier_initializer_conv2d"))
+@export(v1=[f"contrib.{room}.xavier_initializer{kind}" for room in ("layers", "slim") for kind in ("", "_conv2d")])
 def xavier_initializer(
     uniform: bool = True, seed: int | None = None, dtype: Any = dtypes.float32
 ) -> Callable[..., Tensor]:

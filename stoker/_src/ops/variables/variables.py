@@ -15,6 +15,7 @@ import numpy as np
 
 from stoker._src.base import settings
 from stoker._src.base.dtypes import DType, as_dtype
+from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
 from stoker._src.base.shapes import Shape, TensorShape, as_shape
 from stoker._src.formats import protos
@@ -496,14 +497,17 @@ class MadeVariable(Variable):
     def _from_proto(self, variable_def: Any, import_scope: str | None) -> None:
         graph = context.get_default_graph()
 
-        def element(name: str) -> Any:
-            if not name:
-                return None
-            return graph.as_graph_element(f"{import_scope}/{name}" if import_scope else name)
+        def element(name: str, kind: type = Tensor, needed: bool = False) -> Any:
+            found = graph.as_graph_element(f"{import_scope}/{name}" if import_scope else name) if name else None
+            if not isinstance(found, kind) and (name or needed):
+                raise InvalidArgumentError(
+                    None, None, f"A VariableDef names {name!r:.200}, which is no {kind.__name__}."
+                )
+            return found
 
-        self._element = element(variable_def.variable_name)
+        self._element = element(variable_def.variable_name, needed=True)
         self._name = self._element.op.name
-        self._initializer_op = element(variable_def.initializer_name)
+        self._initializer_op = element(variable_def.initializer_name, Operation)
         self._initial_value = element(variable_def.initial_value_name)
         self._snapshot = element(variable_def.snapshot_name)
         self._adopt()

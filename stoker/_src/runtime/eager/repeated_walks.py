@@ -134,14 +134,14 @@ def run(
         if found > _BEFORE_TRACING:
             found = _traced(layout, records, targets, sources, starts, walk) or _NOT_TRACED
         _walks[key] = found
-    if not isinstance(found, _CompiledWalk):
+    if not isinstance(found, CompiledWalk):
         return None
     return found.run(layout.tensors)
 
 
 def _traced(
     layout: _Layout, records: list[Any], targets: list[Any], sources: list[Any], starts: list[Any], walk: Walk
-) -> _CompiledWalk | None:
+) -> CompiledWalk | None:
     if any(is_registered_by_user(record.type) for record in records):
         return None
     try:
@@ -175,12 +175,12 @@ def _traced(
                 [in_graph(source) for source in sources],
                 [in_graph(start) for start in starts],
             )
-            return _CompiledWalk(results, stand_ins)
+            return CompiledWalk(results, stand_ins)
     except Exception:
         return None  # the walk op by op reports what is wrong
 
 
-class _CompiledWalk:
+class CompiledWalk:
     """A walk that was traced on placeholders, as a step that computes all gradients."""
 
     def __init__(self, results: list[Any], stand_ins: list[Any]) -> None:

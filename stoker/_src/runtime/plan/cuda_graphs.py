@@ -32,7 +32,7 @@ from stoker._src.runtime.locks import VariablesLock
 from stoker._src.runtime.plan import fused_kernels, threads
 from stoker._src.runtime.plan.division import Division, Obstacle
 from stoker._src.runtime.plan.emit import Step
-from stoker._src.runtime.plan.instructions import values_of
+from stoker._src.runtime.plan.instructions import Instruction, values_of
 from stoker._src.runtime.plan.known_shapes import Known
 from stoker._src.runtime.plan.on_host import (
     BorrowingOnHost,
@@ -66,8 +66,8 @@ class Repeated:
         self._make_planner, self._placement, self._variables_lock = make_planner, placement, lock
         self._is_pure = not planner.writes_variables and not planner.blocks
         self._planner = planner
-        kept = Trait.BLOCKING | Trait.RETAINS
-        used = {v for each in planner.instructions if each.traits & kept != kept for v in values_of(each.arguments)}
+        computing = [each for each in planner.instructions if not _only_keeps(each)]
+        used = {value for each in computing for value in values_of(each.arguments)}
         used.update(value for value in planner.results if value is not None)
         self._feeds_compute = [value in used for value in planner.feed_values]
         self._for_host: dict[bool, bool] = {}  # whether the host may run the plan, by whether it is recorded
@@ -187,6 +187,11 @@ class Repeated:
             except Obstacle as error:
                 self.obstacle = str(error)
         return found
+
+
+def _only_keeps(instruction: Instruction) -> bool:
+    """Whether an instruction puts its inputs into a queue and computes nothing."""
+    return bool(instruction.traits & Trait.BLOCKING) and instruction.op is not None and not instruction.op.outputs
 
 
 class _Divided:

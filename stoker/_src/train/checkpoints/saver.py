@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import time
 from collections.abc import Callable
@@ -18,6 +19,7 @@ from stoker._src.base.errors import (
     InvalidArgumentError,
     NotFoundError,
     OpError,
+    ResourceExhaustedError,
 )
 from stoker._src.base.export import export
 from stoker._src.formats import gfile
@@ -200,6 +202,11 @@ class Saver:
         while len(self._last_checkpoints) > self._kept:
             self._to_be_deleted.append(self._last_checkpoints.pop(0))
 
+    def _has_surplus(self, path: str) -> bool:
+        """Whether a checkpoint is deleted once that of `path` is written."""
+        others = sum(each != path for each in self.last_checkpoints)
+        return bool(self._to_be_deleted) or 0 < self._kept <= others
+
     def _delete_old(self, meta_graph_suffix: str) -> None:
         hours = self.saver_def.keep_checkpoint_every_n_hours if self.saver_def else self._keep_checkpoint_every_n_hours
         for path, written in self._to_be_deleted:
@@ -297,21 +304,45 @@ class Saver:
             return None
         directory = os.path.dirname(save_path)
         was_there = has_checkpoint(path)
+        made_room = False
+
+        def finish(saved: str) -> None:
+            if write_meta_graph and not eager:  # before the state file mentions the checkpoint
+                self._save_graph(sess, path, meta_graph_suffix, strip_default_attrs, save_debug_info)
+            if write_state:
+                self._record(saved)
+                write_state_file(saved)
+
+        def write_state_file(saved: str) -> None:
+            write_checkpoint_state(
+                directory, saved, self.last_checkpoints, latest_filename, relative=self._save_relative_paths
+            )
+
         try:
-            with contextlib.nullcontext() if self._reads_back else one_commit(path):
+            try:
+                with contextlib.nullcontext() if self._reads_back else one_commit(path):
+                    saved = self._save_values(sess, path, directory, save_path)
+                    finish(saved)
+            except (OSError, OpError) as error:
+                if not (write_state and self._has_surplus(path) and _is_full(error)):
+                    raise
+                # The checkpoint that this one replaces may hold the room that the meta graph and the state file need. It is deleted once
+                # the values are complete on disk.
                 saved = self._save_values(sess, path, directory, save_path)
-                if write_meta_graph and not eager:  # before the state file mentions the checkpoint
-                    self._save_graph(sess, path, meta_graph_suffix, strip_default_attrs, save_debug_info)
-                if write_state:
-                    self._record(saved)
-                    write_checkpoint_state(
-                        directory, saved, self.last_checkpoints, latest_filename, relative=self._save_relative_paths
-                    )
+                self._record(saved)
+                self._delete_old(meta_graph_suffix)
+                made_room = True
+                with one_commit(path):
+                    finish(saved)
         except (OSError, OpError):
             # After a failure, such as a full disk, the unfinished checkpoint is removed, unless it replaced an older one. If only the sync
             # of the directory failed, the state file may already mention the checkpoint. In that case it is complete and is kept.
-            if not was_there and not self._is_latest(path, directory, latest_filename):
-                self._last_checkpoints = [each for each in self._last_checkpoints if each[0] != path]
+            others = [each for each in self._last_checkpoints if each[0] != path]
+            if made_room and not others:  # the values are complete, and there is no other checkpoint
+                with contextlib.suppress(OSError, OpError):
+                    write_state_file(path)
+            elif not was_there and not self._is_latest(path, directory, latest_filename):
+                self._last_checkpoints = others
                 with contextlib.suppress(OSError, OpError):
                     delete_checkpoint(path, self._write_version, meta_graph_suffix)
             self._remove_parts(path)
@@ -486,6 +517,11 @@ class Saver:
             strip_default_attrs=strip_default_attrs,
             save_debug_info=save_debug_info,
         )
+
+
+def _is_full(error: Exception) -> bool:
+    """Whether a disk or a quota is full."""
+    return isinstance(error, ResourceExhaustedError) or getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT)
 
 
 def _renamed(saver_def: Any, rename: Callable[[str, str], str], scope: str) -> Any:

@@ -234,7 +234,10 @@ def meta_graph_filename(prefix: str, suffix: str = "meta") -> str:
     return f"{stem if stem and rest.isdecimal() else prefix}.{suffix}"
 
 
-@export("train.checkpoints_iterator")
+@export(
+    "train.checkpoints_iterator",
+    v1=("contrib.training.checkpoints_iterator", "contrib.slim.evaluation.checkpoints_iterator"),
+)
 def checkpoints_iterator(
     checkpoint_dir: Any,
     min_interval_secs: float = 0,
@@ -252,7 +255,7 @@ def checkpoints_iterator(
     """
     newest = None
     while True:
-        found = _wait_for_new_checkpoint(checkpoint_dir, newest, timeout)
+        found = wait_for_new_checkpoint(checkpoint_dir, newest, timeout=timeout)
         if found is None:
             if timeout_fn is None or timeout_fn():
                 return
@@ -263,12 +266,19 @@ def checkpoints_iterator(
         time.sleep(max(0.0, started + min_interval_secs - time.monotonic()))
 
 
-def _wait_for_new_checkpoint(directory: Any, known: str | None, timeout: float | None) -> str | None:
+@export(v1=("contrib.training.wait_for_new_checkpoint", "contrib.slim.evaluation.wait_for_new_checkpoint"))
+def wait_for_new_checkpoint(
+    checkpoint_dir: Any,
+    last_checkpoint: str | None = None,
+    seconds_to_sleep: float = _PATIENCE,
+    timeout: float | None = None,
+) -> str | None:
+    """Waits for a checkpoint other than `last_checkpoint` in a directory, and returns it; None after `timeout` seconds."""
     deadline = None if timeout is None else time.monotonic() + timeout
     while True:
-        found = latest_checkpoint(directory)
-        if found is not None and found != known:
+        found = latest_checkpoint(checkpoint_dir)
+        if found is not None and found != last_checkpoint:
             return found
-        if deadline is not None and time.monotonic() + _PATIENCE > deadline:
+        if deadline is not None and time.monotonic() + seconds_to_sleep > deadline:
             return None
-        time.sleep(_PATIENCE)
+        time.sleep(seconds_to_sleep)

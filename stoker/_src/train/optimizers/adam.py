@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from stoker._src.base.export import export
 from stoker._src.graph import context
@@ -44,6 +44,7 @@ class AdamOptimizer(RuleOptimizer):
         Number("_beta2", "beta2", "_beta2_t"),
         Number("_epsilon", "epsilon", "_epsilon_t"),
     )
+    _powers_of: ClassVar[dict[str, Number]] = {"beta1_power": _hyperparameters[1], "beta2_power": _hyperparameters[2]}
 
     def __init__(
         self,
@@ -61,10 +62,10 @@ class AdamOptimizer(RuleOptimizer):
     def _rule(self) -> UpdateOps:
         return ADAM
 
-    def _get_beta_accumulators(self) -> tuple[Any, Any]:
+    def _get_beta_accumulators(self) -> tuple[Any, ...]:
         """The variables that hold beta1^t and beta2^t."""
         graph = variables_graph()
-        return self._get_non_slot_variable("beta1_power", graph), self._get_non_slot_variable("beta2_power", graph)
+        return tuple([self._get_non_slot_variable(name, graph) for name in self._powers_of])
 
     def _powers(self, var: Any) -> list[Any]:
         """beta1^t and beta2^t for `var`. If they have its dtype, the op reads them directly, as in TensorFlow's graphs."""
@@ -76,8 +77,8 @@ class AdamOptimizer(RuleOptimizer):
     def _create_slots(self, var_list: list[Any]) -> None:
         # The powers are placed with the first variable by name, so that all replicas agree on the place.
         first = min(var_list, key=lambda var: var.name)
-        for name, start in (("beta1_power", self._beta1), ("beta2_power", self._beta2)):
-            self._create_non_slot_variable(self._call_if_callable(start), name, first)
+        for name, beta in self._powers_of.items():
+            self._create_non_slot_variable(self._call_if_callable(getattr(self, beta.given)), name, first)
         super()._create_slots(var_list)
 
     def _prepare(self) -> None:
@@ -93,6 +94,7 @@ class AdamOptimizer(RuleOptimizer):
             *self._numbers(var, ("_lr_t", "_beta1_t", "_beta2_t", "_epsilon_t")),
             *gradient,
             use_locking=self._use_locking,
+            **self._attributes(),
         )
 
     def _apply_sparse(self, grad: IndexedSlices, var: Any) -> Any:
@@ -122,17 +124,21 @@ class AdamOptimizer(RuleOptimizer):
             with control_dependencies([] if context.executing_eagerly() else [decayed]):
                 moments.append(add_rows(slot, indices, rows))
         m, v = moments
-        root = unary_functions.sqrt(v)
-        moved = variable_functions.assign_sub(var, rate * m / (root + epsilon), use_locking=self._use_locking)
+        step = rate * self._direction(m, beta1, grad, indices) / (unary_functions.sqrt(v) + epsilon)
+        moved = variable_functions.assign_sub(var, step, use_locking=self._use_locking)
         return grouping.group(moved, m, v)
 
+    def _direction(self, m: Any, beta1: Any, grad: Any, indices: Any) -> Any:
+        """What takes the place of the first moment in a step, after it has been updated by the rows `grad`."""
+        return m
+
     def _finish(self, update_ops: list[Any], name_scope: str) -> Any:
-        power1, power2 = self._get_beta_accumulators()
-        read = self._read_powers or (power1, power2)
-        with control_dependencies([] if context.executing_eagerly() else update_ops), beside(power1):
+        held = self._get_beta_accumulators()
+        betas = [getattr(self, beta.tensor) for beta in self._powers_of.values()]
+        with control_dependencies([] if context.executing_eagerly() else update_ops), beside(held[0]):
             powers = [
                 power.assign(now * beta, use_locking=self._use_locking)
-                for power, now, beta in zip((power1, power2), read, (self._beta1_t, self._beta2_t))  # type: ignore[attr-defined]
+                for power, now, beta in zip(held, self._read_powers or held, betas)
             ]
             self._read_powers = None
         return grouping.group(*update_ops, *powers, name=name_scope)

@@ -166,32 +166,39 @@ def flat(tf, structure):
     return [each for each in tf.contrib.framework.nest.flatten(structure) if each is not None]
 
 
-def results(tf, case):
-    """name -> array for one case: variables (their names and shapes), outputs, initial gradients of all."""
+def total(tf, outputs):
+    """A number that depends on all outputs, each in another way."""
+    real = [each for each in outputs if each.dtype.is_floating]
+    places = [tf.cast(tf.reshape(tf.range(tf.size(each)), tf.shape(each)), tf.float32) for each in real]
+    return tf.add_n([tf.reduce_sum(each * tf.cos(place)) for each, place in zip(real, places)])
+
+
+def results(tf, case, with_gradients=True):
+    """name -> array for one case: variables (names, shapes, whether they are trained), outputs, and gradients."""
     with tf.Graph().as_default():
-        outputs = flat(tf, case(tf))
-        variables = tf.global_variables()
-        loss = tf.add_n(
-            [
-                tf.reduce_sum(each * tf.cos(tf.cast(tf.reshape(tf.range(tf.size(each)), tf.shape(each)), tf.float32)))
-                for each in outputs
-            ]
-        )
-        trained = tf.trainable_variables()
-        gradients = [None if each is None else tf.convert_to_tensor(each) for each in tf.gradients(loss, list(trained))]
+        outputs = [tf.convert_to_tensor(each) for each in flat(tf, case(tf))]
+        variables, trained = tf.global_variables(), tf.trainable_variables()
+        wanted = trained if with_gradients else []
+        gradients = tf.gradients(total(tf, outputs), list(wanted)) if wanted else []
+        gradients = [each if each is None else tf.convert_to_tensor(each) for each in gradients]
         with tf.Session() as session:
             for each in variables:
                 each.load(value_of(each.op.name, each.shape.as_list()), session)
             found = session.run([outputs, [each for each in gradients if each is not None]])
     names = [f"{each.op.name} {each.shape.as_list()} {each in trained}" for each in variables]
-    without = [each.op.name for each, gradient in zip(trained, gradients) if gradient is None]
+    without = [each.op.name for each, gradient in zip(wanted, gradients) if gradient is None]
     return {
-        "variables": np.array(names),
-        "without": np.array(without),
+        "variables": np.array(names, dtype=str),
+        "without": np.array(without, dtype=str),
         **{f"output_{i}": each for i, each in enumerate(found[0])},
         **{f"gradient_{i}": each for i, each in enumerate(found[1])},
     }
 
 
-def all_results(tf):
-    return {f"{name}/{key}": value for name, case in CASES.items() for key, value in results(tf, case).items()}
+def all_results(tf, cases):
+    """The results of several cases, `<case>/<name>` -> array. Beams are not differentiated."""
+    return {
+        f"{name}/{key}": value
+        for name, case in cases.items()
+        for key, value in results(tf, case, not name.startswith("beam")).items()
+    }

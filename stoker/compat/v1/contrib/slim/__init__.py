@@ -2,6 +2,20 @@
 
 # Written by scripts/api_gen.py.
 # fmt: off
+from stoker.compat.v1.contrib.slim import data_decoder as data_decoder
+from stoker.compat.v1.contrib.slim import data_provider as data_provider
+from stoker.compat.v1.contrib.slim import dataset as dataset
+from stoker.compat.v1.contrib.slim import dataset_data_provider as dataset_data_provider
+from stoker.compat.v1.contrib.slim import evaluation as evaluation
+from stoker.compat.v1.contrib.slim import learning as learning
+from stoker.compat.v1.contrib.slim import losses as losses
+from stoker.compat.v1.contrib.slim import metrics as metrics
+from stoker.compat.v1.contrib.slim import model_analyzer as model_analyzer
+from stoker.compat.v1.contrib.slim import parallel_reader as parallel_reader
+from stoker.compat.v1.contrib.slim import prefetch_queue as prefetch_queue
+from stoker.compat.v1.contrib.slim import queues as queues
+from stoker.compat.v1.contrib.slim import summaries as summaries
+from stoker.compat.v1.contrib.slim import tfexample_decoder as tfexample_decoder
 from stoker.compat.v1.contrib.slim import utils as utils
 from stoker._src.contrib.framework.arg_scopes import add_arg_scope as add_arg_scope
 from stoker._src.contrib.framework.arg_scopes import arg_scope as arg_scope
@@ -9,6 +23,8 @@ from stoker._src.contrib.framework.arg_scopes import arg_scope_func_key as arg_s
 from stoker._src.contrib.framework.arg_scopes import arg_scoped_arguments as arg_scoped_arguments
 from stoker._src.contrib.framework.arg_scopes import current_arg_scope as current_arg_scope
 from stoker._src.contrib.framework.arg_scopes import has_arg_scope as has_arg_scope
+from stoker._src.contrib.framework.tensors import assert_or_get_global_step as assert_or_get_global_step
+from stoker._src.contrib.framework.tensors import zero_initializer as zero_initializer
 from stoker._src.contrib.framework.variables import add_model_variable as add_model_variable
 from stoker._src.contrib.framework.variables import assign_from_checkpoint as assign_from_checkpoint
 from stoker._src.contrib.framework.variables import assign_from_checkpoint_fn as assign_from_checkpoint_fn
@@ -91,3 +107,15 @@ from stoker._src.contrib.layers.summarizing import summarize_tensor as summarize
 from stoker._src.contrib.layers.summarizing import summarize_tensors as summarize_tensors
 from stoker._src.contrib.layers.summarizing import summarize_variables as summarize_variables
 from stoker._src.contrib.layers.summarizing import summarize_weights as summarize_weights
+from stoker._src.ops.variables.regularizers import apply_regularization as apply_regularization
+from stoker._src.ops.variables.regularizers import l1_l2_regularizer as l1_l2_regularizer
+from stoker._src.ops.variables.regularizers import l1_regularizer as l1_regularizer
+from stoker._src.ops.variables.regularizers import l2_regularizer as l2_regularizer
+from stoker._src.ops.variables.regularizers import sum_regularizer as sum_regularizer
+from stoker._src.ops.variables.regularizers import variance_scaling_initializer as variance_scaling_initializer
+from stoker._src.ops.variables.regularizers import xavier_initializer as xavier_initializer
+from stoker._src.ops.variables.regularizers import xavier_initializer as xavier_initializer_conv2d
+from stoker._src.train.training_util import assert_global_step as assert_global_step
+from stoker._src.train.training_util import create_global_step as create_global_step
+from stoker._src.train.training_util import get_global_step as get_global_step
+from stoker._src.train.training_util import get_or_create_global_step as get_or_create_global_step

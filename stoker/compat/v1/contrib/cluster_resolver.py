@@ -1,0 +1,7 @@
+"""Public names of tf.contrib.cluster_resolver."""
+
+# Written by scripts/api_gen.py.
+# fmt: off
+from stoker._src.distribute.cluster_resolver import ClusterResolver as ClusterResolver
+from stoker._src.distribute.cluster_resolver import SimpleClusterResolver as SimpleClusterResolver
+from stoker._src.distribute.cluster_resolver import TFConfigClusterResolver as TFConfigClusterResolver
