@@ -47,6 +47,7 @@ def test_definitions_that_do_not_fit():
         (two, {}, ValueError, "explicit `task_index`"),
         ({**two, "p": ["localhost:0"]}, {}, ValueError, "explicit `job_name`"),
         (two, {"job_name": "x"}, ValueError, "No such job in cluster: 'x'"),
+        (two, {"job_name": "x", "task_index": 0}, tf.errors.InternalError, 'Job "x" was not defined in cluster'),
         (two, {"job_name": "w", "task_index": 2}, tf.errors.InvalidArgumentError, "Task 2 was not defined"),
         (two, {"task_index": 0, "protocol": "x"}, tf.errors.NotFoundError, "No server factory"),
         ({"w": ["localhost"]}, {}, tf.errors.InvalidArgumentError, "host:port"),

@@ -6,7 +6,7 @@ import atexit
 import importlib
 from typing import Any
 
-from stoker._src.base.errors import InvalidArgumentError, NotFoundError
+from stoker._src.base.errors import InternalError, InvalidArgumentError, NotFoundError
 from stoker._src.base.export import export
 from stoker._src.distributed.cluster_spec import ClusterSpec
 from stoker._src.formats.protos import ServerDef
@@ -95,7 +95,7 @@ class Server:
         cluster = ClusterSpec(self._server_def.cluster)
         job, index = self._server_def.job_name, self._server_def.task_index
         if job not in cluster.jobs:
-            raise InvalidArgumentError(None, None, f'Job "{job}" was not defined in cluster')
+            raise InternalError(None, None, f'Job "{job}" was not defined in cluster')
         if index not in cluster.task_indices(job):
             raise InvalidArgumentError(None, None, f'Task {index} was not defined in job "{job}"')
         service = importlib.import_module("stoker._src.distributed.service")

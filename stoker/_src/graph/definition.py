@@ -261,6 +261,14 @@ class OpDefinition(Signature):
         self.planning.in_place = position, self._guarded(kernel)
         return self
 
+    def taking_over(self, position: int, kernel: Kernel) -> OpDefinition:
+        """Registers a kernel that may keep the memory of input `position` as a variable's value instead of a copy.
+
+        The planner uses it if that input is a large fresh value with no other use.
+        """
+        self.planning.takes_over = position, self._guarded(kernel)
+        return self
+
     def of_numbers(self, predicate: Callable[[Any], bool]) -> OpDefinition:
         """Registers for which nodes the output is just the vector of the inputs. Consumers of plain numbers then skip the tensor."""
         self.planning.of_numbers = predicate

@@ -54,6 +54,7 @@ class Planning:
     keeps: bool = False  # the op's functions are called after it has run, by its result
     specialize: Callable[[Any], Kernel | None] | None = None  # a faster kernel for a specific node
     in_place: tuple[int, Kernel] | None = None  # the input that is overwritten, and the in-place kernel
+    takes_over: tuple[int, Kernel] | None = None  # the input whose memory may be kept, and the kernel that keeps it
     lower: Callable[..., Any] | None = None  # the op as fused loops
     lowers_large_inputs: bool = False  # whether it fuses with small tensors if only its result is small
     exchanges: dict[Any, Callable[..., Any]] = field(default_factory=dict)  # by the op that it may precede

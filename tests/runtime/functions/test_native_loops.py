@@ -105,6 +105,24 @@ def test_any_shapes(batch, steps, cell, with_lengths, reads_outputs, seed):
         _assert_same(_both(build, feed, monkeypatch))
 
 
+def test_batches_of_different_sizes_in_turn(monkeypatch):
+    """A layout that is kept serves only executions of its own number of steps and batch size."""
+    random = np.random.RandomState(0)
+    sizes = [(4, 6), (2, 6), (4, 3), (4, 6), (2, 6), (1, 1), (4, 3)]
+    feeds = [(random.randn(*size, 3).astype("f"), random.randint(0, size[1] + 1, size[0])) for size in sizes]
+    found = []
+    for is_native in (True, False):
+        with monkeypatch.context() as patch:
+            if not is_native:
+                patch.setattr(native_loops.NativeLoop, "run", lambda self, values, state: None)
+            with tf.Graph().as_default(), tf.Session() as session:
+                tf.set_random_seed(3)
+                fetches, placeholders = _network("stacked", with_lengths=True)()
+                session.run(tf.global_variables_initializer())
+                found.append([session.run(fetches, dict(zip(placeholders, feed))) for feed in feeds])
+    _assert_same(found)
+
+
 def test_loop_by_hand(executions, monkeypatch):
     """A while_loop with arrays, a counter that counts down and an item that is read out of order runs natively, with its gradient."""
 

@@ -244,33 +244,58 @@ MODULES: dict[str, tuple[str, ...]] = {
 
 # The folders of tf.contrib whose modules programs import by their full names: {room: modules below it}. Their names are public in the room.
 _CONTRIB = {
+    "crf": "python.ops python.ops.crf",
+    "cudnn_rnn": "python.layers python.layers.cudnn_rnn python.ops python.ops.cudnn_rnn_ops",
     "framework": "python.framework python.framework.checkpoint_utils python.framework.tensor_util python.ops "
     "python.ops.ops python.ops.variables",
     "layers": "python.layers python.layers.embedding_ops python.layers.encoders python.layers.initializers python.layers.layers "
     "python.layers.normalization python.layers.optimizers python.layers.regularizers python.layers.summaries",
+    "legacy_seq2seq": "python.ops python.ops.seq2seq",
     "losses": "python.losses python.losses.loss_ops",
     "metrics": "python.ops python.ops.metric_ops",
+    "rnn": "python.ops python.ops.core_rnn_cell python.ops.fused_rnn_cell python.ops.gru_ops python.ops.lstm_ops python.ops.rnn "
+    "python.ops.rnn_cell",
+    "seq2seq": "python.ops python.ops.attention_wrapper python.ops.basic_decoder python.ops.beam_search_decoder "
+    "python.ops.beam_search_ops python.ops.decoder python.ops.helper python.ops.loss",
     "slim": "python.slim python.slim.learning python.slim.evaluation python.slim.data python.slim.data.dataset "
     "python.slim.data.dataset_data_provider python.slim.data.data_decoder python.slim.data.data_provider "
     "python.slim.data.parallel_reader python.slim.data.prefetch_queue python.slim.data.tfexample_decoder python.slim.model_analyzer "
     "python.slim.queues python.slim.summaries",
     "training": "python.training python.training.evaluation python.training.hparam python.training.training",
 }
+# Those of them that are public modules, too.
+_OWN_ROOMS = {
+    *(
+        ("slim", name)
+        for name in "data_decoder data_provider dataset dataset_data_provider evaluation learning model_analyzer parallel_reader prefetch_queue queues summaries tfexample_decoder".split()
+    ),
+}
 MODULES.update({f"contrib.{room}": (f"contrib.{room}",) for room in _CONTRIB})
 MODULES.update(
     {
-        f"contrib.{room}.{name}": (f"contrib.{room}.{name.rpartition('.')[2]}", f"contrib.{room}")
+        f"contrib.{room}.{name}": (
+            *((f"contrib.{room}.{name.rpartition('.')[2]}",) if (room, name.rpartition(".")[2]) in _OWN_ROOMS else ()),
+            f"contrib.{room}",
+        )
         for room, names in _CONTRIB.items()
         for name in names.split()
     }
 )
 MODULES["contrib.layers.python.layers.utils"] = ("contrib.layers.utils",)
+MODULES["contrib.rnn.python.ops.core_rnn_cell"] = ("contrib.rnn", "stoker._src.contrib.rnn.linear")
+MODULES["contrib.seq2seq.python.ops.attention_wrapper"] = (
+    "contrib.seq2seq",
+    "stoker._src.contrib.seq2seq.wrapper",
+    "stoker._src.contrib.seq2seq.mechanisms",
+)
 
 # Public modules listed above that stoker does not have. Names are not looked up in them.
 AWAITED: frozenset[str] = frozenset()
 
 # (internal module, name) -> its name in the module where it is looked up.
 RENAMED: dict[tuple[str, str], str] = {
+    ("contrib.rnn.python.ops.core_rnn_cell", "_linear"): "linear",
+    ("contrib.seq2seq.python.ops.attention_wrapper", "_BaseAttentionMechanism"): "BaseAttentionMechanism",
     ("python.framework.test_util", "TensorFlowTestCase"): "TestCase",
     ("python.framework.tensor_util", "MakeNdarray"): "make_ndarray",
     ("python.framework.tensor_util", "ShapeEquals"): "shape_equals",

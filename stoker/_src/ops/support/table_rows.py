@@ -26,7 +26,10 @@ _WIDE, _FEW = (
 
 
 def _plain(*tensors: torch.Tensor) -> bool:
-    return all(tensor.is_cpu and tensor.is_contiguous() for tensor in tensors)
+    for tensor in tensors:  # noqa: SIM110 (a generator takes three times as long)
+        if not (tensor.is_cpu and tensor.is_contiguous()):
+            return False
+    return True
 
 
 def unique(

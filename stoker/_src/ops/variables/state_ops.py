@@ -87,6 +87,21 @@ class VariableState:
         copy = value.clone(memory_format=torch.contiguous_format)
         self.value = copy if self.device is None else copy.to(self.device)
 
+    def take(self, value: Any, *, validate_shape: bool = True) -> None:
+        """`assign` for a value that nobody else holds. It becomes the first value of a variable without a copy."""
+        if (
+            self.value is not None
+            or not isinstance(value, torch.Tensor)
+            or self.device not in (None, value.device)
+            or hasattr(value, "pages")
+            or not value.is_contiguous()
+            or value.untyped_storage().nbytes() != value.nbytes
+        ):
+            self.assign(value, validate_shape=validate_shape)
+            return
+        self._check(value.shape, validate_shape)
+        self.value = value
+
     def _check(self, shape: Any, validate: bool) -> None:
         if validate and not self.shape.compatible(Shape(shape)):
             raise InvalidArgumentError(
@@ -207,6 +222,16 @@ def assign_kernel(ref: VariableState, value: Any, *, validate_shape: bool) -> Va
         ref.value = None
     ref.assign(value, validate_shape=validate_shape)
     return ref
+
+
+def assign_taking_over(ref: VariableState, value: Any, *, validate_shape: bool) -> VariableState:
+    if ref.value is not None:
+        return assign_kernel(ref, value, validate_shape=validate_shape)
+    ref.take(value, validate_shape=validate_shape)
+    return ref
+
+
+ASSIGN.taking_over(1, assign_taking_over)
 
 
 def _restored_with(op: Operation, *attributes: str) -> Any:
@@ -362,6 +387,15 @@ def assign_variable_kernel(resource: VariableState, value: Any, *, dtype: DType,
     if resource.dtype is not dtype:
         raise _wrong_dtype("write", dtype, resource.dtype)
     resource.assign(value, validate_shape=validate_shape)
+
+
+def assign_variable_taking_over(resource: VariableState, value: Any, *, dtype: DType, validate_shape: bool) -> None:
+    if resource.dtype is not dtype:
+        raise _wrong_dtype("write", dtype, resource.dtype)
+    resource.take(value, validate_shape=validate_shape)
+
+
+ASSIGN_VARIABLE_OP.taking_over(1, assign_variable_taking_over)
 
 
 @ASSIGN_VARIABLE_OP.batch(lambda op: _restored_with(op, "dtype", "validate_shape"))

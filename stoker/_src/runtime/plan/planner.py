@@ -56,6 +56,9 @@ from stoker._src.runtime.plan.zeros import Zeros
 _OBJECTS = (dtypes.string, dtypes.resource, dtypes.variant)  # dtypes whose values are not torch tensors
 _FOLD_LIMIT = 1 << 20  # most elements of a folded constant
 _WORTH_REUSING = 1 << 14  # below this number of elements, allocating a tensor is cheaper than the check for reuse
+_WORTH_TAKING = (
+    1 << 16
+)  # elements of a value that an assignment keeps; fused loops put smaller ones into one allocation
 
 
 def _merged(a: Shape, b: Shape) -> Shape:
@@ -675,10 +678,16 @@ class Planner:
     def _reuse_memory(self) -> None:
         """Lets kernels reuse an input's memory if this is its last use. Only plain kernels may have produced and used the input."""
         held: set[Value] = set()  # values whose memory may have another owner
+        of_loops: set[Value] = set()  # results of fused loops that only plain kernels have used
         for position, instruction in enumerate(self.instructions):
             op = instruction.op
             if op is None or instruction.kind != "kernel" or instruction.steps or not _is_plain(op):
+                if op is not None and op.definition.planning.takes_over is not None:
+                    self._let_take_over(position, instruction, op, held, of_loops)
                 held.update(values_of(instruction.arguments))
+                of_loops.difference_update(values_of(instruction.arguments))
+                if instruction.kind == "fused_loops":
+                    of_loops.update(values_of(instruction.results))
                 held.update(values_of(instruction.results))
                 continue
             definition = op.definition
@@ -700,6 +709,20 @@ class Planner:
                     if index:
                         value[0], value[1] = value[1], value[0]
                     break
+
+    def _let_take_over(
+        self, position: int, instruction: Instruction, op: Operation, held: set[Value], of_loops: set[Value]
+    ) -> None:
+        """Lets an assignment keep a large value that nobody else uses. Small ones may share memory with others."""
+        facet = op.definition.planning.takes_over
+        assert facet is not None
+        size = self.shape_of(op._inputs[facet[0]]).size
+        if instruction.kind != "kernel" or size is None or size < _WORTH_TAKING:
+            return
+        value = instruction.arguments[facet[0]]
+        is_fresh = isinstance(value, Value) and value.position >= 0 and (value not in held or value in of_loops)
+        if is_fresh and value.last_use == position and _kernel_of(op) is op.definition.kernel_fn:
+            instruction.kernel = facet[1]
 
     def _copy_reads(self, writes: list[tuple[int, frozenset[Any]]]) -> None:
         last_uses: dict[int, int] = {}  # position of a read -> the last use of any value that shares its memory
