@@ -285,3 +285,18 @@ def test_nothing_is_lost_between_many_threads(session, kind: str):
     left = session.run(queue.size())
     expected = [start + i for start in (0, 100, 200) for i in range(60)]
     assert len(found) == len(set(found)) == len(expected) - left and set(found) <= set(expected) and left < 5
+
+
+def test_elements_keep_their_static_shapes_in_branches_and_loops():
+    """What is dequeued inside of `cond` and `while_loop` has the shapes of the queue."""
+    queue = tf.FIFOQueue(3, [tf.float32], [[4, 5]])
+    found = []
+
+    def body(i, total):
+        found.append(queue.dequeue())
+        return i + 1, total + found[-1]
+
+    one = tf.cond(tf.constant(True), queue.dequeue, lambda: tf.zeros([4, 5]))
+    many = tf.cond(tf.constant(True), lambda: queue.dequeue_many(3), lambda: tf.zeros([3, 4, 5]))
+    _, total = tf.while_loop(lambda i, total: i < 2, body, [0, tf.zeros([4, 5])])
+    assert [each.shape.as_list() for each in (one, many, found[0], total)] == [[4, 5], [3, 4, 5], [4, 5], [4, 5]]

@@ -263,10 +263,20 @@ _CONTRIB = {
     "python.slim.queues python.slim.summaries",
     "training": "python.training python.training.evaluation python.training.hparam python.training.training",
 }
+# Those of them that are public modules, too.
+_OWN_ROOMS = {
+    *(
+        ("slim", name)
+        for name in "data_decoder data_provider dataset dataset_data_provider evaluation learning model_analyzer parallel_reader prefetch_queue queues summaries tfexample_decoder".split()
+    ),
+}
 MODULES.update({f"contrib.{room}": (f"contrib.{room}",) for room in _CONTRIB})
 MODULES.update(
     {
-        f"contrib.{room}.{name}": (f"contrib.{room}.{name.rpartition('.')[2]}", f"contrib.{room}")
+        f"contrib.{room}.{name}": (
+            *((f"contrib.{room}.{name.rpartition('.')[2]}",) if (room, name.rpartition(".")[2]) in _OWN_ROOMS else ()),
+            f"contrib.{room}",
+        )
         for room, names in _CONTRIB.items()
         for name in names.split()
     }
