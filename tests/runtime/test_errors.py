@@ -235,10 +235,10 @@ def test_a_status_is_raised_when_its_block_ends():
 
 
 def test_a_long_step_ends_when_its_session_closes():
-    """A step of many ops looks at its run from time to time, also where none of the ops is a loop or waits."""
+    """Python code in a step may close the session. The ops after it do not run, and the step is cancelled."""
     y = tf.py_func(lambda: (session.close(), np.float32([1.0, 2.0]))[1], [], tf.float32)
     for _ in range(500):
         y = tf.cumsum(y)
     session = tf.Session()
-    with pytest.raises(tf.errors.CancelledError, match="The run was cancelled"):
+    with pytest.raises(tf.errors.CancelledError, match="A Python function was cancelled"):
         session.run(y)

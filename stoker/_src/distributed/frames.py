@@ -6,7 +6,7 @@ which runs iterations until no loop variable is alive.
 
 A value that travels in a frame has the number of the frame and of the iteration at the end of its key. TensorFlow 1.15 takes a hash of the frame's path
 as its number: `;0;name` for a loop outside of any other, and `path of the outer frame;its iteration;name` within another. TensorFlow 2 combines the numbers of
-the outer frame and of its iteration with a hash of the name. (Both were found by looking at the requests of TensorFlow's tasks.)
+the outer frame and of its iteration with a hash of the name. (The keys in requests of TensorFlow's tasks confirm both.)
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ def _run_program(text):
     """Runs a program in a process of its own, which it must leave with status 0; what it printed."""
     done = subprocess.run(
         [sys.executable, "-c", text],
-        cwd=ROOT, env={"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=200,
+        cwd=ROOT, env={"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=600,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-2000:]
     return done.stdout

@@ -30,8 +30,9 @@ LIN_SPACE = define(
     Tidx=one_of(*INDEX, default=dtypes.int32),
 ).not_differentiable()
 
-_BLOCK = 1 << 24
+_COUNTABLE = 1 << 24
 """Most elements of a `LinSpace` that torch can count in float32. Beyond them, it rounds some numbers twice."""
+_BLOCK = 1 << 17  # elements that are computed together: their positions stay in the cache
 
 
 @LIN_SPACE.kernel
@@ -46,7 +47,7 @@ def lin_space_kernel(start: torch.Tensor, stop: torch.Tensor, num: int) -> torch
         return start.reshape(1).clone()
     allocatable([num], start.element_size())
     step = (stop - start) / (num - 1)
-    if num <= _BLOCK:
+    if num <= _COUNTABLE:
         result = torch.arange(num, dtype=start.dtype, device=start.device).mul_(step).add_(start)
     else:
         result = torch.empty(num, dtype=start.dtype, device=start.device)
