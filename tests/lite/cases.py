@@ -253,6 +253,12 @@ CASES = [
     Case("REVERSE_V2", lambda tf, x: tf.reverse(x, [1]), [f32(2, 3)]),
     Case("RFFT2D", lambda tf, x: tf.abs(tf.signal.rfft2d(x)), [f32(1, 8, 8)]),
     Case("RFFT2D", lambda tf, x: tf.abs(tf.signal.rfft(x)), [f32(3, 8)], "rows"),
+    Case(
+        "RFFT2D",
+        lambda tf, x: tf.math.real(tf.signal.rfft(x, [10])),
+        [f32(2, 3, 12)],
+        "a length that is no power of two",
+    ),
     Case("RIGHT_SHIFT", lambda tf, x, y: tf.bitwise.right_shift(x, y), [ints(0, 99, 4), ints(0, 5, 4)]),
     Case("ROUND", lambda tf, x: tf.round(x), [f32(2, 3) * 3]),
     Case("RSQRT", lambda tf, x: tf.math.rsqrt(x), [positive(2, 3)]),
