@@ -110,3 +110,33 @@ def test_streaming_metrics_have_predictions_first():
         assert session.run(old.accuracy(tf.constant([1, 2]), tf.constant([1, 3]))) == 0.5
         with pytest.raises(TypeError, match="at most 6 arguments"):
             old.streaming_accuracy(1, 2, 3, 4, 5, 6, 7)
+
+
+def test_handlers_make_items_of_features():
+    """Shapes by features, sparse features as dense items, backups for empty items, and functions of features."""
+    decoder = tf.contrib.slim.tfexample_decoder
+
+    def feature(**kind):
+        ((name, value),) = kind.items()
+        lists = {"floats": ("float_list", tf.train.FloatList), "ints": ("int64_list", tf.train.Int64List)}
+        return tf.train.Feature(**{lists[name][0]: lists[name][1](value=value)})
+
+    features = {"v": feature(floats=range(6)), "h": feature(ints=[2]), "w": feature(ints=[3]), "ids": feature(ints=[1, 3]), "values": feature(floats=[5, 6])}  # fmt: skip
+    example = tf.train.Example(features=tf.train.Features(feature=features)).SerializeToString()
+    kinds = {"v": tf.float32, "ids": tf.int64, "values": tf.float32, "empty": tf.float32}
+    keys = {name: tf.VarLenFeature(kind) for name, kind in kinds.items()}
+    keys.update(h=tf.FixedLenFeature([1], tf.int64), w=tf.FixedLenFeature([], tf.int64))
+    handlers = {
+        "table": decoder.Tensor("v", shape_keys=["h", "w"]),
+        "dense": decoder.SparseTensor("ids", "values", shape=[5], densify=True),
+        "backup": decoder.BackupHandler(decoder.Tensor("empty"), decoder.Tensor("v")),
+        "twice": decoder.ItemHandlerCallback(["h"], lambda found: found["h"] * 2),
+    }
+    with tf.Graph().as_default(), tf.Session() as session:
+        made = decoder.TFExampleDecoder(keys, handlers)
+        assert made.list_items() == ["backup", "dense", "table", "twice"]
+        found = dict(zip(handlers, session.run(made.decode(tf.constant(example), list(handlers))), strict=True))
+    np.testing.assert_array_equal(found["table"], np.arange(6).reshape(2, 3))
+    np.testing.assert_array_equal(found["dense"], [0, 5, 0, 6, 0])
+    np.testing.assert_array_equal(found["backup"], np.arange(6))
+    np.testing.assert_array_equal(found["twice"], [4])

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
+
 from stoker._src.base import dtypes
 from stoker._src.base.export import export
 from stoker._src.graph.tensor import Operation
@@ -45,3 +47,19 @@ def byte_size_load_fn(op: Operation) -> int:
         raise ValueError(f"Shape {output.shape} is not fully defined")
     dtype = output.dtype.base_dtype
     return elements * (_BYTES_OF_A_STRING if dtype is dtypes.string else dtype.size)
+
+
+@export(v1="contrib.training.RandomStrategy")
+class RandomStrategy:
+    """Places each op on a random task, for `replica_device_setter`.
+
+    Args:
+        num_ps_tasks: the number of parameter servers.
+        seed: the seed of the choice.
+    """
+
+    def __init__(self, num_ps_tasks: int, seed: int = 0) -> None:
+        self._tasks, self._random = num_ps_tasks, np.random.RandomState(seed)
+
+    def __call__(self, op: Operation) -> int:
+        return int(self._random.choice(self._tasks))

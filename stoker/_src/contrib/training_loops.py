@@ -7,8 +7,6 @@ import itertools
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from stoker._src.base import tf_logging
 from stoker._src.base.export import export, export_constant
 from stoker._src.estimator import evaluation as estimator_evaluation
@@ -322,19 +320,3 @@ def evaluate_repeatedly(
         hooks=hooks,
         config=config,
     )
-
-
-@export(v1="contrib.training.RandomStrategy")
-class RandomStrategy:
-    """Places each op on a random task, for `replica_device_setter`.
-
-    Args:
-        num_ps_tasks: the number of parameter servers.
-        seed: the seed of the choice.
-    """
-
-    def __init__(self, num_ps_tasks: int, seed: int = 0) -> None:
-        self._tasks, self._random = num_ps_tasks, np.random.RandomState(seed)
-
-    def __call__(self, op: Any) -> int:
-        return int(self._random.choice(self._tasks))

@@ -81,17 +81,6 @@ class BoundingBox(ItemHandler):
         return shaping.transpose(joining.concat(sides, 0))
 
 
-def _reshaped(tensor: Any, shape: Any, shape_keys: Any, keys_to_tensors: dict[str, Any]) -> Any:
-    """Reshapes to a shape that is known or that features have."""
-    if shape_keys:
-        sizes = []
-        for key in shape_keys:
-            size = keys_to_tensors[key]
-            sizes.append(shaping.reshape(size.values if isinstance(size, sparse_tensor.SparseTensor) else size, []))
-        shape = joining.stack([casting.cast(size, dtypes.int32) for size in sizes])
-    return tensor if shape is None else shaping.reshape(tensor, shape)
-
-
 @export(v1=_decoder("Tensor"))
 class Tensor(ItemHandler):
     """The feature itself, reshaped.
@@ -116,22 +105,18 @@ class Tensor(ItemHandler):
         self._default_value = default_value
 
     def tensors_to_item(self, keys_to_tensors: dict[str, Any]) -> Any:
-        tensor = keys_to_tensors[self._tensor_key]
+        tensor, shape = keys_to_tensors[self._tensor_key], self._shape
+        if self._shape_keys:
+            shape = joining.stack([self._size(keys_to_tensors[key]) for key in self._shape_keys])
         if isinstance(tensor, sparse_tensor.SparseTensor):
-            if self._shape_keys or self._shape is not None:
-                tensor = sparse_functions.reshape(tensor, _shape_of(self, keys_to_tensors))
+            tensor = tensor if shape is None else sparse_functions.reshape(tensor, shape)
             return sparse_functions.to_dense(tensor, self._default_value)
-        return _reshaped(tensor, self._shape, self._shape_keys, keys_to_tensors)
+        return tensor if shape is None else shaping.reshape(tensor, shape)
 
-
-def _shape_of(handler: Any, keys_to_tensors: dict[str, Any]) -> Any:
-    if not handler._shape_keys:
-        return handler._shape
-    sizes = []
-    for key in handler._shape_keys:
-        size = keys_to_tensors[key]
-        sizes.append(shaping.reshape(size.values if isinstance(size, sparse_tensor.SparseTensor) else size, []))
-    return joining.stack([casting.cast(size, dtypes.int64) for size in sizes])
+    @staticmethod
+    def _size(feature: Any) -> Any:
+        value = feature.values if isinstance(feature, sparse_tensor.SparseTensor) else feature
+        return casting.cast(shaping.reshape(value, []), dtypes.int64)
 
 
 @export(v1=_decoder("LookupTensor"))
