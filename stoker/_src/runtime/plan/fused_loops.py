@@ -648,7 +648,7 @@ class _Runs:
                 return
         if large is False and self.small.add(instruction):
             return
-        if changes or not arguments.isdisjoint(self.small.buffers):
+        if changes or not self.small.buffers.keys().isdisjoint(arguments):
             self.end(self.small)
         self.ended.append(instruction)
 
