@@ -168,6 +168,15 @@ class _RowsOfAdam(AdamOptimizer):
         """Updates the slots and the variable at the distinct `indices`."""
         raise NotImplementedError(f"{type(self).__name__} does not update rows.")
 
+    def _set_rows(self, var: Any, indices: Any, rows_m: Any, rows_v: Any, step: Any) -> Any:
+        """Sets the rows of the slots, and takes `step` from those of the variable."""
+        kept = [
+            scatter_ops.scatter_update(self.get_slot(var, name), indices, rows, use_locking=self._use_locking)
+            for name, rows in zip(self._slot_names, (rows_m, rows_v))
+        ]
+        moved = scatter_ops.scatter_sub(var, indices, step, use_locking=self._use_locking)
+        return grouping.group(moved, *kept)
+
     def _tensors(self, var: Any) -> list[Any]:
         """Learning rate, beta1, beta2 and epsilon in the dtype of a variable."""
         return self._numbers(var, ("_lr_t", "_beta1_t", "_beta2_t", "_epsilon_t"))
@@ -187,14 +196,8 @@ class LazyAdamOptimizer(_RowsOfAdam):
         m, v = self.get_slot(var, "m"), self.get_slot(var, "v")
         rows_m = beta1 * gathering.gather(m, indices) + (1 - beta1) * grad
         rows_v = beta2 * gathering.gather(v, indices) + (1 - beta2) * unary_functions.square(grad)
-        kept = [
-            scatter_ops.scatter_update(slot, indices, rows, use_locking=self._use_locking)
-            for slot, rows in ((m, rows_m), (v, rows_v))
-        ]
-        moved = scatter_ops.scatter_sub(
-            var, indices, rate * rows_m / (unary_functions.sqrt(rows_v) + epsilon), use_locking=self._use_locking
-        )
-        return grouping.group(moved, *kept)
+        step = rate * rows_m / (unary_functions.sqrt(rows_v) + epsilon)
+        return self._set_rows(var, indices, rows_m, rows_v, step)
 
 
 @export(v1="contrib.opt.NadamOptimizer")
@@ -243,14 +246,7 @@ class AdaMaxOptimizer(_RowsOfAdam):
         m, v = self.get_slot(var, "m"), self.get_slot(var, "v")
         rows_m = beta1 * gathering.gather(m, indices) + (1 - beta1) * grad
         rows_v = arithmetic.maximum(beta2 * gathering.gather(v, indices), unary_functions.abs(grad))
-        kept = [
-            scatter_ops.scatter_update(slot, indices, rows, use_locking=self._use_locking)
-            for slot, rows in ((m, rows_m), (v, rows_v))
-        ]
-        moved = scatter_ops.scatter_sub(
-            var, indices, rate / (1 - power) * rows_m / (rows_v + epsilon), use_locking=self._use_locking
-        )
-        return grouping.group(moved, *kept)
+        return self._set_rows(var, indices, rows_m, rows_v, rate / (1 - power) * rows_m / (rows_v + epsilon))
 
 
 # -- LARS --------------------------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from typing import Any
 from stoker._src.base import dtypes
 from stoker._src.base.export import export, export_constant
 from stoker._src.contrib.layers.common import both
+from stoker._src.contrib.opt import clip_gradients_by_global_norm
 from stoker._src.graph import conversion, indexed_slices, keys, public, scopes, tensor
 from stoker._src.ops.array import casting, constants, selection, shaping
 from stoker._src.ops.math import arithmetic, clipping, unary_functions
@@ -96,7 +97,7 @@ def optimize_loss(
                 "global_norm/gradient_norm", clipping.global_norm([each for each, _ in gradients])
             )
         if isinstance(clip_gradients, (int, float)):
-            gradients = _clipped(gradients, clip_gradients)
+            gradients = clip_gradients_by_global_norm(gradients, clip_gradients)
         elif callable(clip_gradients):
             gradients = clip_gradients(gradients)
         elif clip_gradients is not None:
@@ -165,11 +166,6 @@ def _optimizer(given: Any, rate: Any) -> Any:
         "Unrecognized optimizer: should be string, subclass of Optimizer, instance of subclass of Optimizer or function "
         f"with one argument. Got {given}."
     )
-
-
-def _clipped(gradients: list[Any], norm: float) -> list[Any]:
-    values, variables = zip(*gradients)
-    return list(zip(clipping.clip_by_global_norm(values, norm)[0], variables))
 
 
 def _with_noise(gradients: list[Any], scale: float) -> list[Any]:
