@@ -156,9 +156,8 @@ class LayerRNNCell(RNNCell):
         return size
 
 
-@export(v1="nn.rnn_cell.BasicRNNCell")
-class BasicRNNCell(LayerRNNCell):
-    """output = new_state = activation(W [inputs, state] + b)."""
+class UnitsCell(LayerRNNCell):
+    """A cell with one state, of the size of its output."""
 
     def __init__(
         self,
@@ -174,12 +173,17 @@ class BasicRNNCell(LayerRNNCell):
         self._activation = unary_functions.tanh if activation is None else as_activation(activation)
 
     @property
-    def state_size(self) -> int:
+    def state_size(self) -> Any:
         return self._num_units
 
     @property
     def output_size(self) -> int:
         return self._num_units
+
+
+@export(v1="nn.rnn_cell.BasicRNNCell")
+class BasicRNNCell(UnitsCell):
+    """output = new_state = activation(W [inputs, state] + b)."""
 
     def build(self, input_shape: Any) -> None:
         size = self._input_size(input_shape)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from stoker._src.base.export import export
-from stoker._src.layers.base import as_activation
-from stoker._src.layers.rnn_cells import LayerRNNCell, LSTMStateTuple
+from stoker._src.layers.rnn_cells import LayerRNNCell, LSTMStateTuple, UnitsCell
 from stoker._src.ops.array import joining
 from stoker._src.ops.linalg import matrix_products
 from stoker._src.ops.math import unary_functions
@@ -66,29 +65,8 @@ class NASCell(LayerRNNCell):
         return new_h, LSTMStateTuple(new_c, new_h)
 
 
-class _UnitsCell(LayerRNNCell):
+class _UnitsCell(UnitsCell):
     """A cell with one state, which is also its output."""
-
-    def __init__(
-        self,
-        num_units: int,
-        activation: Any = None,
-        reuse: Any = None,
-        name: str | None = None,
-        dtype: Any = None,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(name=name, dtype=dtype, _reuse=reuse, **kwargs)
-        self._num_units = num_units
-        self._activation = unary_functions.tanh if activation is None else as_activation(activation)
-
-    @property
-    def state_size(self) -> Any:
-        return self._num_units
-
-    @property
-    def output_size(self) -> int:
-        return self._num_units
 
     def _zeros(self) -> Any:
         return initializers.Zeros(self._variable_dtype)
