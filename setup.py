@@ -42,6 +42,7 @@ setup(
             for name in (
                 "batch_norm",
                 "columns",
+                "convolutions",
                 "cross_entropy",
                 "images",
                 "pooling",
