@@ -18,7 +18,7 @@ typedef void (*sgemm_function)(const char *, const char *, const int *, const in
                                const float *, const int *, const float *, float *, const int *);
 enum { WORTH_SHARING = 1 << 18 };          /* multiplications that are worth a second thread */
 static sgemm_function chosen_sgemm = NULL;
-static sgemm_function other_sgemm = NULL; /* for what the product here does not do: memory is short, or there is one column */
+static sgemm_function other_sgemm = NULL; /* for what the product here does not do, and if memory is short */
 
 #ifdef HAS_TILES
 #ifdef _OPENMP
@@ -114,14 +114,52 @@ static int multiply(const product *p) {
     return 1;
 }
 
+AVX512 static float dot(const float *x, const float *y, int64_t n) {
+    __m512 s = _mm512_setzero_ps(), t = s;
+    int64_t i = 0;
+    for (; i + 2 * LANES <= n; i += 2 * LANES) {
+        s = _mm512_fmadd_ps(_mm512_loadu_ps(x + i), _mm512_loadu_ps(y + i), s);
+        t = _mm512_fmadd_ps(_mm512_loadu_ps(x + i + LANES), _mm512_loadu_ps(y + i + LANES), t);
+    }
+    for (; i < n; i += LANES) {
+        __mmask16 mask = n - i < LANES ? (__mmask16)(0xffff >> (LANES - (n - i))) : (__mmask16)0xffff;
+        s = _mm512_fmadd_ps(_mm512_maskz_loadu_ps(mask, x + i), _mm512_maskz_loadu_ps(mask, y + i), s);
+    }
+    return _mm512_reduce_add_ps(_mm512_add_ps(s, t));
+}
+
+/* Sums along the rows of `a` and of a transposed `b`, whose elements are used too few times to be worth a copy. */
+static void multiply_rows(const product *p) {
+    int shared = p->m * p->k * p->n >= 16 * WORTH_SHARING; /* it is memory that they wait for */
+#ifdef _OPENMP
+    shared = shared && omp_get_level() == 0 && omp_get_max_threads() > 1;
+#endif
+    int64_t all = p->m * p->n;
+    if (shared) {
+#pragma omp parallel for schedule(static)
+        for (int64_t e = 0; e < all; e++)
+            p->out[e / p->n * p->out_row + e % p->n] = dot(p->a + e / p->n * p->a_row, p->b + e % p->n * p->b_row, p->k);
+    } else {
+        for (int64_t i = 0; i < p->m; i++)
+            for (int64_t j = 0; j < p->n; j++) p->out[i * p->out_row + j] = dot(p->a + i * p->a_row, p->b + j * p->b_row, p->k);
+    }
+}
+
 /* Fortran's sgemm for alpha = 1 and beta = 0. Its matrices are column-major, so it computes the transposed row-major product. */
 static void sgemm(const char *transpose_b, const char *transpose_a, const int *n, const int *m, const int *k, const float *alpha, const float *b,
                   const int *b_row, const float *a, const int *a_row, const float *beta, float *out, const int *out_row) {
     int turned = *transpose_a == 'T';
     product p = {out, a, b, *m, *k, *n, turned ? 1 : *a_row, turned ? *a_row : 1, *b_row, *out_row, *transpose_b == 'T'};
-    /* Sums along the rows of a matrix, each used once or a few times, are BLAS's. */
-    int along_rows = (*n == 1 && !turned) || (p.transpose_b && *m < FEW);
-    if (along_rows || *k == 0 || *alpha != 1.0f || *beta != 0.0f || !multiply(&p))
+    int is_plain = *k > 0 && *alpha == 1.0f && *beta == 0.0f;
+    if (*n == 1 && turned && p.out_row == 1) { /* sums of the rows of `a`: the transposed product has many columns */
+        product other = {out, b, a, 1, *k, *m, 0, p.transpose_b ? 1 : p.b_row, *a_row, *m, 0};
+        p = other;
+    }
+    if (is_plain && p.a_step == 1 && ((p.transpose_b && p.m < FEW) || (p.n == 1 && (p.transpose_b || p.b_row == 1)))) {
+        multiply_rows(&p);
+        return;
+    }
+    if (!is_plain || !multiply(&p))
         other_sgemm(transpose_b, transpose_a, n, m, k, alpha, b, b_row, a, a_row, beta, out, out_row);
 }
 
