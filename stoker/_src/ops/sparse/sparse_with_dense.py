@@ -10,6 +10,7 @@ import torch
 from stoker._src.base import dtypes
 from stoker._src.base.dtypes import INDEX, NUMERIC
 from stoker._src.base.errors import InvalidArgumentError
+from stoker._src.base.extensions import extension
 from stoker._src.base.shapes import Shape, merge_dims
 from stoker._src.graph.definition import OpDefinition, define, one_of
 from stoker._src.graph.tensor import Operation, Tensor
@@ -19,6 +20,7 @@ from stoker._src.ops.sparse.sparse_ops import check_parts, flat_positions, sizes
 from stoker._src.ops.support.movement import allocatable, itemsize, signed
 from stoker._src.ops.support.unsigned import modular_binary
 
+_native: Any = extension("stoker._src.ops.native.sparse_products")
 _MATRIX, _VECTOR = Shape((None, None)), Shape((None,))
 
 # ---- with dense matrices ----------------------------------------------------------------------------------------
@@ -48,6 +50,9 @@ def sparse_tensor_dense_mat_mul_kernel(
             None, None, f"SparseTensorDenseMatMul needs two matrices, got {Shape(sizes)} and {Shape(b.shape)}"
         )
     check_parts(a_indices, a_values, sizes)
+    found = _native_product(a_indices, a_values, sizes[::-1] if adjoint_a else sizes, b, adjoint_a, adjoint_b)
+    if found is not None:
+        return found
     rows, columns = a_indices[:, 0].long(), a_indices[:, 1].long()
     if adjoint_a:
         rows, columns, sizes = columns, rows, sizes[::-1]
@@ -70,6 +75,23 @@ def sparse_tensor_dense_mat_mul_kernel(
             )
     products = right.index_select(0, columns) * a_values.unsqueeze(1)
     return products.new_zeros(wanted).index_add_(0, rows, products)
+
+
+def _native_product(
+    indices: torch.Tensor, values: torch.Tensor, sizes: list[int], b: torch.Tensor, adjoint_a: bool, adjoint_b: bool
+) -> torch.Tensor | None:
+    """The product in one pass over the entries; None if torch must compute it, or an index is out of range."""
+    if _native is None or values.dtype is not torch.float32 or b.dtype is not torch.float32:
+        return None
+    if not (b.is_cpu and values.is_cpu and values.is_contiguous() and indices.is_contiguous()):
+        return None
+    right = (b.t() if adjoint_b else b).contiguous()
+    if right.shape[0] != sizes[1] or 0 in right.shape:
+        return None
+    out = torch.empty(allocatable([sizes[0], right.shape[1]], itemsize(values)))
+    wide, threads = indices.dtype is torch.int64, torch.get_num_threads()
+    fine = _native.multiply(out, indices, values, right, len(values), *sizes, right.shape[1], wide, adjoint_a, threads)
+    return out if fine else None
 
 
 @SPARSE_TENSOR_DENSE_MAT_MUL.shape(as_shapes=["a_shape"])
