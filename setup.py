@@ -45,6 +45,7 @@ setup(
                 "cross_entropy",
                 "images",
                 "pooling",
+                "products",
                 "rows",
                 "segments",
                 "transposition",

@@ -5,6 +5,8 @@
  * that results do not depend on the number of threads. */
 #include "tensors.h"
 
+#include "../../base/native/teams.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -147,7 +149,7 @@ static PyObject *gather(PyObject *self, PyObject *args) {
         int64_t share = count * bytes / 4 / WORTH_A_THREAD;
         int used = share < 1 ? 1 : share < threads ? (int)share : threads;
         int64_t step = (count + used - 1) / used;
-#pragma omp parallel for num_threads(used) if (used > 1)
+#pragma omp parallel for num_threads(team_for(used)) if (used > 1)
         for (int part = 0; part < used; part++) {
             int64_t first = part * step, last = first + step < count ? first + step : count;
             copy_rows(out, rows, indices, wide, first, last, bytes);
@@ -191,7 +193,7 @@ static PyObject *add(PyObject *self, PyObject *args) {
     if (outside < 0) {
         int64_t share = count * width / WORTH_A_THREAD;
         int used = share < 1 ? 1 : share < threads ? (int)share : threads;
-#pragma omp parallel for num_threads(used) if (used > 1)
+#pragma omp parallel for num_threads(team_for(used)) if (used > 1)
         for (int part = 0; part < used; part++) {
             if (doubles)
                 add_doubles(into, rows, indices, wide, count, width, subtract ? -1 : 1, part, used);
@@ -367,7 +369,7 @@ static PyObject *exchange(PyObject *self, PyObject *args) {
         if (fine) {
             int64_t tasks = copies * members, share = bytes * copies / 4 / WORTH_A_THREAD;
             int used = share < 1 ? 1 : share < threads ? (int)share : threads;
-#pragma omp parallel for num_threads(used) schedule(dynamic) if (used > 1)
+#pragma omp parallel for num_threads(team_for(used)) schedule(dynamic) if (used > 1)
             for (int64_t task = 0; task < tasks; task++) {
                 int64_t c = task / members, m = task % members;
                 move_rows(addresses[c * (members + 1)], addresses[c * (members + 1) + 1 + m], &chosen[m], wide, back);
