@@ -48,6 +48,7 @@ setup(
                 "products",
                 "rows",
                 "segments",
+                "selection",
                 "transposition",
                 "updates",
             )
