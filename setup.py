@@ -50,7 +50,7 @@ setup(
                 "products",
                 "rows",
                 "segments",
-                "sparse_products",
+                "selection",
                 "transposition",
                 "updates",
             )

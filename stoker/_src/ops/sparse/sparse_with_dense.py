@@ -10,17 +10,16 @@ import torch
 from stoker._src.base import dtypes
 from stoker._src.base.dtypes import INDEX, NUMERIC
 from stoker._src.base.errors import InvalidArgumentError
-from stoker._src.base.extensions import extension
 from stoker._src.base.shapes import Shape, merge_dims
 from stoker._src.graph.definition import OpDefinition, define, one_of
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.array import gathering, ranges, scattering, shaping
 from stoker._src.ops.math import arithmetic, reductions, unary_functions
 from stoker._src.ops.sparse.sparse_ops import check_parts, flat_positions, sizes_of
+from stoker._src.ops.support import table_rows
 from stoker._src.ops.support.movement import allocatable, itemsize, signed
 from stoker._src.ops.support.unsigned import modular_binary
 
-_native: Any = extension("stoker._src.ops.native.sparse_products")
 _MATRIX, _VECTOR = Shape((None, None)), Shape((None,))
 
 # ---- with dense matrices ----------------------------------------------------------------------------------------
@@ -50,13 +49,8 @@ def sparse_tensor_dense_mat_mul_kernel(
             None, None, f"SparseTensorDenseMatMul needs two matrices, got {Shape(sizes)} and {Shape(b.shape)}"
         )
     check_parts(a_indices, a_values, sizes)
-    found = _native_product(a_indices, a_values, sizes[::-1] if adjoint_a else sizes, b, adjoint_a, adjoint_b)
-    if found is not None:
-        return found
-    rows, columns = a_indices[:, 0].long(), a_indices[:, 1].long()
     if adjoint_a:
-        rows, columns, sizes = columns, rows, sizes[::-1]
-        a_values = a_values.conj()
+        sizes, a_values = sizes[::-1], a_values.conj()
     right = b.mH if adjoint_b else b
     if right.shape[0] != sizes[1]:
         raise InvalidArgumentError(
@@ -67,6 +61,12 @@ def sparse_tensor_dense_mat_mul_kernel(
     wanted = allocatable([sizes[0], right.shape[1]], itemsize(a_values))
     if 0 in wanted:
         return right.new_zeros(wanted)
+    product = table_rows.sparse_product(a_indices, a_values, right.contiguous(), sizes[0], transposed=adjoint_a)
+    if product is not None:
+        return product
+    rows, columns = a_indices[:, 0].long(), a_indices[:, 1].long()
+    if adjoint_a:
+        rows, columns = columns, rows
     for label, places, size, column in (("k", columns, sizes[1], 1), ("m", rows, sizes[0], 0)):
         if places.numel() and (int(places.max()) >= size or int(places.min()) < 0):
             at = int(torch.nonzero((places >= size) | (places < 0))[0])
@@ -75,23 +75,6 @@ def sparse_tensor_dense_mat_mul_kernel(
             )
     products = right.index_select(0, columns) * a_values.unsqueeze(1)
     return products.new_zeros(wanted).index_add_(0, rows, products)
-
-
-def _native_product(
-    indices: torch.Tensor, values: torch.Tensor, sizes: list[int], b: torch.Tensor, adjoint_a: bool, adjoint_b: bool
-) -> torch.Tensor | None:
-    """The product in one pass over the entries; None if torch must compute it, or an index is out of range."""
-    if _native is None or values.dtype is not torch.float32 or b.dtype is not torch.float32:
-        return None
-    if not (b.is_cpu and values.is_cpu and values.is_contiguous() and indices.is_contiguous()):
-        return None
-    right = (b.t() if adjoint_b else b).contiguous()
-    if right.shape[0] != sizes[1] or 0 in right.shape:
-        return None
-    out = torch.empty(allocatable([sizes[0], right.shape[1]], itemsize(values)))
-    wide, threads = indices.dtype is torch.int64, torch.get_num_threads()
-    fine = _native.multiply(out, indices, values, right, len(values), *sizes, right.shape[1], wide, adjoint_a, threads)
-    return out if fine else None
 
 
 @SPARSE_TENSOR_DENSE_MAT_MUL.shape(as_shapes=["a_shape"])

@@ -10,6 +10,8 @@ import torch
 
 from stoker._src.base.extensions import extension
 
+_MOST = 2**31 - 1  # rows or columns of BLAS's matrices
+
 _products: Any = extension("stoker._src.ops.native.products")
 
 
@@ -49,7 +51,7 @@ def matmul(a: torch.Tensor, b: torch.Tensor, transpose_a: bool, transpose_b: boo
     inner, n = (n, inner) if transpose_b else (inner, n)
     if inner != k or outer != others or 0 in a.shape or 0 in b.shape:
         return None
-    if not (a.is_contiguous() and b.is_contiguous()):
+    if not (a.is_contiguous() and b.is_contiguous()) or max(*outer, m, k, n) > _MOST:
         return None
     out = torch.empty((*outer, m, n))
     _products.matmul(out, a, b, outer[0] if outer else 1, m, k, n, transpose_a, transpose_b)
