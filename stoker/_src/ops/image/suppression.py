@@ -12,10 +12,12 @@ import torch
 
 from stoker._src.base import dtypes
 from stoker._src.base.errors import InvalidArgumentError
+from stoker._src.base.extensions import extension
 from stoker._src.base.shapes import SCALAR, Dim, Shape, merge_dims
 from stoker._src.graph.definition import define, one_of
 from stoker._src.ops.support.values import from_numpy, to_numpy
 
+_native: Any = extension("stoker._src.ops.native.largest")
 _KINDS = one_of(dtypes.float16, dtypes.float32, default=dtypes.float32)
 _BOXES = "boxes: matrix* T, scores: vector* T, max_output_size: scalar* host int32"
 Overlaps = Callable[[int, np.ndarray], np.ndarray]
@@ -63,21 +65,30 @@ COMBINED_NON_MAX_SUPPRESSION = define(
 # ---- choosing ---------------------------------------------------------------------------------------------------
 
 
-def _intersection_over_union(boxes: np.ndarray) -> Overlaps:
-    """Returns a function that computes the intersection over union of a box and others. It is 0 for boxes without area."""
-    top, bottom = np.minimum(boxes[:, 0], boxes[:, 2]), np.maximum(boxes[:, 0], boxes[:, 2])
-    left, right = np.minimum(boxes[:, 1], boxes[:, 3]), np.maximum(boxes[:, 1], boxes[:, 3])
-    area = (bottom - top) * (right - left)
+class _Boxes:
+    """The intersection over union of a box and others. It is 0 for boxes without area."""
 
-    def overlaps(box: int, others: np.ndarray) -> np.ndarray:
-        tall = np.minimum(bottom[box], bottom[others]) - np.maximum(top[box], top[others])
-        wide = np.minimum(right[box], right[others]) - np.maximum(left[box], left[others])
-        shared = np.maximum(tall, 0) * np.maximum(wide, 0)
+    def __init__(self, boxes: np.ndarray) -> None:
+        self._top, self._bottom = np.minimum(boxes[:, 0], boxes[:, 2]), np.maximum(boxes[:, 0], boxes[:, 2])
+        self._left, self._right = np.minimum(boxes[:, 1], boxes[:, 3]), np.maximum(boxes[:, 1], boxes[:, 3])
+        self._area = (self._bottom - self._top) * (self._right - self._left)
+
+    def __call__(self, box: int, others: np.ndarray) -> np.ndarray:
+        tall = np.minimum(self._bottom[box], self._bottom[others]) - np.maximum(self._top[box], self._top[others])
+        wide = np.minimum(self._right[box], self._right[others]) - np.maximum(self._left[box], self._left[others])
+        shared, area = np.maximum(tall, 0) * np.maximum(wide, 0), self._area
         with np.errstate(divide="ignore", invalid="ignore"):
             ratio = shared / (area[box] + area[others] - shared)
         return np.where((area[box] > 0) & (area[others] > 0), ratio, np.float32(0))
 
-    return overlaps
+    def chosen(self, order: np.ndarray, most: int, threshold: float) -> list[int] | None:
+        """Chooses among boxes in `order` in one pass; None if NumPy must do it."""
+        rows = np.stack([self._top, self._left, self._bottom, self._right, self._area], 1)
+        if _native is None or rows.dtype != np.float32 or not np.isfinite(rows).all():
+            return None
+        most = max(0, min(most, len(order)))
+        found = np.empty(most, np.int64)
+        return found[: _native.suppress(found, rows, order, most, threshold)].tolist()
 
 
 def _by_rank(scores: np.ndarray) -> np.ndarray:
@@ -128,6 +139,9 @@ def _hard(
     """Selects the best box, then the best of those that do not overlap it by more than the threshold, and so on."""
     left = np.flatnonzero(scores > least_score)
     left = left[ranked(scores[left])]
+    at_once = overlaps.chosen(left, most, threshold) if isinstance(overlaps, _Boxes) else None
+    if at_once is not None:
+        return at_once
     chosen: list[int] = []
     while len(left) and len(chosen) < most:
         best, left = int(left[0]), left[1:]
@@ -221,7 +235,7 @@ def non_max_suppression_v3_kernel(
 ) -> torch.Tensor:
     limits = _limits(max_output_size, iou_threshold, score_threshold)
     places, values = _arrays(boxes, scores)
-    return _indices(_hard(values, _intersection_over_union(places), *limits))
+    return _indices(_hard(values, _Boxes(places), *limits))
 
 
 @NON_MAX_SUPPRESSION_V2.kernel
@@ -250,7 +264,7 @@ def non_max_suppression_v4_kernel(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     limits = _limits(max_output_size, iou_threshold, score_threshold)
     places, values = _arrays(boxes, scores)
-    chosen = _hard(values, _intersection_over_union(places), *limits)
+    chosen = _hard(values, _Boxes(places), *limits)
     count = torch.tensor(len(chosen), dtype=torch.int32)
     return _indices(chosen, limits[0] if pad_to_max_output_size else None), count
 
@@ -270,7 +284,7 @@ def non_max_suppression_v5_kernel(
     if _number("soft_nms_sigma", soft_nms_sigma) < 0:
         raise InvalidArgumentError(None, None, f"soft_nms_sigma_val must be >= 0, got {soft_nms_sigma}")
     places, values = _arrays(boxes, scores)
-    overlaps = _intersection_over_union(places)
+    overlaps = _Boxes(places)
     if soft_nms_sigma > 0:
         chosen, kept = _soft(values, overlaps, most, least, soft_nms_sigma)
     else:
@@ -397,7 +411,7 @@ def combined_non_max_suppression_kernel(
         found_boxes, found_scores, found_classes = [], [], []
         for each in range(classes):
             own = np.ascontiguousarray(places[image, :, each if places.shape[2] > 1 else 0])
-            overlaps = _intersection_over_union(own)
+            overlaps = _Boxes(own)
             chosen = _hard(values[image, :, each], overlaps, per_class, threshold, least, _by_heap)
             found_boxes.append(own[chosen])
             found_scores.append(values[image, chosen, each])

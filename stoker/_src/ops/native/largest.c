@@ -1,4 +1,5 @@
-/* The k largest elements of each row of a float32 matrix, in descending order; of equal elements the first comes first. For a small k. */
+/* Choices among numbers: the few largest elements of each row of a float32 matrix, in descending order (of equal elements the first comes first),
+ * and boxes that do not overlap better ones. */
 #include "tensors.h"
 
 static int largest_of_row(float *values, int64_t *places, const float *row, int64_t columns, int64_t k) {
@@ -32,7 +33,44 @@ static PyObject *top_k(PyObject *self, PyObject *args) {
     return PyBool_FromLong(fine);
 }
 
+/* The intersection over union of two boxes (top, left, bottom, right, area), 0 if one has no area. */
+static inline float overlap(const float *a, const float *b) {
+    float tall = (a[2] < b[2] ? a[2] : b[2]) - (a[0] > b[0] ? a[0] : b[0]), wide = (a[3] < b[3] ? a[3] : b[3]) - (a[1] > b[1] ? a[1] : b[1]);
+    float shared = (tall > 0 ? tall : 0) * (wide > 0 ? wide : 0);
+    return a[4] > 0 && b[4] > 0 ? shared / (a[4] + b[4] - shared) : 0;
+}
+
+static PyObject *suppress(PyObject *self, PyObject *args) {
+    Py_buffer chosen, boxes, order;
+    long long most;
+    float threshold;
+    (void)self;
+    if (!PyArg_ParseTuple(args, "w*y*y*Lf", &chosen, &boxes, &order, &most, &threshold)) return NULL;
+    int64_t count = order.len / (int64_t)sizeof(int64_t), all = boxes.len / (int64_t)(5 * sizeof(float)), found = 0;
+    const int64_t *ranked = order.buf;
+    const float *box = boxes.buf;
+    int64_t *taken = chosen.buf;
+    int fits = chosen.len >= (int64_t)sizeof(int64_t) * (most < count ? most : count);
+    for (int64_t i = 0; fits && i < count; i++) fits = ranked[i] >= 0 && ranked[i] < all;
+    if (fits) {
+        Py_BEGIN_ALLOW_THREADS;
+        for (int64_t i = 0; i < count && found < most; i++) {
+            int64_t j = 0;
+            while (j < found && !(overlap(box + 5 * taken[j], box + 5 * ranked[i]) > threshold)) j++;
+            if (j == found) taken[found++] = ranked[i];
+        }
+        Py_END_ALLOW_THREADS;
+    }
+    PyBuffer_Release(&chosen);
+    PyBuffer_Release(&boxes);
+    PyBuffer_Release(&order);
+    return fits ? PyLong_FromLongLong(found) : PyErr_Format(PyExc_ValueError, "the arrays do not have the sizes given");
+}
+
 static PyMethodDef METHODS[] = {
+    {"suppress", suppress, METH_VARARGS,
+     "suppress(chosen, boxes, order, most, threshold): how many boxes (top, left, bottom, right, area) were chosen, in `order`, of which none "
+     "overlaps one before it by more than the threshold."},
     {"top_k", top_k, METH_VARARGS, "top_k(values, places, input, rows, columns, k): False if there is a NaN. `places` is int64; k <= columns."},
     {NULL, NULL, 0, NULL},
 };
