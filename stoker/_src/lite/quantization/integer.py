@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from ai_edge_litert import schema_py_generated as schema
 
 from stoker._src.lite.model import Model, Operator, Quantization, Subgraph, Tensor
 from stoker._src.lite.quantization import arrays, recurrent
