@@ -173,6 +173,19 @@ def sunk_reshape(editor: Editor, operator: Operator) -> bool:
     return True
 
 
+def part_of_slice(editor: Editor, operator: Operator) -> bool:
+    """The real part of a slice becomes a slice of the real parts: TensorFlow's runtime slices no complex numbers."""
+    before = editor.made_by(operator.inputs[0], "SLICE")
+    source = None if before is None else before.inputs[0]
+    if before is None or source is None:
+        return False
+    (result,) = operator.outputs
+    whole = Tensor(f"{result.name}/", result.type, source.shape)
+    editor.change(operator, inputs=[source], outputs=[whole])
+    editor.insert(operator, Operator("SLICE", [whole, *before.inputs[1:]], [result], schema.SliceOptionsT()))
+    return True
+
+
 # Functions whose results are finite whatever their arguments are, unless these are not numbers.
 _BOUNDED = ("LOGISTIC", "TANH", "SOFTMAX", "RELU6", "RELU_N1_TO_1", "RELU_0_TO_1")
 
@@ -271,6 +284,7 @@ CLEANUP: dict[str, list[Rule]] = {
     "SQUARE": [squared_difference],
     "SELECT": [uniform_choice],
     "BATCH_MATMUL": [transposed_operand],
+    **dict.fromkeys(("REAL", "IMAG", "COMPLEX_ABS"), [part_of_slice]),
 }
 SINKING: dict[str, list[Rule]] = {code: [sunk_transpose] for code in (*_UNARY, *_BINARY)} | {
     "TRANSPOSE": [merged_transpose]
