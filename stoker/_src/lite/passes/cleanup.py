@@ -173,6 +173,14 @@ def sunk_reshape(editor: Editor, operator: Operator) -> bool:
     return True
 
 
+def empty_padding(editor: Editor, operator: Operator) -> bool:
+    """A PAD by nothing, as transforms and convolutions of fitting sizes have it, is removed."""
+    source, amounts = operator.inputs
+    if source is None or amounts is None or amounts.data is None or amounts.data.any():
+        return False
+    return editor.bypass(operator, source)
+
+
 def part_of_slice(editor: Editor, operator: Operator) -> bool:
     """The real part of a slice becomes a slice of the real parts: TensorFlow's runtime slices no complex numbers."""
     before = editor.made_by(operator.inputs[0], "SLICE")
@@ -284,7 +292,8 @@ CLEANUP: dict[str, list[Rule]] = {
     "SQUARE": [squared_difference],
     "SELECT": [uniform_choice],
     "BATCH_MATMUL": [transposed_operand],
-    **dict.fromkeys(("REAL", "IMAG", "COMPLEX_ABS"), [part_of_slice]),
+    "PAD": [empty_padding],
+    **{code: [part_of_slice] for code in ("REAL", "IMAG", "COMPLEX_ABS")},
 }
 SINKING: dict[str, list[Rule]] = {code: [sunk_transpose] for code in (*_UNARY, *_BINARY)} | {
     "TRANSPOSE": [merged_transpose]
