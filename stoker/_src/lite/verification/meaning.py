@@ -13,12 +13,14 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from stoker._src.lite.verification.flexible import options_problem
 from stoker._src.lite.verification.layout import members
 from stoker._src.lite.verification.rules import (
     ARGUMENTS,
     BYTES,
     COUNTS,
     ENUMERATIONS,
+    FLEXIBLE,
     OPTIONAL_INPUTS,
     OPTIONS,
     POSITIONS,
@@ -209,6 +211,10 @@ class _Checks:
             operator.LargeCustomOptionsOffset + operator.LargeCustomOptionsSize > self.size
         ):
             self.fail("its custom options lie outside of the file")
+        if name == "CUSTOM" and text(self.model.OperatorCodes[operator.OpcodeIndex].CustomCode) in FLEXIBLE:
+            wrong = options_problem(bytes(operator.CustomOptions or b""))
+            if wrong:
+                self.fail(f"its custom options are damaged: {wrong}")
         expected = OPTIONS.get(name, "")
         for options in (operator.BuiltinOptions, operator.BuiltinOptions2):
             if options is not None:

@@ -102,6 +102,8 @@ OPTIONS = {
     "STABLEHLO_COMPOSITE": "StableHLOCompositeOptions",
 }
 # The inputs that may be omitted. Kernels of other ops do not check whether their inputs are present.
+FLEXIBLE = frozenset(("TFLite_Detection_PostProcess", "AudioSpectrogram", "Mfcc", "NumericVerify"))
+"""Custom operators whose kernels LiteRT has. They read their options from a map."""
 OPTIONAL_INPUTS = {
     "CONV_2D": frozenset({2}),
     "DEPTHWISE_CONV_2D": frozenset({2}),
