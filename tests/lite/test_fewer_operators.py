@@ -29,6 +29,7 @@ def _dilated(x):
     ("build", "array", "codes"),
     [
         (lambda x: tf.matmul(tf.reshape(x, [12, 8]), WEIGHTS), ROWS, ["FULLY_CONNECTED"]),
+        (lambda x: 0.5 * tf.reshape(tf.tensordot(x, WEIGHTS, 1), [3, 4, 2, 3]), ROWS, ["FULLY_CONNECTED", "RESHAPE"]),
         (_dilated, ROWS, ["RESHAPE", "PAD", "CONV_2D", "RESHAPE"]),
         (lambda x: tf.square(x - tf.reduce_mean(x, 2, keepdims=True)), ROWS, ["MEAN", "SQUARED_DIFFERENCE"]),
         (lambda x: tf.matmul(x, tf.transpose(x, [0, 2, 1])), SQUARE, ["BATCH_MATMUL"]),
@@ -41,7 +42,7 @@ def _dilated(x):
             ["SCATTER_ND", "SCATTER_ND", "SELECT"],
         ),
     ],
-    ids=["rows", "dilated", "difference", "transposed", "reshapes", "zero", "choice", "scatter"],
+    ids=["rows", "scaled", "dilated", "difference", "transposed", "reshapes", "zero", "choice", "scatter"],
 )
 def test_operators(build, array, codes):
     """What is left after folding, in order."""

@@ -104,6 +104,7 @@ class Editor:
     def insert(self, after: Operator, operator: Operator) -> None:
         """Adds an operator behind another one."""
         self.subgraph.operators.insert(self.subgraph.operators.index(after) + 1, operator)
+        self.touched[operator] = None
         self.producers.update(dict.fromkeys(operator.outputs, operator))
         for tensor in operator.inputs:
             if tensor is not None:

@@ -103,6 +103,26 @@ def folded_factor(editor: Editor, operator: Operator) -> bool:
     return True
 
 
+def scaled_reshape(editor: Editor, operator: Operator) -> bool:
+    """reshape(product(x)) * number becomes reshape(product(x) * number), whose factor goes into the weights."""
+    for value, other in (operator.inputs, operator.inputs[::-1]):
+        reshape = editor.made_by(value, "RESHAPE")
+        product = editor.made_by(reshape.inputs[0], *WEIGHTS) if reshape is not None else None
+        if reshape is None or product is None or value is None or scalar(other) is None or not plain(operator):
+            continue
+        inner = product.outputs[0]
+        if not is_float(other, inner) or not plain(product) or value.shape != operator.outputs[0].shape:
+            continue
+        if not editor.is_private(inner, reshape) or not editor.is_private(value, operator):
+            continue
+        scaled = Tensor(f"{inner.name}/", inner.type, inner.shape)
+        editor.insert(product, Operator("MUL", [inner, other], [scaled], schema.MulOptionsT()))
+        editor.change(reshape, inputs=[scaled, *reshape.inputs[1:]])
+        editor.absorb(reshape, operator)
+        return True
+    return False
+
+
 def folded_addend(editor: Editor, operator: Operator) -> bool:
     """Folds c of conv(x) + c into the bias."""
     found = _product_before(editor, operator)
@@ -456,7 +476,7 @@ def dilated_rows(editor: Editor, operator: Operator) -> bool:
 
 
 FOLDING: dict[str, list[Rule]] = {
-    "MUL": [folded_factor, merged_constants],
+    "MUL": [folded_factor, scaled_reshape, merged_constants],
     "DIV": [folded_factor, multiplied],
     "ADD": [folded_addend, merged_constants],
     "SUB": [folded_addend],
