@@ -6,9 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from flatbuffers import flexbuffers
 
 import stoker.compat.v1 as tf
 from stoker._src.lite.flatbuffer import read_model
+from stoker._src.lite.verification.flexible import options_problem
 from tests.lite.running import run_model
 
 NAME = "TFLite_Detection_PostProcess"
@@ -83,3 +85,32 @@ def test_an_unknown_op_is_reported_by_name(tmp_path):
         converter.target_spec.supported_ops = ops
         with pytest.raises(Exception, match=f"TFLite has no builtin for {NAME}"):
             converter.convert()
+
+
+def _options(**values: Any) -> bytes:
+    builder = flexbuffers.Builder()
+    with builder.Map():
+        for key, value in values.items():
+            builder.Key(key)
+            builder.Add(value)
+    return bytes(builder.Finish())
+
+
+def test_options_of_custom_ops_are_checked():
+    """Options are refused where a reference or a length leads outside of them, or a count is negative or huge: kernels follow them unchecked."""
+    good = _options(a=True, b=5, c=2.5, d="text")
+    assert options_problem(good) == ""
+    assert "negative or too large" in options_problem(_options(a=-1))
+    assert "negative or too large" in options_problem(_options(a=1 << 30))
+    assert "not a map" in options_problem(bytes(flexbuffers.Dumps([1, 2])))
+    assert options_problem(b"") == "they are too short"
+    width = good[-1]
+    for position in (len(good) - 1, len(good) - 2, len(good) - 2 - width):
+        damaged = bytearray(good)
+        damaged[position] ^= 0xFF
+        assert options_problem(bytes(damaged)) != ""
+    for position in range(len(good)):
+        for pattern in (0xFF, 0x01, 0x80, 0x10):
+            damaged = bytearray(good)
+            damaged[position] ^= pattern
+            assert isinstance(options_problem(bytes(damaged)), str)
