@@ -83,7 +83,7 @@ class NearSession:
         return self._session.devices()
 
     def close(self) -> None:
-        if not self._session.closed:
+        if self._session.ended() is None:
             self._master.close_session(self._session.handle)
 
 
@@ -187,7 +187,7 @@ class ServerRunner:
         ]
 
     def reset(self, containers: list[str] | None) -> None:
-        """Does nothing: the server drops its resources itself."""
+        """Does nothing: the server drops its resources and ends the sessions itself."""
 
     def close(self) -> None:
         with self._guard:
