@@ -145,7 +145,7 @@ def test_reset_ends_the_sessions_of_a_server(target):
         session.run(total.initializer)
         tf.Session.reset(target)
         for _ in range(2):
-            with pytest.raises(tf.errors.AbortedError, match="is not found. Possibly, this master has restarted"):
+            with pytest.raises(tf.errors.AbortedError, match=r"is not found\. Possibly, this master has restarted"):
                 session.run(fetch)
     with tf.train.SessionManager().prepare_session(target, total.initializer) as session:
         assert session.run(fetch) == 2.0

@@ -83,7 +83,7 @@ class NearSession:
         return self._session.devices()
 
     def close(self) -> None:
-        if self._session.ended() is None:
+        if not self._session.closed:
             self._master.close_session(self._session.handle)
 
 

@@ -226,7 +226,7 @@ class MasterSession:
             AbortedError: the client extends another version than the current one.
         """
         with self._guard:
-            self._check_open()
+            self.check_open()
             if version != self.version:
                 raise AbortedError(None, None, f"Current version is {self.version}, but the caller expected {version}.")
             if not self.trusted:
@@ -264,13 +264,14 @@ class MasterSession:
         """Returns the parts of a run, registered at their tasks."""
         key = (feeds, fetches, targets)
         with self._guard:
-            self._check_open()
+            self.check_open()
             found = self._divided.get(key)
             if found is None:
                 try:
                     found = DividedRun(self, feeds, fetches, targets)
                 except OpError as error:
-                    raise self.ended() or error
+                    self.check_open(error)
+                    raise
                 while len(self._divided) >= _MOST_SIGNATURES:
                     self._divided.popitem(last=False)[1].forget()
                 self._divided[key] = found
@@ -298,27 +299,27 @@ class MasterSession:
 
     def begin(self, run: StepRun) -> None:
         with self._guard:
-            self._check_open()
+            self.check_open()
             self._running.add(run)
 
     def end(self, run: StepRun) -> None:
         with self._guard:
             self._running.discard(run)
 
-    def _check_open(self) -> None:
-        error = self.ended()
-        if error is not None:
-            raise error
+    @property
+    def closed(self) -> bool:
+        return self._end is not None
 
-    def ended(self) -> OpError | None:
-        """Returns the error of a session that was closed, a new one for each thread."""
-        return None if self._end is None else type(self._end)(None, None, self._end.message)
+    def check_open(self, cause: OpError | None = None) -> None:
+        """Raises the error of a session that was closed, a new one for each thread."""
+        if self._end is not None:
+            raise type(self._end)(None, None, self._end.message) from cause
 
     def close(self, error: OpError | None = None) -> None:
         """Ends the session's steps, those that run and later ones, with an error, and forgets its graphs at all tasks."""
         error = error or CancelledError(None, None, "Session has been closed.")
         with self._guard:
-            if self._end is not None:
+            if self.closed:
                 return
             self._end = error
             running = list(self._running)
@@ -336,7 +337,7 @@ class MasterSession:
         if options.tensor_connection:
             raise InvalidArgumentError(None, None, "CallableOptions.tensor_connection is not supported by servers.")
         with self._guard:
-            self._check_open()
+            self.check_open()
             number = next(self._numbers)
             self._callables[number] = options
         return number
@@ -406,7 +407,8 @@ class DividedRun:
             fetched = run.go(values, state)
         except OpError as error:
             # A step that meets the end of its session may fail in many ways; what counts is that it was closed.
-            raise self.session.ended() or error
+            self.session.check_open(error)
+            raise
         finally:
             self.session.end(run)
         return [

@@ -149,7 +149,7 @@ def test_a_shared_queue_is_named_without_prefix():
     with tf.Session() as session:
         session.run(queue.close())
         with pytest.raises(
-            tf.errors.OutOfRangeError, match="^FIFOQueue 'common' is closed and has insufficient elements"
+            tf.errors.OutOfRangeError, match=r"^FIFOQueue 'common' is closed and has insufficient elements"
         ):
             session.run(queue.dequeue())
 
