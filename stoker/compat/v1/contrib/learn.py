@@ -1,0 +1,5 @@
+"""Public names of tf.contrib.learn."""
+
+# Written by scripts/api_gen.py.
+# fmt: off
+from stoker._src.estimator.spec import ModeKeys as ModeKeys
