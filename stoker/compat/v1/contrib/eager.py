@@ -2,6 +2,14 @@
 
 # Written by scripts/api_gen.py.
 # fmt: off
+from stoker._src.contrib.eager import defun as defun
+from stoker._src.contrib.eager import gradients_function as gradients_function
+from stoker._src.contrib.eager import implicit_gradients as implicit_gradients
+from stoker._src.contrib.eager import implicit_value_and_gradients as implicit_value_and_gradients
+from stoker._src.contrib.eager import Iterator as Iterator
+from stoker._src.contrib.eager import Saver as Saver
+from stoker._src.contrib.eager import value_and_gradients_function as value_and_gradients_function
+from stoker._src.contrib.eager import Variable as Variable
 from stoker._src.graph.behavior import enable_eager_execution as enable_eager_execution
 from stoker._src.graph.behavior import executing_eagerly as executing_eagerly
 from stoker._src.graph.behavior import executing_eagerly as in_eager_mode
