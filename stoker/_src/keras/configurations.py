@@ -66,6 +66,12 @@ _IGNORED = frozenset(
 )
 
 
+_DEFAULTS = [("groups", 1), ("data_format", "channels_last")]
+_LOOP = frozenset(
+    "return_sequences return_state go_backwards stateful unroll time_major zero_output_for_mask activity_regularizer".split()
+)
+
+
 def _hard_sigmoid(x: Any) -> Any:
     """The hard sigmoid of Keras 3: x / 6 + 0.5, between 0 and 1."""
     return arithmetic.minimum(arithmetic.maximum(x * (1 / 6) + 0.5, 0.0), 1.0)
@@ -82,18 +88,18 @@ _ACTIVATIONS: dict[str, Callable[..., Any]] = {
 }
 
 
-def _value(value: Any) -> Any:
-    """A setting without the forms in which Keras 3 stores arrays and tuples."""
+def plain_value(value: Any) -> Any:
+    """A setting without the forms in which files store arrays, tuples and shapes."""
     if isinstance(value, dict):
         kind = value.get("class_name")
         if kind == "__numpy__":
             return value["config"]["value"]
-        if kind == "__tuple__":
-            return tuple(_value(each) for each in value.get("items", []))
+        if kind in ("__tuple__", "TensorShape"):
+            return tuple(plain_value(each) for each in value.get("items", []))
         if value.get("type") == "ndarray" and "value" in value:
             return value["value"]
-        return {key: _value(each) for key, each in value.items()}
-    return [_value(each) for each in value] if isinstance(value, list) else value
+        return {key: plain_value(each) for key, each in value.items()}
+    return [plain_value(each) for each in value] if isinstance(value, list) else value
 
 
 def activation(setting: Any, version: str = "", custom_objects: Any = None) -> Any:
@@ -151,7 +157,7 @@ def layer_of(kind: str, config: dict[str, Any], version: str = "", custom_object
             continue
         if own.endswith(("initializer", "regularizer", "constraint")):
             continue
-        value = _value(value)
+        value = plain_value(value)
         if own.endswith("activation"):
             given[own] = activation(value, version, custom_objects)
         elif own in known:
@@ -160,7 +166,7 @@ def layer_of(kind: str, config: dict[str, Any], version: str = "", custom_object
             given["kernel_size"] = (config["nb_row"], config["nb_col"])
         elif name == "dim_ordering":
             given["data_format"] = "channels_first" if value == "th" else "channels_last"
-        elif (name, value) in (("groups", 1), ("data_format", "channels_last")):
+        elif (name, value) in _DEFAULTS:
             continue
         elif value not in (None, False, 0, [], "", "default") and name not in _IGNORED:
             raise UnknownSetting(f"it has the setting {name}={value!r}, which is not known")
@@ -169,9 +175,37 @@ def layer_of(kind: str, config: dict[str, Any], version: str = "", custom_object
     return made(**given)
 
 
+def without_unknown(described: Any) -> Any:
+    """A configuration without the settings that layers of `tf.keras` do not have and that say no, also in the layers inside of it."""
+    if isinstance(described, list):
+        return [without_unknown(each) for each in described]
+    if not isinstance(described, dict):
+        return described
+    made = class_of(described["class_name"]) if isinstance(described.get("class_name"), str) else None
+    config = described.get("config")
+    if made is None or not isinstance(config, dict):
+        return {key: without_unknown(each) for key, each in described.items()}
+    if isinstance(config.get("layers"), list):
+        return {**described, "config": {**config, "layers": without_unknown(config["layers"])}}
+    known = (
+        _parameters(made)
+        | {"name", "trainable", "dtype", "batch_input_shape", "layer", "cell", "cells", "units"}
+        | _LOOP
+    )
+    kept = {
+        key: without_unknown(value)
+        for key, value in config.items()
+        if key in known
+        or not (value in (None, False, 0, [], "", "default") or (key, value) in _DEFAULTS or key in _IGNORED)
+    }
+    if isinstance(kept.get("dtype"), dict):  # a policy
+        kept["dtype"] = kept["dtype"].get("config", {}).get("name", "float32")
+    return {**described, "config": kept}
+
+
 def _parameters(kind: type[Layer]) -> set[str]:
     """The arguments of a layer's constructor, also those of the classes it passes them on to."""
-    names = set(getattr(kind, "_more_arguments", ()))
+    names: set[str] = set(getattr(kind, "_more_arguments", ()))
     cell = getattr(kind, "cell_class", None)
     if cell is not None:
         names |= _parameters(cell)

@@ -331,7 +331,7 @@ class MultiHeadAttention(Layer):
         mixed = matrix_products.matmul(_dropped(weights, self.dropout, training), v)
         time, width = _size(query, 1), [self.num_heads, self.value_dim]
         mixed = shaping.reshape(shaping.transpose(mixed, [0, 2, 1, 3]), [-1, time, *width])
-        made = self._wanted or [dims(query.shape)[-1]]
+        made: Any = self._wanted or [dims(query.shape)[-1]]
         y = self._projected("attention_output", mixed, made, summed=2)
         if len(made) > 1:
             y = shaping.reshape(y, [-1, time, *made])

@@ -76,8 +76,8 @@ class Normalization(_Prepares):
                 f"When setting values directly, both `mean` and `variance` must be set. Received mean={mean}, variance={variance}"
             )
         self.axis = axis if axis is None else tuple(axis) if isinstance(axis, (list, tuple)) else (axis,)
-        self.mean = None if mean is None else np.asarray(mean, np.float32)
-        self.variance = None if variance is None else np.asarray(variance, np.float32)
+        self.mean: Any = None if mean is None else np.asarray(mean, np.float32)
+        self.variance: Any = None if variance is None else np.asarray(variance, np.float32)
         self.invert, self._learns = invert, mean is None
 
     def _axes(self, rank: int) -> list[int]:
