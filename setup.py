@@ -45,8 +45,10 @@ setup(
                 "cross_entropy",
                 "images",
                 "pooling",
+                "products",
                 "rows",
                 "segments",
+                "selection",
                 "transposition",
                 "updates",
             )

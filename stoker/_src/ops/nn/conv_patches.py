@@ -90,6 +90,11 @@ def _rows(images: torch.Tensor) -> torch.Tensor:
     return images.view(-1, images.shape[-1])
 
 
+def _product(a: torch.Tensor, b: torch.Tensor, transpose_a: bool, transpose_b: bool) -> torch.Tensor:
+    found = blas.matmul(a, b, transpose_a, transpose_b)
+    return torch.mm(a.t() if transpose_a else a, b.t() if transpose_b else b) if found is None else found
+
+
 def forward(
     sizes: Sequence[int], filter_sizes: Sequence[int], geometry: tuple[Windows, Any, Any, int], data_format: str
 ) -> Route | None:
@@ -97,7 +102,7 @@ def forward(
     result = (sizes[0], *geometry[0].outputs, filter_sizes[-1])
 
     def of_pixels(images: torch.Tensor, filter: torch.Tensor) -> torch.Tensor:
-        return torch.mm(_rows(images), _rows(filter))
+        return _product(_rows(images), _rows(filter), False, False)
 
     most = _MOST_FORWARD, _MOST_OF_FEW
     return _route("forward", of_pixels, result, sizes, filter_sizes, geometry, data_format, *most)
@@ -109,7 +114,7 @@ def backprop_input(
     """A route from the gradient of the result and the filter to the gradient of the images; None if torch is faster."""
 
     def of_pixels(gradient: torch.Tensor, filter: torch.Tensor) -> torch.Tensor:
-        return torch.mm(_rows(gradient), _rows(filter).t())
+        return _product(_rows(gradient), _rows(filter), False, True)
 
     most = _MOST_TO_INPUT, _MOST
     return _route("to_input", of_pixels, sizes, sizes, filter_sizes, geometry, data_format, *most)
@@ -121,7 +126,7 @@ def backprop_filter(
     """A route from the images and the gradient of the result to the gradient of the filter; None if torch is faster."""
 
     def of_pixels(images: torch.Tensor, gradient: torch.Tensor) -> torch.Tensor:
-        return torch.mm(_rows(images).t(), _rows(gradient))
+        return _product(_rows(images), _rows(gradient), True, False)
 
     most = _MOST_TO_FILTER, _MOST_TO_FILTER
     return _route("to_filter", of_pixels, filter_sizes, sizes, filter_sizes, geometry, data_format, *most)
