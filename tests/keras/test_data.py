@@ -47,8 +47,8 @@ def test_fashion_mnist(cache):
     (cache / "fashion-mnist").mkdir()
     for part, count in (("train", 3), ("t10k", 2)):
         for kind, header, size in (("labels-idx1", 8, 1), ("images-idx3", 16, 784)):
-            with gzip.open(cache / "fashion-mnist" / f"{part}-{kind}-ubyte.gz", "wb") as file:
-                file.write(bytes(header) + bytes(i % 251 for i in range(count * size)))
+            content = gzip.compress(bytes(header) + bytes(i % 251 for i in range(count * size)))
+            (cache / "fashion-mnist" / f"{part}-{kind}-ubyte.gz").write_bytes(content)
     (x, y), (tx, ty) = keras.datasets.fashion_mnist.load_data()
     assert x.shape == (3, 28, 28) and y.tolist() == [0, 1, 2] and tx.shape == (2, 28, 28) and ty.tolist() == [0, 1]
     assert x[0, 0, :3].tolist() == [0, 1, 2]
