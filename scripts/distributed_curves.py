@@ -133,10 +133,14 @@ def alone(module, program):
         for number, _ in enumerate(sys.stdin):
             feeds = [dict(zip(inputs, batch_of(program, random))) for random in randoms]
             if program.startswith("sync"):
-                first, others = session.run([loss, gradients], feeds[0])
-                # The first step takes the initial tokens, which are of step 0, so the gradients of the second one are stale and dropped.
-                update = [] if number == 1 else average
-                losses = [first, session.run([loss, update], {**feeds[1], **dict(zip(kept, others))})[0]]
+                # The losses are runs of their own: a synchronous worker sends its gradients first, and stoker sums a loss that it
+                # computes alone in another order than one that it computes together with its gradients.
+                losses = [session.run(loss, feed) for feed in feeds]
+                others = dict(zip(kept, session.run(gradients, feeds[0])))
+                if (
+                    number != 1
+                ):  # the first step takes the initial tokens, of step 0, so the gradients of the second one are stale
+                    session.run(average, {**feeds[1], **others})
             else:
                 losses = [session.run([loss, train], feed)[0] for feed in feeds]
             for found in losses:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from ai_edge_litert import schema_py_generated as schema
+from flatbuffers import flexbuffers
 
 from stoker._src.lite.model import Model, Operator, Quantization, Subgraph, Tensor
 from stoker._src.lite.quantization import arrays, recurrent
@@ -189,6 +189,8 @@ class _Rewriting:
             return ""  # no real numbers: nothing changes
         if code in ("WHILE", "IF"):
             return self.decide_flow(operator)
+        if code == "CUSTOM":
+            return self.decide_custom(operator)
         scheme = self.scheme(operator)
         if code == recurrent.CODE and scheme.activations == "INT8":
             return self.decide_lstm(operator)
@@ -290,6 +292,16 @@ class _Rewriting:
             if not reason and (tensor is None or not self.known(tensor)):
                 reason = f"the range of '{'' if tensor is None else tensor.name}' is not known"
         return reason or self.decide_results(operator, [data])  # type: ignore[list-item]
+
+    def decide_custom(self, operator: Operator) -> str:
+        """A custom op that was trained with fake quantization reads integers, if it says so. Its results are in floating point."""
+        options = _flexible(operator.custom_options)
+        if not self.plan.trained or not options.get("_output_quantized"):
+            return f"{operator.kind} has no kernel for {self.plan.scheme.activations}"
+        if not options.get("_support_output_type_float_in_quantized_op"):
+            return f"{operator.kind} gives integers of an unknown scale"
+        unknown = [each for each in self.real_inputs(operator) if not each.is_constant and not self.known(each)]
+        return f"the range of '{unknown[0].name}' is not known" if unknown else ""
 
     def decide_flow(self, operator: Operator) -> str:
         """Gives a loop variable the same scale in every iteration, and the result of a branch the same scale in both branches."""
@@ -488,7 +500,8 @@ class _Rewriting:
             # Scales are not powers of two.
             operator.options = copy.copy(operator.options)
             operator.options.potScaleInt16 = False
-        operator.outputs = [self.result(each) if each.type == "FLOAT32" else each for each in operator.outputs]
+        if code != "CUSTOM":
+            operator.outputs = [self.result(each) if each.type == "FLOAT32" else each for each in operator.outputs]
         self.made.append(operator)
 
     def rewrite_flow(self, operator: Operator) -> None:
@@ -619,6 +632,12 @@ def _form(tensor: Tensor, numbers: Quantization, type_name: str) -> tuple[Tensor
     return tensor, float(numbers.scale[0]), int(numbers.zero_point[0]), type_name
 
 
+def _flexible(options: bytes) -> dict[str, Any]:
+    """The options of a custom op, if they have names."""
+    found = flexbuffers.Loads(options) if options else {}
+    return found if isinstance(found, dict) else {}
+
+
 def _on_grid(values: np.ndarray, trained: TrainedRange) -> bool:
     """Whether values are among those that fake quantization with a range leaves."""
     steps = 2**trained.bits - (2 if trained.narrow else 1)
@@ -689,7 +708,7 @@ class _Interface:
         producers = self.subgraph.producers()
         for place, tensor in enumerate(self.subgraph.outputs):
             producer = producers.get(tensor)
-            if tensor.type != "FLOAT32":
+            if tensor.type != "FLOAT32" or (producer is not None and producer.code == "CUSTOM"):
                 continue
             if producer is None or producer.code != "DEQUANTIZE":
                 raise QuantizationError(

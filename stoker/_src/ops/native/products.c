@@ -9,6 +9,8 @@
  */
 #include "tensors.h"
 
+#include "../../base/native/tiles.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,16 +18,14 @@ typedef void (*sgemm_function)(const char *, const char *, const int *, const in
                                const float *, const int *, const float *, float *, const int *);
 enum { WORTH_SHARING = 1 << 18 };          /* multiplications that are worth a second thread */
 static sgemm_function chosen_sgemm = NULL;
-static sgemm_function other_sgemm = NULL; /* for what the product here does not do: memory is short, or there is one column */
+static sgemm_function other_sgemm = NULL; /* for what the product here does not do, and if memory is short */
 
-#if defined(__x86_64__) && defined(__GNUC__)
-#include <cpuid.h>
-#include <immintrin.h>
+#ifdef HAS_TILES
 #ifdef _OPENMP
 #include <omp.h>
 #endif
 
-enum { LANES = 16, MOST_ROWS = 14, STEPS = 384, COLUMNS = 256, FEW_ROWS = 6 };
+enum { STEPS = 384, COLUMNS = 256 }; /* of a packed block of `b` */
 enum { SMALL = 1 << 13 };     /* floats of panels that fit on the stack */
 enum { FEW = 4 };             /* rows of `a` below which copying a transposed `b` does not pay */
 enum { WORTH_PACKING = 96 }; /* rows of `a` that make copies of `b`'s panels worth their time */
@@ -36,92 +36,6 @@ typedef struct {
     int64_t m, k, n, a_row, a_step, b_row, out_row; /* element (i, p) of `a` is a[i * a_row + p * a_step] */
     int transpose_b;                                /* element (p, j) of `b` is b[p * b_row + j], or b[j * b_row + p] */
 } product;
-
-/* out[ROWS, 16 VECTORS] = or += a b. The columns of the last vector are those of `mask`. */
-typedef void (*tile_function)(float *out, const float *a, const float *b, int64_t steps, int64_t a_row, int64_t a_step, int64_t b_row,
-                              int64_t out_row, __mmask16 mask, int adds);
-
-#define AVX512 __attribute__((target("avx512f,avx512vl,avx512dq,avx512bw,fma,avx2")))
-#define UNROLL _Pragma("GCC unroll 16")
-
-/* Three rows of `a` are addressed from one pointer, so that all pointers of a tile have registers. */
-#define TILE(ROWS, VECTORS)                                                                                                       \
-    AVX512 static void tile_##VECTORS##_##ROWS(float *out, const float *a, const float *b, int64_t steps, int64_t a_row,          \
-                                               int64_t a_step, int64_t b_row, int64_t out_row, __mmask16 mask, int adds) {        \
-        __m512 sums[ROWS][VECTORS];                                                                                               \
-        const float *at[(ROWS + 2) / 3];                                                                                          \
-        UNROLL for (int i = 0; i < ROWS; i++) UNROLL for (int v = 0; v < VECTORS; v++) sums[i][v] = _mm512_setzero_ps();          \
-        UNROLL for (int i = 0; i < (ROWS + 2) / 3; i++) at[i] = a + 3 * i * a_row;                                                \
-        for (int64_t p = 0; p < steps; p++, b += b_row) {                                                                         \
-            __m512 y[VECTORS];                                                                                                    \
-            UNROLL for (int v = 0; v < VECTORS - 1; v++) y[v] = _mm512_loadu_ps(b + LANES * v);                                   \
-            y[VECTORS - 1] = _mm512_maskz_loadu_ps(mask, b + LANES * (VECTORS - 1));                                              \
-            UNROLL for (int i = 0; i < ROWS; i++) {                                                                               \
-                __m512 x = _mm512_set1_ps(at[i / 3][i % 3 * a_row]);                                                              \
-                UNROLL for (int v = 0; v < VECTORS; v++) sums[i][v] = _mm512_fmadd_ps(x, y[v], sums[i][v]);                       \
-            }                                                                                                                     \
-            UNROLL for (int i = 0; i < (ROWS + 2) / 3; i++) at[i] += a_step;                                                      \
-        }                                                                                                                         \
-        UNROLL for (int i = 0; i < ROWS; i++) {                                                                                   \
-            float *row = out + i * out_row;                                                                                       \
-            UNROLL for (int v = 0; v < VECTORS; v++) {                                                                            \
-                __mmask16 kept = v == VECTORS - 1 ? mask : (__mmask16)0xffff;                                                     \
-                if (adds) sums[i][v] = _mm512_add_ps(sums[i][v], _mm512_maskz_loadu_ps(kept, row + LANES * v));                   \
-                _mm512_mask_storeu_ps(row + LANES * v, kept, sums[i][v]);                                                         \
-            }                                                                                                                     \
-        }                                                                                                                         \
-    }
-
-#define TILES_OF_FEW(VECTORS) TILE(1, VECTORS) TILE(2, VECTORS) TILE(3, VECTORS) TILE(4, VECTORS) TILE(5, VECTORS) TILE(6, VECTORS)
-#define TILES_OF_NINE(VECTORS) TILES_OF_FEW(VECTORS) TILE(7, VECTORS) TILE(8, VECTORS) TILE(9, VECTORS)
-#define TILES(VECTORS) TILES_OF_NINE(VECTORS) TILE(10, VECTORS) TILE(11, VECTORS) TILE(12, VECTORS) TILE(13, VECTORS) TILE(14, VECTORS)
-TILES(1)
-TILES(2)
-TILES_OF_NINE(3)
-TILES_OF_FEW(4)
-
-#define NAMES_OF_FEW(V) NULL, tile_##V##_1, tile_##V##_2, tile_##V##_3, tile_##V##_4, tile_##V##_5, tile_##V##_6
-#define NAMES_OF_NINE(V) NAMES_OF_FEW(V), tile_##V##_7, tile_##V##_8, tile_##V##_9
-#define NAMES(V) NAMES_OF_NINE(V), tile_##V##_10, tile_##V##_11, tile_##V##_12, tile_##V##_13, tile_##V##_14
-static const tile_function TILE_OF[5][MOST_ROWS + 1] = {{NULL}, {NAMES(1)}, {NAMES(2)}, {NAMES_OF_NINE(3)}, {NAMES_OF_FEW(4)}};
-static const int ROWS_OF[5] = {0, 14, 14, 9, 6}; /* rows of the largest tile with that many vectors */
-
-/* How many vectors the panel of columns has that starts where `columns` are left. */
-static int vectors_of(int64_t columns, int64_t m) {
-    int64_t left = (columns + LANES - 1) / LANES;
-    if (m <= FEW_ROWS) return left < 4 ? (int)left : 4; /* few rows: more columns, so that enough sums are under way */
-    return left <= 3 ? (int)left : 2;
-}
-
-/* 16 rows of 16 elements become columns. */
-AVX512 static void transpose_16(float *out, int64_t out_row, const float *in, int64_t in_row) {
-    __m512 r[16], t[16];
-    UNROLL for (int i = 0; i < 16; i++) r[i] = _mm512_loadu_ps(in + i * in_row);
-    UNROLL for (int i = 0; i < 8; i++) {
-        t[2 * i] = _mm512_unpacklo_ps(r[2 * i], r[2 * i + 1]);
-        t[2 * i + 1] = _mm512_unpackhi_ps(r[2 * i], r[2 * i + 1]);
-    }
-    UNROLL for (int i = 0; i < 4; i++) {
-        __m512d a = _mm512_castps_pd(t[4 * i]), b = _mm512_castps_pd(t[4 * i + 1]), c = _mm512_castps_pd(t[4 * i + 2]),
-                d = _mm512_castps_pd(t[4 * i + 3]);
-        r[4 * i] = _mm512_castpd_ps(_mm512_unpacklo_pd(a, c));
-        r[4 * i + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(a, c));
-        r[4 * i + 2] = _mm512_castpd_ps(_mm512_unpacklo_pd(b, d));
-        r[4 * i + 3] = _mm512_castpd_ps(_mm512_unpackhi_pd(b, d));
-    }
-    UNROLL for (int i = 0; i < 4; i++) {
-        t[i] = _mm512_shuffle_f32x4(r[i], r[i + 4], 0x88);
-        t[i + 4] = _mm512_shuffle_f32x4(r[i], r[i + 4], 0xdd);
-        t[i + 8] = _mm512_shuffle_f32x4(r[i + 8], r[i + 12], 0x88);
-        t[i + 12] = _mm512_shuffle_f32x4(r[i + 8], r[i + 12], 0xdd);
-    }
-    UNROLL for (int i = 0; i < 4; i++) {
-        _mm512_storeu_ps(out + i * out_row, _mm512_shuffle_f32x4(t[i], t[i + 8], 0x88));
-        _mm512_storeu_ps(out + (i + 4) * out_row, _mm512_shuffle_f32x4(t[i + 4], t[i + 12], 0x88));
-        _mm512_storeu_ps(out + (i + 8) * out_row, _mm512_shuffle_f32x4(t[i], t[i + 8], 0xdd));
-        _mm512_storeu_ps(out + (i + 12) * out_row, _mm512_shuffle_f32x4(t[i + 4], t[i + 12], 0xdd));
-    }
-}
 
 /* Copies a panel of `columns` columns of `b`, from the inner step `first` on: to[steps, width]. What is behind the columns stays undefined. */
 static void pack(float *to, const product *p, int64_t first, int64_t steps, int64_t column, int64_t columns, int64_t width) {
@@ -162,16 +76,10 @@ static void part(const product *p, int64_t top, int64_t bottom, int64_t left, in
             }
             for (int64_t j = block, vectors; j < next; j += LANES * vectors) {
                 vectors = vectors_of(right - j, p->m);
-                int64_t columns = right - j < LANES * vectors ? right - j : LANES * vectors, most = ROWS_OF[vectors];
-                __mmask16 mask = (__mmask16)(0xffff >> (LANES * vectors - columns));
+                int64_t columns = right - j < LANES * vectors ? right - j : LANES * vectors, start = 0;
                 const float *b = room != NULL ? room + (j - block) * depth : p->b + first * p->b_row + j;
-                int64_t b_row = room != NULL ? LANES * vectors : p->b_row;
-                int64_t tiles = (bottom - top + most - 1) / most;
-                for (int64_t t = 0; t < tiles; t++) { /* of about the same number of rows */
-                    int64_t i = top + (bottom - top) * t / tiles, rows = top + (bottom - top) * (t + 1) / tiles - i;
-                    TILE_OF[vectors][rows](p->out + i * p->out_row + j, p->a + i * p->a_row + first * p->a_step, b, steps, p->a_row, p->a_step,
-                                           b_row, p->out_row, mask, first > 0);
-                }
+                multiply_panel(p->out + top * p->out_row + j, p->a + top * p->a_row + first * p->a_step, &start, 1, b, steps, p->a_row, p->a_step,
+                               room != NULL ? LANES * vectors : p->b_row, p->out_row, bottom - top, (int)vectors, columns, first > 0);
             }
         }
     }
@@ -206,26 +114,56 @@ static int multiply(const product *p) {
     return 1;
 }
 
+AVX512 static float dot(const float *x, const float *y, int64_t n) {
+    __m512 s = _mm512_setzero_ps(), t = s;
+    int64_t i = 0;
+    for (; i + 2 * LANES <= n; i += 2 * LANES) {
+        s = _mm512_fmadd_ps(_mm512_loadu_ps(x + i), _mm512_loadu_ps(y + i), s);
+        t = _mm512_fmadd_ps(_mm512_loadu_ps(x + i + LANES), _mm512_loadu_ps(y + i + LANES), t);
+    }
+    for (; i < n; i += LANES) {
+        __mmask16 mask = n - i < LANES ? (__mmask16)(0xffff >> (LANES - (n - i))) : (__mmask16)0xffff;
+        s = _mm512_fmadd_ps(_mm512_maskz_loadu_ps(mask, x + i), _mm512_maskz_loadu_ps(mask, y + i), s);
+    }
+    return _mm512_reduce_add_ps(_mm512_add_ps(s, t));
+}
+
+/* Sums along the rows of `a` and of a transposed `b`, whose elements are used too few times to be worth a copy. */
+static void multiply_rows(const product *p) {
+    int shared = p->m * p->k * p->n >= 16 * WORTH_SHARING; /* it is memory that they wait for */
+#ifdef _OPENMP
+    shared = shared && omp_get_level() == 0 && omp_get_max_threads() > 1;
+#endif
+    int64_t all = p->m * p->n;
+    if (shared) {
+#pragma omp parallel for schedule(static)
+        for (int64_t e = 0; e < all; e++)
+            p->out[e / p->n * p->out_row + e % p->n] = dot(p->a + e / p->n * p->a_row, p->b + e % p->n * p->b_row, p->k);
+    } else {
+        for (int64_t i = 0; i < p->m; i++)
+            for (int64_t j = 0; j < p->n; j++) p->out[i * p->out_row + j] = dot(p->a + i * p->a_row, p->b + j * p->b_row, p->k);
+    }
+}
+
 /* Fortran's sgemm for alpha = 1 and beta = 0. Its matrices are column-major, so it computes the transposed row-major product. */
 static void sgemm(const char *transpose_b, const char *transpose_a, const int *n, const int *m, const int *k, const float *alpha, const float *b,
                   const int *b_row, const float *a, const int *a_row, const float *beta, float *out, const int *out_row) {
     int turned = *transpose_a == 'T';
     product p = {out, a, b, *m, *k, *n, turned ? 1 : *a_row, turned ? *a_row : 1, *b_row, *out_row, *transpose_b == 'T'};
-    /* Sums along the rows of a matrix, each used once or a few times, are BLAS's. */
-    int along_rows = (*n == 1 && !turned) || (p.transpose_b && *m < FEW);
-    if (along_rows || *k == 0 || *alpha != 1.0f || *beta != 0.0f || !multiply(&p))
+    int is_plain = *k > 0 && *alpha == 1.0f && *beta == 0.0f;
+    if (*n == 1 && turned && p.out_row == 1) { /* sums of the rows of `a`: the transposed product has many columns */
+        product other = {out, b, a, 1, *k, *m, 0, p.transpose_b ? 1 : p.b_row, *a_row, *m, 0};
+        p = other;
+    }
+    if (is_plain && p.a_step == 1 && ((p.transpose_b && p.m < FEW) || (p.n == 1 && (p.transpose_b || p.b_row == 1)))) {
+        multiply_rows(&p);
+        return;
+    }
+    if (!is_plain || !multiply(&p))
         other_sgemm(transpose_b, transpose_a, n, m, k, alpha, b, b_row, a, a_row, beta, out, out_row);
 }
 
-/* Whether the processor has AVX-512 and is not Intel's. */
-static int is_worthwhile(void) {
-    unsigned largest, b, c, d;
-    if (!__get_cpuid(0, &largest, &b, &c, &d) || b == signature_INTEL_ebx) return 0;
-    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
-           __builtin_cpu_supports("avx512bw");
-}
 #else
-static int is_worthwhile(void) { return 0; }
 static const sgemm_function sgemm = NULL;
 #endif
 

@@ -598,18 +598,38 @@ class Planner:
     # -- groups of updates ---------------------------------------------------------------------------------------
 
     def _grouped(self, ops: list[Operation]) -> list[Any]:
-        """Combines ops that one batch kernel can run together into a list, at the position of the last of them."""
-        groups: dict[Any, list[int]] = {}
+        """Combines ops that one batch kernel can run together into a list, at the position of the last of them.
+
+        A group ends before an op that depends on one of its members, or uses a variable that one of them updates.
+        """
+        groups: list[list[int]] = []
+        open_groups: dict[Any, list[int]] = {}
+        key_of: dict[Operation, Any] = {}
+        users: dict[Tensor, Any] = {}  # variables of the members of open groups
+
+        def end(key: Any) -> None:
+            if key in open_groups:
+                groups.append(open_groups.pop(key))
+
         for position, op in enumerate(ops):
+            for before in (*(tensor.op for tensor in op._inputs), *op._control_inputs):
+                if before in key_of:
+                    end(key_of[before])
+            handles = [_variable_of(tensor) for tensor in op._inputs if is_handle(tensor)]
+            for handle in handles:
+                if handle in users:
+                    end(users.pop(handle))
             batch = op.definition.planning.batch
             if batch is not None and op in self.needed and op not in self._guards:
-                key, _ = batch
-                groups.setdefault((op.definition, key(op)), []).append(position)
+                key = op.definition, batch[0](op)
+                open_groups.setdefault(key, []).append(position)
+                key_of[op] = key
+                users.update(dict.fromkeys(handles, key))
+        groups.extend(open_groups.values())
         replaced: dict[int, Any] = {}
-        for positions in groups.values():
-            if len(positions) > 1 and _movable(ops, positions):
-                for position in positions[:-1]:
-                    replaced[position] = None
+        for positions in groups:
+            if len(positions) > 1:
+                replaced.update(dict.fromkeys(positions[:-1]))
                 replaced[positions[-1]] = [ops[position] for position in positions]
         if not replaced:
             return ops
@@ -635,16 +655,11 @@ class Planner:
         return Value(f"{label}_{count}", position, handle=tensor is not None and is_handle(tensor))
 
 
-def _movable(ops: list[Operation], positions: list[int]) -> bool:
-    """Whether all of these ops can be moved to the last one: no op in between depends on them."""
-    members = {ops[position] for position in positions}
-    variables = {tensor for op in members for tensor in op._inputs if is_handle(tensor)}
-    for op in ops[positions[0] : positions[-1] + 1]:
-        if any(t.op in members for t in op._inputs) or not members.isdisjoint(op._control_inputs):
-            return False
-        if op not in members and not variables.isdisjoint(op._inputs):
-            return False
-    return True
+def _variable_of(handle: Tensor) -> Tensor:
+    """Returns the variable's own handle, for one that an op passes on."""
+    while handle.op._inputs and is_handle(handle.op._inputs[0]):
+        handle = handle.op._inputs[0]
+    return handle
 
 
 def _is_snapshot(op: Operation) -> bool:
