@@ -17,6 +17,7 @@ from stoker.keras import optimizers as optimizers
 from stoker.keras import preprocessing as preprocessing
 from stoker.keras import regularizers as regularizers
 from stoker.keras import utils as utils
+from stoker.keras import wrappers as wrappers
 from stoker._src.keras.base import Layer as Layer
 from stoker._src.keras.model import Model as Model
 from stoker._src.keras.model import Sequential as Sequential

@@ -120,8 +120,9 @@ def load_model(filepath: Any, custom_objects: Any = None, compile: bool = True) 
         weights_files.read_weights(file["model_weights"], model.layers)
         if compile and "training_config" in file.attrs:
             group = file.get("optimizer_weights")
-            names = [] if group is None else keras_files.names_in(group, "weight_names")
-            weights = [np.asarray(group[name]) for name in names]
+            weights = []
+            if group is not None:
+                weights = [np.asarray(group[name]) for name in keras_files.names_in(group, "weight_names")]
             compile_as_before(model, _json(file.attrs["training_config"]), weights, custom_objects)
     return model
 

@@ -4,7 +4,7 @@ import os
 import random
 
 import numpy as np
-from programs import failure, program
+from programs import FEATURES, LABELS, TARGET, failure, program, weighted
 
 TEXTS = ["The cat sat on the mat.", "A dog, a cat and the BIRD!", "birds sing\tin trees", ""]
 
@@ -125,3 +125,36 @@ def files_and_batches_ahead(tf, folder):
     cached = utils.get_file("copy.txt", "file://" + path, cache_dir=folder)
     with open(cached) as file:
         return squares, found, file.read(), os.path.relpath(cached, folder)
+
+
+@program
+def estimators_of_scikit_learn(tf, folder):
+    wrappers = tf.keras.wrappers.scikit_learn
+    layers = tf.keras.layers
+
+    def made(outputs=3, loss="categorical_crossentropy", activation="softmax"):
+        model = weighted(tf.keras.Sequential([layers.Dense(outputs, activation=activation, input_shape=(6,))]))
+        model.compile("sgd", loss, metrics=["accuracy"])
+        return model
+
+    options = {"epochs": 2, "verbose": 0, "shuffle": False}
+    many = wrappers.KerasClassifier(made, batch_size=16, **options)
+    history = many.fit(FEATURES, np.array(["a", "b", "c"])[LABELS]).history
+    two = wrappers.KerasClassifier(made, outputs=1, loss="binary_crossentropy", activation="sigmoid", **options)
+    two.fit(FEATURES, LABELS > 0)
+    line = wrappers.KerasRegressor(made, outputs=1, loss="mse", activation=None, **options)
+    line.fit(FEATURES, TARGET)
+    errors = [failure(wrappers.KerasClassifier, made, nothing=1), failure(many.set_params, other=2)]
+    return (
+        history,
+        [str(each) for each in many.predict(FEATURES[:4])],
+        many.predict_proba(FEATURES[:2]),
+        many.score(FEATURES, np.array(["a", "b", "c"])[LABELS]),
+        two.predict(FEATURES[:4]),
+        two.predict_proba(FEATURES[:2]),
+        line.predict(FEATURES[:3]),
+        line.score(FEATURES, TARGET),
+        sorted(many.get_params()),
+        many.set_params(epochs=5).get_params()["epochs"],
+        errors,
+    )

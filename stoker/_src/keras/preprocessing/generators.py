@@ -48,9 +48,8 @@ class Iterator(Sequence):
         self.total_batches_seen += 1
         if self.index_array is None:
             self._set_index_array()
-        return self._get_batches_of_transformed_samples(
-            self.index_array[self.batch_size * idx : self.batch_size * (idx + 1)]
-        )
+        chosen: Any = self.index_array
+        return self._get_batches_of_transformed_samples(chosen[self.batch_size * idx : self.batch_size * (idx + 1)])
 
     def on_epoch_end(self) -> None:
         self._set_index_array()
@@ -355,11 +354,11 @@ class ImageDataGenerator:
         if validation_split and not 0 < validation_split < 1:
             raise ValueError(f"`validation_split` must be strictly between 0 and 1.  Received: {validation_split}")
         self._validation_split = validation_split
-        if np.isscalar(zoom_range):
+        if isinstance(zoom_range, (int, float)):
             zoom_range = [1 - zoom_range, 1 + zoom_range]
         elif len(zoom_range) != 2:
             raise ValueError(f"`zoom_range` should be a float or a tuple or list of two floats. Received: {zoom_range}")
-        self.zoom_range = list(zoom_range)
+        self.zoom_range: list[Any] = list(zoom_range)
         if zca_whitening:
             featurewise_center, featurewise_std_normalization = True, False
         featurewise_center = featurewise_center or featurewise_std_normalization
@@ -500,7 +499,7 @@ class ImageDataGenerator:
         theta = np.random.uniform(-self.rotation_range, self.rotation_range) if self.rotation_range else 0
         tx, ty = _shift(self.height_shift_range, rows), _shift(self.width_shift_range, columns)
         shear = np.random.uniform(-self.shear_range, self.shear_range) if self.shear_range else 0
-        zx, zy = (1, 1) if self.zoom_range == [1, 1] else np.random.uniform(*self.zoom_range, 2)
+        zx, zy = (1, 1) if self.zoom_range == [1, 1] else np.random.uniform(self.zoom_range[0], self.zoom_range[1], 2)
         flips = (np.random.random() < 0.5) * self.horizontal_flip, (np.random.random() < 0.5) * self.vertical_flip
         spread = self.channel_shift_range
         intensity = np.random.uniform(-spread, spread) if spread != 0 else None
@@ -538,7 +537,7 @@ class ImageDataGenerator:
         if given.get("flip_vertical"):
             x = np.flip(x, rows)
         if given.get("brightness") is not None:
-            x = transformations.apply_brightness_shift(x, given["brightness"])
+            x = transformations.apply_brightness_shift(x, given["brightness"], scale=False)
         return x
 
     def random_transform(self, x: np.ndarray, seed: int | None = None) -> np.ndarray:

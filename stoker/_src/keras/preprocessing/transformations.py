@@ -101,10 +101,13 @@ def apply_channel_shift(x: Any, intensity: float, channel_axis: int = 0) -> np.n
 
 
 @export("keras.preprocessing.image.apply_brightness_shift")
-def apply_brightness_shift(x: Any, brightness: float) -> np.ndarray:
-    """Makes an image brighter or darker by a factor."""
-    img = PIL.ImageEnhance.Brightness(array_to_img(x)).enhance(brightness)
-    return img_to_array(img)
+def apply_brightness_shift(x: Any, brightness: float, scale: bool = True) -> np.ndarray:
+    """Makes an image brighter or darker by a factor. With `scale`, or if they do not fit, its values are spread over 0 to 255 before."""
+    least, most = np.min(x), np.max(x)
+    fits = least >= 0 and most <= 255
+    img = PIL.ImageEnhance.Brightness(array_to_img(x, scale=scale or not fits)).enhance(brightness)
+    found = img_to_array(img)
+    return found if scale or fits else found / 255 * (most - least) + least
 
 
 def _randomly(x: Any, row_axis: int, col_axis: int, channel_axis: int, fill_mode: str, cval: float, **how: Any) -> Any:
@@ -191,7 +194,7 @@ def random_channel_shift(x: Any, intensity_range: float, channel_axis: int = 0) 
 
 
 @export("keras.preprocessing.image.random_brightness")
-def random_brightness(x: Any, brightness_range: Any) -> np.ndarray:
+def random_brightness(x: Any, brightness_range: Any, scale: bool = True) -> np.ndarray:
     """Makes an image brighter or darker by a factor from a range.
 
     Raises:
@@ -199,4 +202,4 @@ def random_brightness(x: Any, brightness_range: Any) -> np.ndarray:
     """
     if len(brightness_range) != 2:
         raise ValueError(f"`brightness_range should be tuple or list of two floats. Received: {brightness_range}")
-    return apply_brightness_shift(x, np.random.uniform(*brightness_range))
+    return apply_brightness_shift(x, np.random.uniform(*brightness_range), scale)

@@ -159,7 +159,7 @@ def _applied(layer: Layer) -> tuple[Any, Any]:
         layer.models.made[id(layer.config)] = made
     known = layer.models.masks
     kwargs = {key: value for key, value in layer.call.kwargs.items() if takes(made.call, key)}
-    first = layer.call.args[0] if layer.call.args else None
+    first: Any = layer.call.args[0] if layer.call.args else None
     masks = [known.get(each) for each in flat(first)] if isinstance(first, list) else known.get(first)
     if isinstance(made, MultiHeadAttention):
         given = dict(zip(("query", "value", "key"), flat(layer.call.args)))

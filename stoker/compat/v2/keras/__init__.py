@@ -17,6 +17,7 @@ from stoker.compat.v2.keras import optimizers as optimizers
 from stoker.compat.v2.keras import preprocessing as preprocessing
 from stoker.compat.v2.keras import regularizers as regularizers
 from stoker.compat.v2.keras import utils as utils
+from stoker.compat.v2.keras import wrappers as wrappers
 from stoker._src.keras.base import Layer as Layer
 from stoker._src.keras.model import Model as Model
 from stoker._src.keras.model import Sequential as Sequential

@@ -1,0 +1,5 @@
+"""Public names of tf.keras.wrappers."""
+
+# Written by scripts/api_gen.py.
+# fmt: off
+from stoker.keras.wrappers import scikit_learn as scikit_learn
