@@ -15,7 +15,7 @@ def asked(monkeypatch):
     calls = []
     monkeypatch.setattr(launch, "_torchrun", lambda arguments: calls.append(arguments) or 0)
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-    monkeypatch.setattr(launch, "_cores", lambda: 16)
+    monkeypatch.setattr(launch, "physical_cores", lambda: [{core, core + 16} for core in range(16)])
     return calls
 
 
@@ -66,14 +66,24 @@ def test_each_process_sees_its_own_gpu(monkeypatch, visible, rank, size, own):
     assert os.environ["CUDA_VISIBLE_DEVICES"] == own
 
 
+def machine(folder, sockets, nodes, cores):
+    """Writes what Linux says about a machine with two hardware threads per core, the second ones numbered after all first ones."""
+    count = sockets * nodes * cores
+    for number in range(2 * count):
+        core = number % count
+        socket, node = core % sockets, core % (sockets * nodes)  # consecutive numbers are on different sockets
+        topology = folder / f"cpu{number}" / "topology"
+        topology.mkdir(parents=True)
+        (folder / f"cpu{number}" / f"node{node}").mkdir()
+        (topology / "physical_package_id").write_text(f"{socket}\n")
+        (topology / "thread_siblings_list").write_text(f"{core},{core + count}\n")
+    return set(range(2 * count))
+
+
 def test_pinned_processes_get_cores_of_their_own(monkeypatch, tmp_path):
     """Cores are counted with their hardware threads, socket by socket, and divided evenly."""
-    for number in range(8):  # two sockets of two cores with two hardware threads each, numbered as Linux does
-        folder = tmp_path / f"cpu{number}" / "topology"
-        folder.mkdir(parents=True)
-        (folder / "physical_package_id").write_text(f"{number % 2}\n")
-        (folder / "thread_siblings_list").write_text(f"{number % 4},{number % 4 + 4}\n")
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)), raising=False)
+    processors = machine(tmp_path, sockets=2, nodes=1, cores=2)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: processors, raising=False)
     cores = launch.physical_cores(str(tmp_path))
     assert cores == [{0, 4}, {2, 6}, {1, 5}, {3, 7}]
     assert [launch.own_cores(rank, 2, cores) for rank in range(2)] == [cores[:2], cores[2:]]
@@ -94,3 +104,15 @@ def test_pinning_needs_a_core_for_each_process(asked, capsys, monkeypatch):
     monkeypatch.setenv("LOCAL_WORLD_SIZE", "2")
     launch.take_cores()
     assert bound == [{1}]
+
+
+def test_pinned_processes_stay_in_their_memory_node(monkeypatch, tmp_path):
+    """With one process for each NUMA node, each gets the cores of one node, whole; no two share a core, also where only some may be used."""
+    processors = machine(tmp_path, sockets=2, nodes=2, cores=2)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: processors, raising=False)
+    cores = launch.physical_cores(str(tmp_path))
+    assert cores == [{0, 8}, {4, 12}, {2, 10}, {6, 14}, {1, 9}, {5, 13}, {3, 11}, {7, 15}]
+    for rank, node in enumerate((0, 2, 1, 3)):
+        assert launch.own_cores(rank, 4, cores) == [{node, node + 8}, {node + 4, node + 12}]
+    processors -= {8, 0, 4}
+    assert launch.physical_cores(str(tmp_path)) == [{12}, {2, 10}, {6, 14}, {1, 9}, {5, 13}, {3, 11}, {7, 15}]

@@ -11,6 +11,7 @@ import grpc
 import pytest
 
 import stoker.compat.v1 as tf
+from stoker._src.distributed.frames import Frame
 from stoker._src.formats import protos
 
 PS, WORKER = (f"/job:{job}/replica:0/task:0/device:CPU:0" for job in ("ps", "worker"))
@@ -200,9 +201,9 @@ NUMBERS = {
 }  # of FRAME, as they stand in the keys of these versions
 
 
-def entering(name, op, source, *, constant):
+def entering(name, op, source, *, constant, frame=FRAME):
     made = node(name, op, source, T=FLOAT)
-    made.attr["frame_name"].s = FRAME.encode()
+    made.attr["frame_name"].s = frame.encode()
     made.attr["is_constant"].b = constant
     return made
 
@@ -266,6 +267,43 @@ def test_a_loop_in_a_branch_that_is_not_taken(peer):
     assert peer.run(read, ["v"], {}) == [1.0]
     values = {"taken": True, ("p", f"{number}:0"): False, ("x", f"{number}:0"): DEAD}
     assert peer.run(part, [("added", f"{number}:0"), "last"], values) == [DEAD, 100.0]
+
+
+def test_a_loop_in_a_loop(peer):
+    """In the last iteration of the outer loop what enters the inner one is dead, and so is its predicate. The outer loop ends."""
+    part = peer.register(
+        constant("start", 100.0),
+        entering("Enter", "Enter", "start", constant=False, frame="outer"),
+        merging("Merge", "Enter", "NextIteration"),
+        peer.transfer("_Recv", "p", BOOL, "^Merge"),
+        node("Switch", "Switch", "Merge", "p/_Recv", T=FLOAT),
+        entering("inner/Enter", "Enter", "Switch:1", constant=False, frame="inner"),
+        merging("inner/Merge", "inner/Enter", "inner/NextIteration"),
+        peer.transfer("_Recv", "q", BOOL, "^inner/Merge"),
+        node("inner/Switch", "Switch", "inner/Merge", "q/_Recv", T=FLOAT),
+        node("double", "AddV2", "inner/Switch:1", "inner/Switch:1", T=FLOAT),
+        node("inner/NextIteration", "NextIteration", "double", T=FLOAT),
+        node("inner/Exit", "Exit", "inner/Switch", T=FLOAT),
+        node("NextIteration", "NextIteration", "inner/Exit", T=FLOAT),
+        node("Exit", "Exit", "Switch", T=FLOAT),
+        peer.transfer("_Send", "last", FLOAT, "Exit"),
+    )
+    outer, values = Frame().inner(0, "outer", combined=False), {}
+    for i, inner_predicates in enumerate([[True, False], [True, True, False], [DEAD]]):
+        values["p", f"{outer.number}:{i}"] = i < 2
+        inner = outer.inner(i, "inner", combined=False)
+        values.update({("q", f"{inner.number}:{j}"): predicate for j, predicate in enumerate(inner_predicates)})
+    assert peer.run(part, ["last"], values) == [800.0]
+
+
+@pytest.mark.parametrize("inputs", [(), ("^start",)])
+def test_a_loop_without_an_input_is_refused(peer, inputs):
+    """An Enter node that nothing enters through is named."""
+    enter = entering("Enter", "Enter", "start", constant=False)
+    enter.input[:] = inputs
+    with pytest.raises(grpc.RpcError, match=r"Node 'Enter' \(op Enter\) has no input") as error:
+        peer.register(constant("start", 1.0), enter, *loop(peer)[2:])
+    assert error.value.code() == grpc.StatusCode.INVALID_ARGUMENT
 
 
 def test_a_loop_that_carries_a_reference_is_refused(peer):

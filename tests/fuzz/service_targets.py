@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from google.protobuf.message import DecodeError
 
-from stoker._src.base.errors import OpError
+from stoker._src.base.errors import InternalError, OpError
 from stoker._src.distributed import links, messages
 from stoker._src.distributed.frames import Frame
 from stoker._src.distributed.service import MASTER_METHODS, WORKER_METHODS, Call, Service
@@ -194,6 +194,8 @@ def loop_shares(data: bytes) -> None:
         part = task.part("h", handle)
         task.deliver(step, _values(part.wire, Frame(), 0, combined=combined))
         part.run(step, {}, [], timeout_in_ms=100)
+    except InternalError as error:  # of a server's own code
+        raise AssertionError(error.message) from error
     finally:
         task.deregister_graph("h", handle)
         task.cleanup_graph(step)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 from typing import Any
 
@@ -65,8 +66,8 @@ def execute(args: argparse.Namespace) -> int:
             )
             return 2
         os.environ[_PIN] = "1"
-    # The processes of a machine share its cores. torchrun would give each one of them.
-    os.environ.setdefault("OMP_NUM_THREADS", str(max(1, _cores() // args.workers)))
+    # The processes of a machine share its cores. torchrun would give each one of them. Two threads on one core would only share its arithmetic units.
+    os.environ.setdefault("OMP_NUM_THREADS", str(max(1, len(physical_cores()) // args.workers)))
     return _torchrun(torchrun_arguments(args))
 
 
@@ -104,21 +105,23 @@ def take_gpu() -> None:
 def physical_cores(cpus: str = "/sys/devices/system/cpu") -> list[set[int]]:
     """Returns the processors of each core that this process may use. Hardware threads of a core share its arithmetic units.
 
-    The cores of a socket, which share its memory, follow each other.
+    The cores of a socket follow each other, and within it those of a NUMA node, which share its memory.
     """
-    found: dict[tuple[int, str], set[int]] = {}
+    found: dict[tuple[int, int, str], set[int]] = {}
     allowed = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
     for number in sorted(allowed):
-        socket, siblings = "0", str(number)
+        socket, node, siblings = "0", 0, str(number)
         try:
+            nodes = [int(name[4:]) for name in os.listdir(f"{cpus}/cpu{number}") if re.fullmatch(r"node\d+", name)]
+            node = min(nodes, default=0)
             with open(f"{cpus}/cpu{number}/topology/physical_package_id") as file:
                 socket = file.read().strip()
             with open(f"{cpus}/cpu{number}/topology/thread_siblings_list") as file:
                 siblings = file.read().strip()
         except OSError:
             pass  # a system that does not say it
-        found.setdefault((int(socket), siblings), set()).add(number)
-    return [found[key] for key in sorted(found, key=lambda key: (key[0], min(found[key])))]
+        found.setdefault((int(socket), node, siblings), set()).add(number)
+    return [found[key] for key in sorted(found, key=lambda key: (*key[:2], min(found[key])))]
 
 
 def own_cores(rank: int, size: int, cores: list[set[int]]) -> list[set[int]]:
@@ -134,10 +137,6 @@ def take_cores() -> None:
         return
     mine = own_cores(int(os.environ["LOCAL_RANK"]), int(os.environ["LOCAL_WORLD_SIZE"]), physical_cores())
     os.sched_setaffinity(0, set().union(*mine))
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _torchrun(arguments: list[str]) -> int:

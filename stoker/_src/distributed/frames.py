@@ -80,6 +80,9 @@ def take_shares(graph_def: Any, transfers: set[str]) -> tuple[dict[str, Share], 
         UnimplementedError: a loop variable is a reference.
     """
     nodes = {node.name: node for node in graph_def.node}
+    for node in graph_def.node:
+        if node.op in (*_ENTER, *_EXIT) and (not node.input or node.input[0].startswith("^")):
+            raise InvalidArgumentError(None, None, f"Node '{node.name:.200}' (op {node.op}) has no input.")
     try:
         frames = Frames(nodes)
     except ValueError as error:

@@ -15,6 +15,8 @@ from stoker._src.graph.definition import ANY, VIEW, define
 class _Dead:
     """The value of an output that has none."""
 
+    shape = ()  # for plans that are compiled for the shapes of their feeds: the ops that take a dead value only pass it on
+
     def __repr__(self) -> str:
         return "<dead>"
 
