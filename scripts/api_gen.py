@@ -49,7 +49,7 @@ def load_exports() -> dict[str, dict[str, tuple[str, str]]]:
     for module in pkgutil.walk_packages(source.__path__, "stoker._src."):
         if not module.name.endswith("_pb2") and ".native" not in module.name:
             importlib.import_module(module.name)
-    return importlib.import_module("stoker._src.base.export").EXPORTS
+    return importlib.import_module("stoker._src.base.export").all_exports()
 
 
 def modules_of(table: dict[str, tuple[str, str]], root: str) -> dict[str, dict[str, tuple[str, str]]]:

@@ -15,6 +15,8 @@ Object = TypeVar("Object", bound=Callable[..., Any])
 
 # namespace -> public dotted name -> (module, attribute)
 EXPORTS: dict[str, dict[str, tuple[str, str]]] = {"v1": {}, "v2": {}}
+# 1.x name -> the other 1.x name of the same thing
+ALIASES: dict[str, str] = {}
 
 
 def _names(names: Names) -> tuple[str, ...]:
@@ -56,3 +58,22 @@ def export_constant(module: str, attribute: str, *names: str, v1: Names = (), v2
         _register("v1", name, module, attribute)
     for name in (*names, *_names(v2)):
         _register("v2", name, module, attribute)
+
+
+def export_alias(name: str, of: str) -> None:
+    """Gives what has the 1.x name `of`, wherever it is defined, the 1.x name `name`, too."""
+    ALIASES[name] = of
+
+
+def all_exports() -> dict[str, dict[str, tuple[str, str]]]:
+    """Returns the public names with the aliases among them. Every module must have been imported before.
+
+    Raises:
+        ValueError: an alias stands for a name that nothing has.
+    """
+    tables = {namespace: dict(table) for namespace, table in EXPORTS.items()}
+    for name, of in ALIASES.items():
+        if of not in EXPORTS["v1"]:
+            raise ValueError(f"{name!r} is an alias of {of!r}, which is no public name.")
+        tables["v1"].setdefault(name, EXPORTS["v1"][of])
+    return tables

@@ -102,6 +102,7 @@ def _read_idx(path: str, dimensions: int) -> np.ndarray:
     """
     if not os.path.exists(path):
         raise NotFoundError(None, None, f"{path} is not there: put MNIST's four .gz files into that folder.")
+    print("Extracting", path)  # as TensorFlow's module does
     try:
         with gzip.open(path, "rb") as file:
             header = file.read(4 * (dimensions + 1))
@@ -158,7 +159,7 @@ def read_data_sets(
         array = _read_idx(os.path.join(train_dir, name), 3 if part.endswith("images") else 1)
         if part.endswith("images"):
             array = array.reshape(len(array), -1) if reshape else array[..., np.newaxis]
-            array = array.astype(np.float32) / 255 if kind.name == "float32" else array
+            array = array.astype(np.float32) * np.float32(1 / 255) if kind.name == "float32" else array
         elif one_hot:
             array = np.eye(10)[array]
         read[part] = array

@@ -124,7 +124,8 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         public = self._public(inner)
         if public is not None and inner not in _FOLDERS:
             return _Public(spec.name, importlib.import_module(public))
-        places = MODULES.get(inner, ("",) if inner == "python" else ())
+        # A folder of internal modules that is a public module, too, such as `contrib`, has its names.
+        places = MODULES.get(inner, ("",) if inner == "python" else () if public is None else (inner,))
         return _Internal(spec.name, places, self._api)
 
     def exec_module(self, module: ModuleType) -> None:

@@ -49,6 +49,8 @@ class BatchNormalization(Layer):
             an adjustment.
     """
 
+    _parameter_order: tuple[str, str] = ("gamma", "beta")  # in which they are created
+
     def __init__(
         self,
         axis: Any = -1,
@@ -114,14 +116,12 @@ class BatchNormalization(Layer):
             self.axis = [axis + 1 for axis in self.axis]
         # Statistics of half-precision inputs are kept in float32.
         kind = dtypes.float32 if self._dtype in (dtypes.float16, dtypes.bfloat16) else self._variable_dtype
-        if self.scale:
-            self.gamma = self.add_weight(
-                "gamma", shape, kind, self.gamma_initializer, self.gamma_regularizer, constraint=self.gamma_constraint
-            )
-        if self.center:
-            self.beta = self.add_weight(
-                "beta", shape, kind, self.beta_initializer, self.beta_regularizer, constraint=self.beta_constraint
-            )
+        for name in self._parameter_order:
+            if {"gamma": self.scale, "beta": self.center}[name]:
+                settings = (getattr(self, f"{name}_{part}") for part in ("initializer", "regularizer", "constraint"))
+                initializer, regularizer, constraint = settings
+                weight = self.add_weight(name, shape, kind, initializer, regularizer, constraint=constraint)
+                setattr(self, name, weight)
 
         def statistic(name: str, initializer: Any) -> Any:
             # Averages are assigned as a whole, so they are not partitioned.

@@ -290,7 +290,7 @@ def from_keras(
     outputs = network.outputs if output_arrays is None else tensors_named(network.graph, output_arrays)
     with Session(graph=network.graph) as session:
         session.run([each.initializer for each in network.graph.get_collection("variables")])
-        source = from_session(session, inputs, outputs)
+        source = from_session(session, inputs, outputs, owned=True)
     source.controls = network.updates
     if signature:
         source.signature = constants.DEFAULT_SERVING_SIGNATURE_DEF_KEY

@@ -335,6 +335,7 @@ from stoker._src.runtime.raw_ops import Igammac as Igammac
 from stoker._src.runtime.raw_ops import IgammaGradA as IgammaGradA
 from stoker._src.runtime.raw_ops import IgnoreErrorsDataset as IgnoreErrorsDataset
 from stoker._src.runtime.raw_ops import Imag as Imag
+from stoker._src.runtime.raw_ops import ImageProjectiveTransformV2 as ImageProjectiveTransformV2
 from stoker._src.runtime.raw_ops import ImageSummary as ImageSummary
 from stoker._src.runtime.raw_ops import ImportEvent as ImportEvent
 from stoker._src.runtime.raw_ops import InitializeTable as InitializeTable

@@ -9,6 +9,7 @@ from typing import Any
 from stoker._src.base import nest
 from stoker._src.base.dtypes import as_dtype
 from stoker._src.base.shapes import UNKNOWN_SHAPE
+from stoker._src.contrib import eager
 from stoker._src.graph import context as contexts
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.function_graph import FuncGraph, Function, unique_function_name
@@ -17,7 +18,6 @@ from stoker._src.ops.array import shaping
 from stoker._src.ops.control_flow import branches_and_loops, custom_gradients, functional_gradients
 from stoker._src.runtime import devices
 from stoker._src.runtime.eager.tape import GradientTape
-from stoker._src.runtime.functions import def_function
 
 # ---- framework.function -------------------------------------------------------------------------------------------
 
@@ -132,60 +132,14 @@ def _with_gradient(python_grad_func: Any, inputs: list[Any], outputs: list[Any])
 
 # ---- eager.def_function, eager.function ------------------------------------------------------------------------------
 
-
-def defun(func: Any = None, input_signature: Any = None, autograph: bool = True, **hints: Any) -> Any:
-    """`tf.function` under its older name."""
-    return def_function.function(func, input_signature=input_signature, autograph=autograph)
-
+defun = eager.defun
 
 # ---- eager.backprop ----------------------------------------------------------------------------------------------------
 
-
-def val_and_grad_function(f: Callable[..., Any], params: Any = None) -> Callable[..., Any]:
-    """Returns a function that computes f(...) and its gradients with respect to all arguments, or to those in `params`."""
-
-    def decorated(*args: Any, **kwargs: Any) -> Any:
-        start = kwargs.pop("dy", None)
-        values = [convert_to_tensor(arg) for arg in args]
-        wanted = values if params is None else [values[position] for position in params]
-        with GradientTape() as tape:
-            tape.watch(wanted)
-            result = f(*values, **kwargs)
-        return result, tape.gradient(result, wanted, start)
-
-    return decorated
-
-
-def gradients_function(f: Callable[..., Any], params: Any = None) -> Callable[..., Any]:
-    """Returns a function that computes the gradients of f with respect to all arguments, or to those in `params`."""
-    both = val_and_grad_function(f, params)
-    return lambda *args, **kwargs: both(*args, **kwargs)[1]
-
-
-def implicit_val_and_grad(f: Callable[..., Any]) -> Callable[..., Any]:
-    """Returns a function that computes (f(...), [(gradient, variable)]) for the trainable variables that f uses.
-
-    Raises:
-        ValueError: f uses no trainable variable, or returns None.
-    """
-
-    def decorated(*args: Any, **kwargs: Any) -> Any:
-        with GradientTape() as tape:
-            result = f(*args, **kwargs)
-        used = tape.watched_variables()
-        if result is None:
-            raise ValueError(f"Cannot differentiate a function that returns None; did you forget to return from {f}?")
-        if not used:
-            raise ValueError("No trainable variables were accessed while the function was being computed.")
-        return result, list(zip(tape.gradient(result, used), used))
-
-    return decorated
-
-
-def implicit_grad(f: Callable[..., Any]) -> Callable[..., Any]:
-    """Returns a function that computes [(gradient, variable)] for the trainable variables that f uses."""
-    both = implicit_val_and_grad(f)
-    return lambda *args, **kwargs: both(*args, **kwargs)[1]
+val_and_grad_function = eager.value_and_gradients_function
+gradients_function = eager.gradients_function
+implicit_val_and_grad = eager.implicit_value_and_gradients
+implicit_grad = eager.implicit_gradients
 
 
 def make_vjp(f: Callable[..., Any], params: Any = None, persistent: bool = True) -> Callable[..., Any]:

@@ -162,6 +162,8 @@ MODULES: dict[str, tuple[str, ...]] = {
     "python.platform.sysconfig": ("sysconfig",),
     "python.platform.test": ("test", _TEST),
     "python.platform.tf_logging": ("logging", "stoker._src.base.tf_logging"),
+    "python.debug": (f"{_HERE}.debug",),
+    "python.debug.wrappers.hooks": (f"{_HERE}.debug",),
     "python.client.device_lib": ("stoker._src.runtime.devices",),
     "python.client.session": ("", "stoker._src.runtime.session"),
     "python.client.timeline": ("stoker._src.runtime.trace",),
@@ -218,12 +220,54 @@ MODULES: dict[str, tuple[str, ...]] = {
     "python.util.tf_export": (_UTIL,),
     "python.util.tf_inspect": (_UTIL,),
     "python.util.tf_should_use": (_UTIL,),
+    # -- keras
+    "python.keras": ("keras",),
+    **{
+        f"python.keras.{name}": (f"keras.{name}", "keras")
+        for name in (
+            "activations applications backend callbacks constraints datasets initializers layers losses metrics models optimizers "
+            "preprocessing regularizers utils"
+        ).split()
+    },
+    "python.keras.engine": ("keras.layers", "keras.models", "keras"),
+    **{
+        f"python.keras.engine.{name}": ("keras.layers", "keras.models", "keras")
+        for name in "base_layer input_layer input_spec network sequential training".split()
+    },
+    **{
+        f"python.keras.layers.{name}": ("keras.layers",)
+        for name in (
+            "advanced_activations convolutional convolutional_recurrent core cudnn_recurrent embeddings local merge noise normalization "
+            "pooling recurrent wrappers"
+        ).split()
+    },
+    **{
+        f"python.keras.utils.{name}": ("keras.utils", f"{_HERE}.layers_utils")
+        for name in "conv_utils data_utils generic_utils layer_utils losses_utils multi_gpu_utils np_utils tf_utils vis_utils".split()
+    },
+    **{
+        f"python.keras.preprocessing.{name}": (f"keras.preprocessing.{name}",) for name in "image sequence text".split()
+    },
     # -- tools, saved_model and modules outside of python
     "python.tools.freeze_graph": (f"{_HERE}.freeze_graph",),
+    "python.tools.inspect_checkpoint": (f"{_HERE}.inspect_checkpoint",),
+    "python.tools.optimize_for_inference_lib": (f"{_HERE}.optimize_for_inference",),
+    "python.tools.saved_model_utils": (f"{_HERE}.saved_model_utils",),
     "python.tools.strip_unused_lib": (f"{_HERE}.strip_unused",),
     "python.pywrap_tensorflow": ("train",),
     "python.saved_model.builder": ("saved_model.builder", "saved_model"),
+    "python.saved_model.builder_impl": ("saved_model.builder", "saved_model"),
+    "python.saved_model.constants": ("saved_model.constants", "saved_model"),
     "python.saved_model.loader": ("saved_model.loader", "saved_model"),
+    "python.saved_model.loader_impl": ("saved_model.loader", "saved_model", f"{_HERE}.saved_model_utils"),
+    "python.saved_model.main_op": ("saved_model.main_op", "saved_model"),
+    "python.saved_model.main_op_impl": ("saved_model.main_op", "saved_model"),
+    "python.saved_model.saved_model": ("saved_model",),
+    "python.saved_model.signature_def_utils": ("saved_model.signature_def_utils", "saved_model"),
+    "python.saved_model.signature_def_utils_impl": ("saved_model.signature_def_utils", "saved_model"),
+    "python.saved_model.simple_save": ("saved_model",),
+    "python.saved_model.utils": ("saved_model.utils", "saved_model"),
+    "python.saved_model.utils_impl": ("saved_model.utils", "saved_model"),
     "python.saved_model.signature_constants": ("saved_model.signature_constants", "saved_model"),
     "python.saved_model.tag_constants": ("saved_model.tag_constants", "saved_model"),
     "examples.tutorials.mnist.input_data": ("stoker._src.cli.mnist",),
@@ -252,6 +296,9 @@ _CONTRIB = {
     "python.layers.normalization python.layers.optimizers python.layers.regularizers python.layers.summaries",
     "legacy_seq2seq": "python.ops python.ops.seq2seq",
     "losses": "python.losses python.losses.loss_ops",
+    "eager": "python python.tfe",
+    "image": "python.ops python.ops.image_ops python.ops.dense_image_warp",
+    "learn": "python.learn",
     "metrics": "python.ops python.ops.metric_ops",
     "rnn": "python.ops python.ops.core_rnn_cell python.ops.fused_rnn_cell python.ops.gru_ops python.ops.lstm_ops python.ops.rnn "
     "python.ops.rnn_cell",
@@ -281,7 +328,18 @@ MODULES.update(
         for name in names.split()
     }
 )
+MODULES.update(
+    {
+        f"contrib.slim.{place}.{name}": (f"contrib.slim.nets.{name}", "contrib.slim")
+        for place in ("nets", "python.slim.nets")
+        for name in ("resnet_utils", "resnet_v1", "resnet_v2", "vgg")
+    }
+)
 MODULES["contrib.layers.python.layers.utils"] = ("contrib.layers.utils",)
+MODULES["contrib.learn.python.learn.preprocessing"] = ("contrib.learn.preprocessing",)
+MODULES["contrib.distributions"] = ("contrib.distributions",)
+MODULES["contrib.distributions.python.ops"] = ("contrib.distributions",)
+MODULES["contrib.distributions.python.ops.bijectors"] = ("contrib.distributions.bijectors",)
 MODULES["contrib.rnn.python.ops.core_rnn_cell"] = ("contrib.rnn", "stoker._src.contrib.rnn.linear")
 MODULES["contrib.seq2seq.python.ops.attention_wrapper"] = (
     "contrib.seq2seq",

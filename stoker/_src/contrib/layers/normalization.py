@@ -124,6 +124,8 @@ def batch_norm(
         if batch_weights is not None:
             weights = shaping.reshape(conversion.convert_to_tensor(batch_weights), [-1] + [1] * (rank - 1))
         given = {f"{name}_initializer": initializers[name] for name in ("beta", "gamma", "moving_mean", "moving_variance") if name in initializers}  # fmt: skip
+        # Without any of these 1.15 leaves the work to tf.layers, which creates gamma first.
+        plain = updates_collections == keys.GraphKeys.UPDATE_OPS and not (as_images or zero_debias_moving_mean)
         layer = _BatchNormalization(
             weights,
             zero_debias_moving_mean,
@@ -147,6 +149,8 @@ def batch_norm(
             _reuse=reuse,
             **given,
         )
+        if not plain or batch_weights is not None:
+            layer._parameter_order = ("beta", "gamma")
         outputs = layer.apply(values, training=is_training)
         for name in ("beta", "gamma", "moving_mean", "moving_variance"):
             if getattr(layer, name) is not None:

@@ -10,7 +10,7 @@ from ai_edge_litert import schema_py_generated as schema
 
 from stoker._src.graph.tensor import Operation
 from stoker._src.lite.builtins.arrays import reshaped, transposed
-from stoker._src.lite.lowering import Scope, Unsupported, lowers
+from stoker._src.lite.lowering import Scope, Unsupported, constant_name, lowers
 from stoker._src.lite.model import Tensor
 
 
@@ -35,7 +35,7 @@ def matmul(scope: Scope, op: Operation) -> Any:
         left = transposed(scope, left, (1, 0), scope.temporary(op, left.type, shape))
     rows = weights if transpose_b else weights.T
     return scope.emit(
-        "FULLY_CONNECTED", [left, scope.constant(rows, b.op.name), None], result, schema.FullyConnectedOptionsT()
+        "FULLY_CONNECTED", [left, scope.constant(rows, constant_name(b)), None], result, schema.FullyConnectedOptionsT()
     )
 
 
@@ -53,7 +53,9 @@ def batch_matmul(scope: Scope, op: Operation) -> Any:
     ):
         rows = weights if adj_y else weights.T
         options = schema.FullyConnectedOptionsT(keepNumDims=True)
-        return scope.emit("FULLY_CONNECTED", [scope.tensor(a), scope.constant(rows, b.op.name), None], result, options)
+        return scope.emit(
+            "FULLY_CONNECTED", [scope.tensor(a), scope.constant(rows, constant_name(b)), None], result, options
+        )
     return _batch_matmul(scope, scope.tensor(a), scope.tensor(b), result, adj_x, adj_y)
 
 

@@ -13,6 +13,7 @@ from stoker._src.base.dtypes import INDEX
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
 from stoker._src.base.shapes import UNKNOWN_SHAPE, Dim, Shape
+from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import ANY, INT32, STRING, define, one_of
 from stoker._src.graph.scopes import name_scope
@@ -253,13 +254,28 @@ def pad(
     if mode == "CONSTANT":
         plain = not isinstance(constant_values, Tensor) and np.ndim(constant_values) == 0 and constant_values == 0
         if plain:
-            return PAD(tensor, paddings, name=name)
-        return PAD_V2(tensor, paddings, constant_values, name=name)
+            return _with_known_sizes(PAD(tensor, paddings, name=name), paddings)
+        return _with_known_sizes(PAD_V2(tensor, paddings, constant_values, name=name), paddings)
     if mode not in ("REFLECT", "SYMMETRIC"):
         raise ValueError(
             f"Value of argument `mode` expected to be one of 'CONSTANT', 'REFLECT', or 'SYMMETRIC'. Received: {mode!r}"
         )
-    return MIRROR_PAD(tensor, paddings, mode=mode, name=name)
+    return _with_known_sizes(MIRROR_PAD(tensor, paddings, mode=mode, name=name), paddings)
+
+
+def _with_known_sizes(padded: Tensor, paddings: Any) -> Tensor:
+    """States the sizes of the dimensions whose paddings are known, if `paddings` is a list in which others are tensors."""
+    if not isinstance(paddings, (list, tuple)) or context.executing_eagerly():
+        return padded
+    before = padded.op.inputs[0].static_shape
+    if before.rank != len(paddings):
+        return padded
+    sizes: list[int | None] = []
+    for size, row in zip(before, paddings):
+        known = [constant_value(each) if isinstance(each, Tensor) else each for each in row]
+        sizes.append(None if size is None or None in known else size + int(known[0]) + int(known[1]))
+    padded.set_shape(sizes)
+    return padded
 
 
 @export(v2="pad")

@@ -79,7 +79,7 @@ class Scalars(Distribution):
         return value * shaping.ones(self.batch_shape_tensor(), self.dtype)
 
 
-class _LocationScale(Scalars):
+class LocationScale(Scalars):
     """A distribution with a location and a scale."""
 
     def __init__(self, loc: Any, scale: Any, validate_args: bool, allow_nan_stats: bool, name: str) -> None:
@@ -148,7 +148,7 @@ def log_normal_cdf(x: Tensor) -> Tensor:
 
 
 @export(v1="distributions.Normal")
-class Normal(_LocationScale):
+class Normal(LocationScale):
     """The normal distribution with mean `loc` and standard deviation `scale`."""
 
     @keeps_arguments
@@ -200,7 +200,7 @@ def _normal_divergence(a: Normal, b: Normal, name: str | None = None) -> Tensor:
 
 
 @export(v1="distributions.Laplace")
-class Laplace(_LocationScale):
+class Laplace(LocationScale):
     """The Laplace distribution: density exp(-|x - loc| / scale) / (2 scale)."""
 
     @keeps_arguments

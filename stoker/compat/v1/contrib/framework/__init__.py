@@ -45,8 +45,10 @@ from stoker._src.graph.conversion import is_tensor as is_tensor
 from stoker._src.graph.interchange.meta_graph import prepend_name_scope as prepend_name_scope
 from stoker._src.graph.interchange.meta_graph import strip_name_scope as strip_name_scope
 from stoker._src.graph.sparse_tensor import convert_to_tensor_or_sparse_tensor as convert_to_tensor_or_sparse_tensor
+from stoker._src.graph.tensor_spec import TensorSpec as TensorSpec
 from stoker._src.ops.control_flow.debugging import assert_same_float_dtype as assert_same_float_dtype
 from stoker._src.ops.control_flow.debugging import assert_scalar as assert_scalar
+from stoker._src.ops.control_flow.python_functions import py_func as py_func
 from stoker._src.ops.math.sorting import argsort as argsort
 from stoker._src.ops.math.sorting import sort as sort
 from stoker._src.ops.variables.initializers import ConvolutionDeltaOrthogonal as convolutional_delta_orthogonal

@@ -11,6 +11,7 @@ from stoker.compat.v1.contrib.slim import learning as learning
 from stoker.compat.v1.contrib.slim import losses as losses
 from stoker.compat.v1.contrib.slim import metrics as metrics
 from stoker.compat.v1.contrib.slim import model_analyzer as model_analyzer
+from stoker.compat.v1.contrib.slim import nets as nets
 from stoker.compat.v1.contrib.slim import parallel_reader as parallel_reader
 from stoker.compat.v1.contrib.slim import prefetch_queue as prefetch_queue
 from stoker.compat.v1.contrib.slim import queues as queues

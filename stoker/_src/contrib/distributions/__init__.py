@@ -1,0 +1,1 @@
+"""`tf.contrib.distributions`: distributions over vectors, mixtures, transformed distributions and bijectors."""

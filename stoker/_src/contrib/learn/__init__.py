@@ -1,0 +1,1 @@
+"""`tf.contrib.learn`: of the estimators before `tf.estimator`, the preprocessing of texts."""

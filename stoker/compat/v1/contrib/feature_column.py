@@ -1,0 +1,9 @@
+"""Public names of tf.contrib.feature_column."""
+
+# Written by scripts/api_gen.py.
+# fmt: off
+from stoker._src.feature_column.sequences import sequence_categorical_column_with_hash_bucket as sequence_categorical_column_with_hash_bucket
+from stoker._src.feature_column.sequences import sequence_categorical_column_with_identity as sequence_categorical_column_with_identity
+from stoker._src.feature_column.sequences import sequence_categorical_column_with_vocabulary_file as sequence_categorical_column_with_vocabulary_file
+from stoker._src.feature_column.sequences import sequence_categorical_column_with_vocabulary_list as sequence_categorical_column_with_vocabulary_list
+from stoker._src.feature_column.sequences import sequence_numeric_column as sequence_numeric_column
