@@ -36,17 +36,21 @@ setup(
         extension("formats.native.hashing", ["formats/native/hashing.c"], "formats/native/*.h"),
         extension("formats.images._native", ["formats/images/native.c"], "formats/images/*.h"),
         extension("ops.native.random_bits", ["ops/native/random_bits.c"], "ops/native/*.h"),
+        extension("ops.native.largest", ["ops/native/largest.c"], "ops/native/*.h"),
         extension("ops.native.sdca", ["ops/native/sdca.c"], "ops/native/*.h"),
         *(
             extension(f"ops.native.{name}", [f"ops/native/{name}.c"], "ops/native/*.h", [*COMPILE_ARGS, "-fopenmp"])
             for name in (
                 "batch_norm",
                 "columns",
+                "convolutions",
                 "cross_entropy",
                 "images",
                 "pooling",
+                "products",
                 "rows",
                 "segments",
+                "selection",
                 "transposition",
                 "updates",
             )

@@ -14,6 +14,7 @@ sys.path.insert(0, os.path.dirname(__file__))
 
 import further_programs
 import more_programs
+import other_programs
 import programs
 import torch
 import workloads
@@ -25,7 +26,13 @@ WORKLOADS = (
     "embedding_adagrad", "attention_adam",
 )  # fmt: skip
 EAGER = ("eager_tape", "function_loop")  # they change the mode of the process and come last
-ALL = {**{name: workloads.ALL[name] for name in WORKLOADS}, **programs.ALL, **more_programs.ALL, **further_programs.ALL}
+ALL = {
+    **{name: workloads.ALL[name] for name in WORKLOADS},
+    **programs.ALL,
+    **more_programs.ALL,
+    **further_programs.ALL,
+    **other_programs.ALL,
+}
 
 
 def main():
@@ -41,7 +48,7 @@ def main():
     def timed(work, items, seconds=0.0, warm=12):
         return rate(work, items, args.seconds, max(warm, 12))
 
-    for module in (workloads, programs, more_programs, further_programs):
+    for module in (workloads, programs, more_programs, further_programs, other_programs):
         module._rate = timed
     names = sorted(args.names or ALL, key=lambda name: name in EAGER)
     print(f"| program | {' | '.join(map(str, counts))} |\n|---|{'---:|' * len(counts)}", flush=True)

@@ -5,8 +5,10 @@
 from stoker._src.keras.activations import deserialize as deserialize
 from stoker._src.keras.activations import elu as elu
 from stoker._src.keras.activations import exponential as exponential
+from stoker._src.keras.activations import gelu as gelu
 from stoker._src.keras.activations import get as get
 from stoker._src.keras.activations import hard_sigmoid as hard_sigmoid
+from stoker._src.keras.activations import mish as mish
 from stoker._src.keras.activations import relu as relu
 from stoker._src.keras.activations import selu as selu
 from stoker._src.keras.activations import serialize as serialize

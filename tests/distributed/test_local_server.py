@@ -137,6 +137,20 @@ def test_reset_drops_variables_by_container(target):
         session.run(kept)
 
 
+def test_reset_ends_the_sessions_of_a_server(target):
+    """After Session.reset the other sessions of the server raise AbortedError, which monitored sessions recover from, and close quietly."""
+    total = tf.Variable(1.0, name="total")
+    fetch = total + 1.0
+    with tf.Session(target) as session:
+        session.run(total.initializer)
+        tf.Session.reset(target)
+        for _ in range(2):
+            with pytest.raises(tf.errors.AbortedError, match=r"is not found\. Possibly, this master has restarted"):
+                session.run(fetch)
+    with tf.train.SessionManager().prepare_session(target, total.initializer) as session:
+        assert session.run(fetch) == 2.0
+
+
 def test_random_numbers_go_on_over_runs_of_different_fetches(target):
     """A random op keeps its state in the session: another set of fetches continues its numbers, a new session starts again."""
     numbers = tf.random.uniform([2], seed=3)

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import functools
 import io
+import itertools
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import torch
+from google.protobuf.message import DecodeError
 
 from stoker._src.base.errors import OpError
 from stoker._src.distributed import links, messages
+from stoker._src.distributed.frames import Frame
 from stoker._src.distributed.service import MASTER_METHODS, WORKER_METHODS, Call, Service
+from stoker._src.distributed.wire_graph import WireGraph
 from stoker._src.formats import link_frames, protos
 from stoker._src.ops.support.waiting import running
 from tests.fuzz.registry import either, target
@@ -113,6 +118,85 @@ def _branch() -> Any:
 def worker_service(data: bytes) -> None:
     option, rest = either(data)
     _method(_WORKER, "worker", option, rest)
+
+
+def _node(name: str, op: str, *inputs: str, **attrs: Any) -> Any:
+    node = protos.NodeDef(name=name, op=op, input=inputs)
+    for key, value in attrs.items():
+        if key in ("T", "dtype", "tensor_type"):
+            node.attr[key].type = value
+        elif isinstance(value, bool):
+            node.attr[key].b = value
+        elif isinstance(value, int):
+            node.attr[key].i = value
+        else:
+            node.attr[key].s = value
+    return node
+
+
+def _loop(*, nested: bool = False) -> Any:
+    """A part with a share of a loop whose predicate comes from another task, and with a loop inside of it."""
+    here = dict.fromkeys(("send_device", "recv_device"), b"/job:local/replica:0/task:0/device:CPU:0")
+
+    def nodes(frame: str, start: str, *, outer: str = "") -> list[Any]:
+        waiting = [f"^{outer}merge"] if outer else []
+        return [
+            _node(f"{frame}enter", "Enter", start, *waiting, T=1, frame_name=frame.encode()),
+            _node(f"{frame}merge", "Merge", f"{frame}enter", f"{frame}next", T=1, N=2),
+            _node(f"{frame}p", "_Recv", f"^{frame}merge", tensor_type=10, tensor_name=frame.encode(), **here),
+            _node(f"{frame}switch", "Switch", f"{frame}merge", f"{frame}p", T=1),
+            _node(f"{frame}send", "_Send", f"{frame}switch:1", T=1, tensor_name=b"v" + frame.encode(), **here),
+            _node(f"{frame}exit", "Exit", f"{frame}switch", T=1),
+        ]
+
+    start = _node("start", "Const", dtype=1)
+    start.attr["value"].tensor.CopyFrom(protos.TensorProto(dtype=1, float_val=[1.0]))
+    made = [start, *nodes("a", "start")]
+    if nested:
+        made += [*nodes("b", "aswitch:1", outer="a"), _node("bnext", "NextIteration", "bswitch:1", T=1)]
+    made.append(_node("anext", "NextIteration", "bexit" if nested else "aswitch:1", T=1))
+    return protos.GraphDef(node=[*made, _node("last", "_Send", "aexit", T=1, tensor_name=b"last", **here)])
+
+
+_LOOP_OPS = {node.op for node in _loop().node} | {"Identity", "RefEnter", "RefMerge", "RefNextIteration", "RefExit"}
+_LOOP_STEPS = itertools.count(1000)
+
+
+def _values(wire: WireGraph, frame: Frame, depth: int, *, combined: bool) -> dict[str, Any]:
+    """A value for each key under which a part may wait: two iterations of each loop, then the end of it."""
+    found = {}
+    for iteration in range(3 if depth else 1):
+        for edge in wire.receives:
+            if edge.key.count(";") >= 4 and edge.torch_dtype is not None:
+                value = torch.full((), iteration < 2).to(edge.torch_dtype)
+                found[frame.key(edge.key, iteration)] = value
+        for name, (_, inner) in wire.shares.items():
+            inside = frame.inner(iteration, name, combined=combined)
+            found |= _values(inner, inside, depth + 1, combined=combined) if depth < 3 else {}
+    return found
+
+
+@target(
+    b"\0" + _loop().SerializeToString(),
+    b"\1" + _loop(nested=True).SerializeToString(),
+    refused=(OpError, DecodeError),
+)
+def loop_shares(data: bytes) -> None:
+    """A part with shares of divided loops, from its GraphDef to its run. Only the ops of loops take part, so a run touches nothing else."""
+    option, rest = either(data)
+    graph_def = protos.GraphDef.FromString(rest)
+    if any(node.op not in _LOOP_OPS for node in graph_def.node) or graph_def.library.function:
+        return
+    task, combined = _service().task, bool(option % 2)
+    step = next(_LOOP_STEPS)
+    handle = task.register_graph("h", graph_def, combined=combined)
+    try:
+        part = task.part("h", handle)
+        task.deliver(step, _values(part.wire, Frame(), 0, combined=combined))
+        part.run(step, {}, [], timeout_in_ms=100)
+    finally:
+        task.deregister_graph("h", handle)
+        task.cleanup_graph(step)
 
 
 @target(messages.run_graph_request("h", "g", 1, {}, ["k"], traced=True), refused=(OpError,))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import json
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -14,11 +15,25 @@ import stoker.compat.v1 as tf
 from stoker._src.base import settings
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "keras"
-_spec = importlib.util.spec_from_file_location("keras_programs", GOLDEN / "programs.py")
-assert _spec is not None and _spec.loader is not None
-programs = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(programs)
+
+
+def _loaded():
+    """The modules of programs, which import one another by their plain names; other folders have files of the same names."""
+    before = {name: sys.modules.pop(name, None) for name in ("programs", "data_programs", "image_programs")}
+    sys.path.insert(0, str(GOLDEN))
+    try:
+        return importlib.import_module("programs"), importlib.import_module("image_programs")
+    finally:
+        sys.path.remove(str(GOLDEN))
+        for name, module in before.items():
+            sys.modules.pop(name, None)
+            if module is not None:
+                sys.modules[name] = module
+
+
+programs, image_programs = _loaded()
 EXPECTED = json.loads((GOLDEN / "results.json").read_text())
+EXPECTED_IMAGES = json.loads((GOLDEN / "image_results.json").read_text())
 
 
 def assert_close(found, expected, where=""):
@@ -67,6 +82,12 @@ def test_programs_in_eager_mode(name, eager, tmp_path):
     """The same where ops run when called."""
     tf.keras.backend.clear_session()
     assert_close(programs.plain(programs.PROGRAMS[name](tf, str(tmp_path))), EXPECTED["eager"][name])
+
+
+@pytest.mark.parametrize("name", sorted(image_programs.PROGRAMS))
+def test_programs_with_images(name, tmp_path):
+    """Images in files, folders and arrays, and their random transformations, equal those of TensorFlow."""
+    assert_close(programs.plain(image_programs.PROGRAMS[name](tf, str(tmp_path))), EXPECTED_IMAGES[name])
 
 
 def test_names_of_initializers_of_2_x(monkeypatch):

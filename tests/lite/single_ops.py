@@ -104,6 +104,12 @@ CASES: dict[str, tuple[list[Any], list[tuple[int, ...]], Any, list[str]]] = {
     "DYNAMIC_UPDATE_SLICE": ([MATRIX, (1, 8), _ints(1, 0)], [MATRIX], None, []),
     "SELECT_V2": ([np.arange(16).reshape(MATRIX) % 3 > 0, MATRIX, MATRIX], [MATRIX], None, []),
     "SELECT": ([np.arange(16).reshape(MATRIX) % 3 > 0, MATRIX, MATRIX], [MATRIX], None, []),
+    "ONE_HOT": (
+        [_ints(1, 0, 3), _ints(4).reshape(()), np.array(0.75, np.float32), np.array(-0.25, np.float32)],
+        [(3, 4)],
+        S.OneHotOptionsT(axis=-1),
+        [],
+    ),
     "SOFTMAX": ([MATRIX], [MATRIX], S.SoftmaxOptionsT(beta=1.0), []),
     "LOGISTIC": ([MATRIX], [MATRIX], None, []),
     "TANH": ([MATRIX], [MATRIX], None, []),
@@ -162,5 +168,6 @@ def model_of(code: str) -> Model:
 
 def samples_of(model: Model, count: int = 8) -> list[list[np.ndarray]]:
     random = np.random.RandomState(4)
-    # RSQRT needs numbers above zero.
-    return [[random.uniform(0.1, 1, each.shape).astype(np.float32) for each in model.main.inputs] for _ in range(count)]
+    # RSQRT needs numbers above zero, also behind the sum.
+    low = 0.1 if any(operator.code == "RSQRT" for operator in model.main.operators) else -1.25
+    return [[random.uniform(low, 1, each.shape).astype(np.float32) for each in model.main.inputs] for _ in range(count)]

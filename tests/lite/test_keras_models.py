@@ -101,7 +101,7 @@ def test_unknown_layers_are_named_together():
         (("Activation", {"activation": "wavy"}), [None, 3], "'l0' of the class Activation.*activation 'wavy'"),
         (("MultiHeadAttention", {"num_heads": 1, "key_dim": 2}), [None, 3, 2], "without a value"),
         (("RNN", {"cell": {"class_name": "Mine", "config": {}}}), [None, 3, 2], "its cell has the class Mine"),
-        (("Dense", {}), [None, 3], "no weight 'kernel'"),
+        (("Dense", {"units": 2}), [None, 3], "no weight 'kernel'"),
         (("LSTM", {"stateful": True}), [None, 3, 2], "recurrent_kernel|stateful"),
         (("UpSampling2D", {"interpolation": "lanczos3"}), [None, 2, 2, 1], "lanczos3"),
     ],

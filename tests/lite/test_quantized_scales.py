@@ -59,10 +59,11 @@ def test_a_maximum_does_not_clip_what_others_read():
     np.testing.assert_allclose(found, expected, atol=0.03 * float(np.abs(expected).max()))
 
 
-def test_masked_values_stay_floating_point():
-    """A tensor with infinite values has no range: it stays floating point, and the others are quantized."""
+@pytest.mark.parametrize("depth", [-1e4, -1e9, -np.inf])
+def test_masks_before_a_softmax_leave_the_steps_to_the_other_values(depth):
+    """What a mask moves far below the largest of a row does not count for the range of a softmax's argument."""
     array = np.linspace(-1, 1, 12).reshape(3, 4).astype(np.float32)
-    mask = np.where(np.arange(4) < 3, 0.0, -np.inf).astype(np.float32)
+    mask = np.where(np.arange(4) < 3, 0.0, depth).astype(np.float32)
     weights = np.random.RandomState(0).randn(4, 4).astype(np.float32)
 
     def build(x: Any) -> Any:
@@ -104,3 +105,19 @@ def test_models_with_such_scales_are_refused(code, kind, scales):
     assign_versions(model)
     with pytest.raises(ValueError, match=f"{code}.*scale"):
         tf.lite.Interpreter(model_content=write_model(model))
+
+
+def test_infinite_values_stay_floating_point():
+    """A tensor with infinite values that others than a softmax read has no range: it stays floating point, and the others are quantized."""
+    array = np.linspace(-1, 1, 12).reshape(3, 4).astype(np.float32)
+    mask = np.where(np.arange(4) < 3, 0.0, -np.inf).astype(np.float32)
+    weights = np.random.RandomState(0).randn(4, 4).astype(np.float32)
+
+    def build(x: Any) -> Any:
+        return tf.reduce_max(tf.matmul(tf.nn.relu(tf.matmul(x, weights)), weights) + mask, 1)
+
+    model = _in_integers(build, array)
+    assert "INT8" in {tensor.type for tensor in read_model(model).main.tensors}
+    with tf.Session() as session:
+        expected = session.run(build(tf.constant(array)))
+    np.testing.assert_allclose(run_model(model, [array])[0], expected, atol=0.05)

@@ -187,7 +187,7 @@ class ServerRunner:
         ]
 
     def reset(self, containers: list[str] | None) -> None:
-        """Does nothing: the server drops its resources itself."""
+        """Does nothing: the server drops its resources and ends the sessions itself."""
 
     def close(self) -> None:
         with self._guard:

@@ -105,7 +105,7 @@ class Master:
     def session(self, handle: str) -> MasterSession:
         found = self._sessions.get(handle)
         if found is None:
-            raise AbortedError(None, None, f"Session {handle:.100} is not found.")
+            raise _not_found(handle)
         return found
 
     def close_session(self, handle: str) -> None:
@@ -141,7 +141,8 @@ class Master:
         return found
 
     def reset(self, containers: list[str], filters: list[str]) -> None:
-        """Drops the resources of `containers`, or of all containers, at every task."""
+        """Drops the resources of `containers`, or of all containers, at every task. This master's sessions end with AbortedError."""
+        self._close_sessions(aborted=True)
         self.task.cleanup_all(containers)
         calls = [
             self.task.peers.connect(name).cleanup_all(containers)
@@ -152,11 +153,19 @@ class Master:
             call()
 
     def close(self) -> None:
+        self._close_sessions()
+
+    def _close_sessions(self, *, aborted: bool = False) -> None:
         with self._guard:
             sessions = list(self._sessions.values())
             self._sessions.clear()
         for session in sessions:
-            session.close()
+            session.close(_not_found(session.handle) if aborted else None)
+
+
+def _not_found(handle: str) -> AbortedError:
+    text = f"Session {handle:.100} is not found. Possibly, this master has restarted, or tf.Session.reset was called."
+    return AbortedError(None, None, text)
 
 
 def _matches(spec: DeviceSpec, task: DeviceSpec) -> bool:
@@ -170,7 +179,7 @@ class MasterSession:
         self.master, self.config, self.tasks, self.trusted = master, config, tasks, trusted
         self.handle = f"{random.SystemRandom().getrandbits(64):016x}"
         self.version = 0
-        self.closed = False
+        self._end: OpError | None = None
         self._guard = threading.RLock()
         self._graph_def = GraphDef()
         self._graph: Graph | None = None
@@ -217,7 +226,7 @@ class MasterSession:
             AbortedError: the client extends another version than the current one.
         """
         with self._guard:
-            self._check_open()
+            self.check_open()
             if version != self.version:
                 raise AbortedError(None, None, f"Current version is {self.version}, but the caller expected {version}.")
             if not self.trusted:
@@ -255,14 +264,13 @@ class MasterSession:
         """Returns the parts of a run, registered at their tasks."""
         key = (feeds, fetches, targets)
         with self._guard:
-            self._check_open()
+            self.check_open()
             found = self._divided.get(key)
             if found is None:
                 try:
                     found = DividedRun(self, feeds, fetches, targets)
                 except OpError as error:
-                    if self.closed:
-                        raise CancelledError(None, None, "Session has been closed.") from error
+                    self.check_open(error)
                     raise
                 while len(self._divided) >= _MOST_SIGNATURES:
                     self._divided.popitem(last=False)[1].forget()
@@ -291,27 +299,33 @@ class MasterSession:
 
     def begin(self, run: StepRun) -> None:
         with self._guard:
-            self._check_open()
+            self.check_open()
             self._running.add(run)
 
     def end(self, run: StepRun) -> None:
         with self._guard:
             self._running.discard(run)
 
-    def _check_open(self) -> None:
-        if self.closed:
-            raise CancelledError(None, None, "Session has been closed.")
+    @property
+    def closed(self) -> bool:
+        return self._end is not None
 
-    def close(self) -> None:
-        """Cancels the session's steps and forgets its graphs at all tasks."""
+    def check_open(self, cause: OpError | None = None) -> None:
+        """Raises the error of a session that was closed, a new one for each thread."""
+        if self._end is not None:
+            raise type(self._end)(None, None, self._end.message) from cause
+
+    def close(self, error: OpError | None = None) -> None:
+        """Ends the session's steps, those that run and later ones, with an error, and forgets its graphs at all tasks."""
+        error = error or CancelledError(None, None, "Session has been closed.")
         with self._guard:
             if self.closed:
                 return
-            self.closed = True
+            self._end = error
             running = list(self._running)
             self._divided.clear()
         for run in running:
-            run.abort(CancelledError(None, None, "Session has been closed."))
+            run.abort(error)
         self.master.task.delete_worker_session(self.handle)
         for name in self.tasks:
             if name != self.local:
@@ -323,7 +337,7 @@ class MasterSession:
         if options.tensor_connection:
             raise InvalidArgumentError(None, None, "CallableOptions.tensor_connection is not supported by servers.")
         with self._guard:
-            self._check_open()
+            self.check_open()
             number = next(self._numbers)
             self._callables[number] = options
         return number
@@ -393,8 +407,7 @@ class DividedRun:
             fetched = run.go(values, state)
         except OpError as error:
             # A step that meets the end of its session may fail in many ways; what counts is that it was closed.
-            if self.session.closed and not isinstance(error, CancelledError):
-                raise CancelledError(None, None, "Session has been closed.") from error
+            self.session.check_open(error)
             raise
         finally:
             self.session.end(run)

@@ -9,7 +9,7 @@ from stoker._src.keras.serialization import class_name
 from stoker._src.keras.serialization import deserialize as _deserialize
 from stoker._src.layers import base as layers
 from stoker._src.ops.array import casting, selection
-from stoker._src.ops.math import arithmetic, reductions, unary_functions
+from stoker._src.ops.math import arithmetic, unary_functions
 from stoker._src.ops.nn import activations
 from stoker._src.ops.nn import softmax as nn_softmax
 
@@ -20,20 +20,15 @@ export_constant(layers.__name__, "linear", "keras.activations.linear")
 @export("keras.activations.relu")
 def relu(x: Any, alpha: float = 0.0, max_value: float | None = None, threshold: float = 0.0) -> Any:
     """max(x, 0); below `threshold` alpha * (x - threshold), and at most `max_value`."""
-    if not alpha and not threshold:
-        if max_value is None:
-            return activations.relu(x)
-        if max_value == 6:
+    if not threshold:
+        if not alpha and max_value == 6:
             return activations.relu6(x)
-    if threshold:
-        below = -alpha * activations.relu(-x + threshold) if alpha else 0.0
-        above = x * casting.cast(x > threshold, x.dtype.base_dtype)
-    else:
-        below = -alpha * activations.relu(-x) if alpha else 0.0
-        above = activations.relu(x)
+        y = activations.leaky_relu(x, alpha) if alpha else activations.relu(x)
+        return y if max_value is None else arithmetic.minimum(y, float(max_value))
+    above = x * casting.cast(x > threshold, x.dtype.base_dtype)
     if max_value is not None:
         above = arithmetic.minimum(arithmetic.maximum(above, 0.0), float(max_value))
-    return above + below if alpha else above
+    return above - alpha * activations.relu(-x + threshold) if alpha else above
 
 
 @export("keras.activations.elu")
@@ -50,13 +45,9 @@ def softmax(x: Any, axis: int = -1) -> Any:
     Raises:
         ValueError: the tensor has one dimension.
     """
-    rank = x.static_shape.rank
-    if rank == 2 and axis in (-1, 1):
-        return nn_softmax.softmax(x)
-    if rank == 1:
+    if x.static_shape.rank == 1:
         raise ValueError(f"Cannot apply softmax to a tensor that is 1D. Received input: {x}")
-    weights = unary_functions.exp(x - reductions.reduce_max(x, axis=axis, keepdims=True))
-    return weights / reductions.reduce_sum(weights, axis=axis, keepdims=True)
+    return nn_softmax.softmax(x, axis=axis)
 
 
 @export("keras.activations.hard_sigmoid")
@@ -105,6 +96,18 @@ def softsign(x: Any) -> Any:
 def swish(x: Any) -> Any:
     """x * sigmoid(x)."""
     return x * unary_functions.sigmoid(x)
+
+
+@export(v2="keras.activations.gelu")
+def gelu(x: Any, approximate: bool = False) -> Any:
+    """x times the probability that a normal number is below x, or an approximation of it by tanh."""
+    return activations.gelu(x, approximate=approximate)
+
+
+@export(v2="keras.activations.mish")
+def mish(x: Any) -> Any:
+    """x * tanh(softplus(x))."""
+    return x * unary_functions.tanh(activations.softplus(x))
 
 
 @export("keras.activations.serialize")

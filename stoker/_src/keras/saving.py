@@ -13,12 +13,22 @@ import numpy as np
 from stoker._src.base.export import export
 from stoker._src.formats import gfile, keras_files
 from stoker._src.graph import scopes
-from stoker._src.keras import optimizers, weights_files
+from stoker._src.keras import configurations, optimizers, weights_files
 from stoker._src.keras.base import Layer
 from stoker._src.keras.model import Model, Sequential
 from stoker._src.keras.network import Input, InputLayer
 from stoker._src.keras.serialization import custom_object_scope, deserialize, plain, serialize
 from stoker._src.keras.sessions import batch_get_value
+
+
+class _Hooks:
+    """What a later module of this room supplies: SavedModel folders."""
+
+    write_folder: Callable[..., None]
+    read_folder: Callable[..., Any]
+
+
+hooks = _Hooks()
 
 
 @export("keras.models.save_model")
@@ -30,16 +40,20 @@ def save_model(
     save_format: str | None = None,
     signatures: Any = None,
 ) -> None:
-    """Writes a model to an HDF5 file.
+    """Writes a model to an HDF5 file, or with `save_format="tf"` to a SavedModel folder.
 
     Raises:
-        NotImplementedError: the format is SavedModel: use `tf.saved_model`.
+        NotImplementedError: signatures of the program for a SavedModel: use `tf.saved_model.save`.
+        ValueError: signatures for an HDF5 file.
     """
     path = str(filepath)
     if not weights_files.is_hdf5(path, save_format or "h5"):
-        raise NotImplementedError(
-            'Keras models as SavedModel (save_format="tf"): use builder.simple_save or an .h5 file.'
-        )
+        if signatures is not None:
+            raise NotImplementedError(
+                "Signatures of the program in Keras models as SavedModel: use tf.saved_model.save."
+            )
+        hooks.write_folder(model, path, overwrite=overwrite, include_optimizer=include_optimizer)
+        return
     if signatures is not None:
         raise ValueError("Signatures belong to SavedModels, not to HDF5 files.")
 
@@ -50,7 +64,7 @@ def save_model(
         weights_files.write_weights(file.create_group("model_weights"), model.layers)
         compiled = model.__dict__.get("_compiled")
         if include_optimizer and compiled is not None and not isinstance(model.optimizer, optimizers.TFOptimizer):
-            file.attrs["training_config"] = json.dumps(_training_config(model, compiled), default=plain).encode()
+            file.attrs["training_config"] = json.dumps(training_config(model, compiled), default=plain).encode()
             weights = model.optimizer.weights
             if weights:
                 group = file.create_group("optimizer_weights")
@@ -61,7 +75,7 @@ def save_model(
     weights_files.write_hdf5(path, fill, overwrite)
 
 
-def _training_config(model: Any, compiled: Any) -> dict[str, Any]:
+def training_config(model: Any, compiled: Any) -> dict[str, Any]:
     return {
         "loss": plain(compiled.loss),
         "metrics": plain(compiled.given),
@@ -77,10 +91,10 @@ weights_files.hooks.save_model = save_model
 
 @export("keras.models.load_model")
 def load_model(filepath: Any, custom_objects: Any = None, compile: bool = True) -> Any:
-    """Reads a model from an HDF5 file.
+    """Reads a model from an HDF5 file or a SavedModel folder.
 
     Args:
-        filepath: the file.
+        filepath: the file or folder.
         custom_objects: the program's own classes and functions, by name.
         compile: whether to compile it as it was.
 
@@ -92,7 +106,7 @@ def load_model(filepath: Any, custom_objects: Any = None, compile: bool = True) 
     if not gfile.exists(path):
         raise OSError(f"SavedModel file does not exist at: {path}")
     if gfile.isdir(path):
-        raise NotImplementedError("Keras models from a SavedModel folder: use loader.load or an .h5 file.")
+        return hooks.read_folder(path, custom_objects, compiled=compile)
     with gfile.GFile(path, "rb") as source:
         data = source.read()
     try:
@@ -105,7 +119,10 @@ def load_model(filepath: Any, custom_objects: Any = None, compile: bool = True) 
         model = model_from_config(_json(file.attrs["model_config"]), custom_objects)
         weights_files.read_weights(file["model_weights"], model.layers)
         if compile and "training_config" in file.attrs:
-            _compile_as_before(model, _json(file.attrs["training_config"]), file, custom_objects)
+            group = file.get("optimizer_weights")
+            names = [] if group is None else keras_files.names_in(group, "weight_names")
+            weights = [np.asarray(group[name]) for name in names]
+            compile_as_before(model, _json(file.attrs["training_config"]), weights, custom_objects)
     return model
 
 
@@ -113,7 +130,8 @@ def _json(text: Any) -> Any:
     return json.loads(text.decode() if isinstance(text, bytes) else text)
 
 
-def _compile_as_before(model: Any, config: dict[str, Any], file: Any, custom_objects: Any) -> None:
+def compile_as_before(model: Any, config: dict[str, Any], weights: list[Any], custom_objects: Any) -> None:
+    """Compiles a model as a file says. `weights` are those of the optimizer."""
     described = config["optimizer_config"]
     optimizer = optimizers.deserialize(described, custom_objects)
 
@@ -137,15 +155,13 @@ def _compile_as_before(model: Any, config: dict[str, Any], file: Any, custom_obj
         if config.get("weighted_metrics") is None
         else _metrics(config["weighted_metrics"], custom_objects),
     )
-    if "optimizer_weights" in file:
-        group = file["optimizer_weights"]
-        values = [np.asarray(group[name]) for name in keras_files.names_in(group, "weight_names")]
+    if weights:
         optimizer.iterations  # noqa: B018 - creates the counter
         with scopes.NameScope("training"), scopes.NameScope(optimizer._name):
             optimizer._create_hypers()
             optimizer._create_slots(model.trainable_weights)
-        if len(optimizer.weights) == len(values):
-            optimizer.set_weights(values)
+        if len(optimizer.weights) == len(weights):
+            optimizer.set_weights(weights)
 
 
 def _metrics(given: Any, custom_objects: Any) -> Any:
@@ -170,7 +186,8 @@ def model_from_config(config: Any, custom_objects: Any = None) -> Any:
             "`model_from_config` expects a dictionary, not a list. Maybe you meant to use `Sequential.from_config(config)`?"
         )
     name = {"Functional": "Model"}.get(config["class_name"], config["class_name"])
-    return deserialize({"class_name": name, "config": config["config"]}, "models", custom_objects)
+    plain_config = configurations.without_unknown({"class_name": name, "config": config["config"]})
+    return deserialize(plain_config, "models", custom_objects)
 
 
 @export("keras.models.model_from_json")

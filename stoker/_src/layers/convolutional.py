@@ -479,11 +479,11 @@ class _Transposed(_Convolution):
         ]
         batch = sizes[0]
         whole = [batch, self.filters, *spatial] if first == 2 else [batch, *spatial, self.filters]
-        function = conv_api.conv2d_transpose if self.rank == 2 else conv_api.conv3d_transpose
-        outputs = function(
+        functions = (conv_api.conv1d_transpose, conv_api.conv2d_transpose, conv_api.conv3d_transpose)
+        outputs = functions[self.rank - 1](
             inputs,
             self.kernel,
-            joining.stack(whole),
+            whole if self.rank == 1 else joining.stack(whole),
             [1, 1, *self.strides] if first == 2 else [1, *self.strides, 1],
             self.padding.upper(),
             self.layout,
@@ -499,6 +499,12 @@ class _Transposed(_Convolution):
             sizes[first + i] = None if size is None else self._grown(size, i)
         sizes[self._channels] = self.filters
         return as_public(sizes)
+
+
+class Conv1DTranspose(_Transposed):
+    """A transposed 1-D convolution layer for sequences, which only Keras has."""
+
+    rank = 1
 
 
 @export(v1="layers.Conv2DTranspose")

@@ -27,6 +27,8 @@ class _Pooling(Layer):
 
     dimensions: int
     average: bool
+    _in_rows = False
+    """Whether a sequence is pooled as an image of one row, else of one column."""
 
     def __init__(
         self,
@@ -64,14 +66,15 @@ class _Pooling(Layer):
         return function(inputs, windows, strides, padding, data_format=layout, name=name)
 
     def _one_dimension(self, inputs: Any) -> Tensor:
-        """Treats a sequence as an image of width one."""
-        extra = 3 if self._channels == 1 else 2
+        """Treats a sequence as an image of width one, or of height one."""
+        extra = (3 if self._channels == 1 else 2) - self._in_rows
+        window, strides = ((1, *sizes) if self._in_rows else (*sizes, 1) for sizes in (self.pool_size, self.strides))
         wide = shaping.expand_dims(inputs, extra)
         function = pool_api.avg_pool if self.average else pool_api.max_pool
         pooled = function(
             wide,
-            self._spread((*self.pool_size, 1)),
-            self._spread((*self.strides, 1)),
+            self._spread(window),
+            self._spread(strides),
             self.padding.upper(),
             data_format="NCHW" if self._channels == 1 else "NHWC",
             name="AvgPool" if self.average else "MaxPool",

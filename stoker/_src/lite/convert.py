@@ -18,6 +18,7 @@ from stoker._src.graph.tensor import Operation
 from stoker._src.graph.tensor import Tensor as GraphTensor
 from stoker._src.lite import builtins
 from stoker._src.lite.builtins.resources import ASSIGNMENTS
+from stoker._src.lite.custom_nodes import is_unregistered
 from stoker._src.lite.hinted import lower_hints
 from stoker._src.lite.lowering import (
     LOWERINGS,
@@ -280,7 +281,7 @@ def _resolve_foreign(conversion: Conversion) -> None:
         is_user = problem.op.type in rules.user_select_ops
         if any(tensor is None for tensor in operator.inputs) and problem.op.inputs:
             left.append(problem)
-        elif rules.select_ops or is_user:
+        elif (rules.select_ops or is_user) and not is_unregistered(problem.op.type):
             operator.custom_code = f"Flex{problem.op.type}"
             operator.custom_options = _node_options(problem.op)
         elif rules.custom_ops:

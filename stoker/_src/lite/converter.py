@@ -224,12 +224,7 @@ class TFLiteConverter(_Converter):
         self.experimental_new_converter = True
 
     def _from_graph_def(self, shapes: dict[str, Any]) -> Source:
-        graph = sources.imported(self._graph_def)
-        inputs = sources.tensors_named(graph, self._input_names)
-        outputs = sources.tensors_named(graph, self._output_names)
-        source = sources.from_graph(graph, inputs, outputs)
-        sources.set_shapes(source, shapes)
-        return source
+        return sources.from_graph_def(self._graph_def, self._input_names, self._output_names, shapes)
 
     @classmethod
     def _from_source(cls, source: Source) -> TFLiteConverter:
@@ -269,12 +264,7 @@ class TFLiteConverter(_Converter):
         graph_def = sources.read_graph_def(graph_def_file)
         if not sources.is_frozen(graph_def):
             raise ValueError("Please freeze the graph using freeze_graph.py.")
-        graph = sources.imported(graph_def)
-        inputs = sources.tensors_named(graph, input_arrays)
-        outputs = sources.tensors_named(graph, output_arrays)
-        source = sources.from_graph(graph, inputs, outputs)
-        sources.set_shapes(source, input_shapes)
-        return cls._from_source(source)
+        return cls._from_source(sources.from_graph_def(graph_def, input_arrays, output_arrays, input_shapes))
 
     @classmethod
     def from_saved_model(

@@ -24,7 +24,7 @@ _SCALED = frozenset(("INT8", "UINT8", "INT16"))
 _WIDER = dict.fromkeys(("INT8", "UINT8", "INT16", "UINT16"), "INT32") | dict.fromkeys(
     ("FLOAT16", "BFLOAT16"), "FLOAT32"
 )
-_UNCOMMON = _WIDER.keys() | {"FLOAT64", "UINT32", "UINT64", "COMPLEX64", "COMPLEX128"}
+_UNCOMMON = _WIDER.keys() | {"FLOAT64", "UINT32", "UINT64", "COMPLEX64", "COMPLEX128", "STRING"}
 # Kernels that move elements of any type, or convert them.
 _MOVING = frozenset(
     (
@@ -34,7 +34,7 @@ _MOVING = frozenset(
     ).split()
 )
 # Messages about types. Others come from the values that the operator is tried with.
-_ABOUT_TYPES = re.compile(r"type|support|failed to prepare", re.IGNORECASE)
+_ABOUT_TYPES = re.compile(r"type|support|failed to prepare|data\.raw", re.IGNORECASE)
 
 
 def settle(operator: Operator, temporary: Callable[[Tensor, str], Tensor]) -> tuple[list[Operator], str]:
@@ -48,7 +48,7 @@ def settle(operator: Operator, temporary: Callable[[Tensor, str], Tensor]) -> tu
     uncommon = {each.type for each in tensors} & _UNCOMMON
     if not uncommon or operator.code == "CUSTOM" or operator.subgraphs:
         return [operator], ""
-    if any(numpy_dtype(each.type) is None or each.type == "STRING" for each in tensors):
+    if any(numpy_dtype(each.type) is None for each in tensors):
         return [operator], ""
     if (operator.code in _MOVING or not uncommon & _SCALED) and _runs(operator):
         return [operator], ""
@@ -102,7 +102,9 @@ def _runs(operator: Operator) -> bool:
         interpreter.allocate_tensors()
         for detail in interpreter.get_input_details():
             # Ones are divisors without an error.
-            interpreter.set_tensor(detail["index"], np.ones(detail["shape"], detail["dtype"]))
+            is_text = detail["dtype"] in (np.bytes_, np.object_)
+            value = np.full(detail["shape"], b"1", object) if is_text else np.ones(detail["shape"], detail["dtype"])
+            interpreter.set_tensor(detail["index"], value)
         interpreter.invoke()
     except ValueError as error:
         return not _ABOUT_TYPES.search(str(error))

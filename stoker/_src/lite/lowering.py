@@ -46,6 +46,13 @@ class Variable:
     assigned: bool = False
 
 
+def constant_name(tensor: GraphTensor) -> str:
+    """The name of a constant: that of the variable which it is the value of, or of its op."""
+    op = tensor.op
+    owner = op.inputs[0].op if op.type == "ReadVariableOp" else op
+    return owner.name if owner.type == "VarHandleOp" else op.name
+
+
 @dataclass(eq=False)
 class Table:
     """A lookup table with its initial entries."""
@@ -298,7 +305,7 @@ class Scope:
         if isinstance(value, Tensor):
             return value
         if isinstance(value, np.ndarray):
-            return self.constant(value, tensor.op.name)
+            return self.constant(value, constant_name(tensor))
         kind = "a resource" if value is not None else "no value"
         raise Unsupported(f"its input '{tensor.name}' has {kind} in TFLite")
 
@@ -372,7 +379,7 @@ class Scope:
                 if known.max() != np.iinfo(np.int64).max:
                     raise Unsupported(f"its input '{tensor.name}' does not fit 32 bits")
                 known = np.minimum(known, 2**31 - 1)
-            return self.constant(known.astype(np.int32), tensor.op.name)
+            return self.constant(known.astype(np.int32), constant_name(tensor))
         return self.cast(op, self.tensor(tensor), "INT32")
 
     # -- functions -----------------------------------------------------------------------------------------------

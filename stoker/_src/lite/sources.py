@@ -22,6 +22,7 @@ from stoker._src.graph.tensor import Operation
 from stoker._src.graph.tensor import Tensor as GraphTensor
 from stoker._src.graph.tensor_spec import TensorSpec
 from stoker._src.lite.convert import ConverterError, Source
+from stoker._src.lite.custom_nodes import import_with_custom_nodes, is_unregistered
 from stoker._src.lite.keras.network import build_network
 from stoker._src.lite.lowering import Value, Variable, needed_ops
 from stoker._src.runtime.session import Session
@@ -151,12 +152,21 @@ def is_frozen(graph_def: Any) -> bool:
     return not any(node.op in _VARIABLES for node in graph_def.node)
 
 
-def imported(graph_def: Any) -> Graph:
-    """A graph with the nodes of a GraphDef."""
+def from_graph_def(graph_def: Any, inputs: Sequence[str], outputs: Sequence[str], shapes: Any) -> Source:
+    """A frozen graph from its GraphDef, with the names of its inputs and outputs. Nodes of unknown ops become custom operators.
+
+    Raises:
+      ValueError: The graph lacks some of the names, or a shape contradicts it.
+    """
     graph = Graph()
-    with graph.as_default():
-        import_graph_def(graph_def, name="")
-    return graph
+    if any(is_unregistered(node.op) for node in graph_def.node):
+        import_with_custom_nodes(graph, graph_def, [name for name in outputs if isinstance(name, str)])
+    else:
+        with graph.as_default():
+            import_graph_def(graph_def, name="")
+    source = from_graph(graph, tensors_named(graph, inputs), tensors_named(graph, outputs))
+    set_shapes(source, shapes)
+    return source
 
 
 def tensors_named(graph: Graph, names: Sequence[str]) -> list[GraphTensor]:
@@ -280,7 +290,7 @@ def from_keras(
     outputs = network.outputs if output_arrays is None else tensors_named(network.graph, output_arrays)
     with Session(graph=network.graph) as session:
         session.run([each.initializer for each in network.graph.get_collection("variables")])
-        source = from_session(session, inputs, outputs)
+        source = from_session(session, inputs, outputs, owned=True)
     source.controls = network.updates
     if signature:
         source.signature = constants.DEFAULT_SERVING_SIGNATURE_DEF_KEY

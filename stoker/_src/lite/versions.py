@@ -29,10 +29,12 @@ _BY_TYPE: dict[str, dict[str, int]] = {
     # The oldest version of the 16-bit kernel is not known. TensorFlow 2.21 has it, with this version as its latest.
     "DYNAMIC_UPDATE_SLICE": {"INT16": 5},
     "EQUAL": {"INT8": 2, "STRING": 3},
+    "EXP": {"INT8": 2, "INT16": 2},
     "FILL": {"INT8": 3, "INT16": 3, "BOOL": 2, "STRING": 2},
     "FULLY_CONNECTED": {"INT8": 4, "INT16": 7},
     "GATHER": {"INT8": 2, "BOOL": 3, "INT16": 4},
     "GATHER_ND": {"STRING": 2, "INT16": 3},
+    "LEAKY_RELU": {"INT16": 2},
     "MUL": {"INT8": 2, "INT16": 4, "INT64": 5, "COMPLEX64": 6},
     "NOT_EQUAL": {"INT8": 2, "STRING": 3},
     "PAD": {"INT8": 2, "INT16": 3},
@@ -51,11 +53,15 @@ _BY_TYPE: dict[str, dict[str, int]] = {
     "WHERE": {**dict.fromkeys(("FLOAT32", "FLOAT64", "INT8", "UINT8", "INT16", "INT32", "INT64", "UINT32"), 2)},
 }
 for _code in (
-    "AVERAGE_POOL_2D BATCH_TO_SPACE_ND DEPTH_TO_SPACE EXPAND_DIMS GREATER GREATER_EQUAL L2_NORMALIZATION LEAKY_RELU LESS LESS_EQUAL LOG_SOFTMAX "
-    "LOGISTIC MAXIMUM MAX_POOL_2D MEAN MINIMUM MIRROR_PAD PACK REDUCE_MAX REDUCE_MIN REDUCE_PROD GELU RELU RELU6 RESIZE_BILINEAR "
-    "RESIZE_NEAREST_NEIGHBOR RSQRT SOFTMAX SPACE_TO_BATCH_ND SPACE_TO_DEPTH SPLIT_V SQUARED_DIFFERENCE SUM TANH TOPK_V2 UNPACK"
+    "AVERAGE_POOL_2D BATCH_TO_SPACE_ND GREATER_EQUAL LESS LOGISTIC MAXIMUM MAX_POOL_2D MEAN MINIMUM MIRROR_PAD PACK REDUCE_MAX REDUCE_MIN "
+    "GELU RELU RELU6 RESIZE_BILINEAR RESIZE_NEAREST_NEIGHBOR RSQRT SOFTMAX SPACE_TO_BATCH_ND SPLIT_V TANH TOPK_V2 UNPACK"
 ).split():
     _BY_TYPE.setdefault(_code, {"INT8": 2, "INT16": 3})
+# Their second version is the last one: it takes both types, or has no kernel for 16 bits.
+for _code in (
+    "DEPTH_TO_SPACE GREATER L2_NORMALIZATION LESS_EQUAL LOG_SOFTMAX REDUCE_PROD SPACE_TO_DEPTH SQUARED_DIFFERENCE SUM"
+).split():
+    _BY_TYPE.setdefault(_code, {"INT8": 2, "INT16": 2})
 # code -> version of the kernel that takes more than four dimensions
 _BY_RANK = {"PAD": 4, "PADV2": 4, "SLICE": 5, "STRIDED_SLICE": 4, "TRANSPOSE": 4}
 # The same for inputs with different shapes.

@@ -19,6 +19,7 @@ from stoker._src.base.errors import (
 from stoker._src.base.faults import own_fault
 from stoker._src.base.shapes import Shape
 from stoker._src.graph.definition import Kernel, ShapeRule
+from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Operation
 from stoker._src.ops.support.values import to_numpy
 
@@ -156,6 +157,29 @@ def checked_kernel(op: Operation) -> Kernel:
         return kernel(*arguments, **keywords)
 
     return checked
+
+
+def kernel_of(op: Operation) -> Any:
+    """Returns the kernel, with the op's checks added if they could not run when the graph was built."""
+    definition, rule = op.definition, op.definition.shape_rule
+    # If the shape rule of a late op found incompatible shapes, its output shapes are unknown.
+    unchecked = rule.late and any(tensor.static_shape.rank is None for tensor in op.outputs)
+    if definition.ranked or rule.enforced:
+        for arg, item in zip(definition.inputs, definition.group(op._inputs, op.attrs)):
+            for tensor in item if arg.is_list else (item,):
+                shape = tensor.static_shape
+                unchecked |= arg.run_ranks is not None and (shape.rank is None or not arg.takes(shape.rank))
+                if rule.enforced and not unchecked:
+                    unchecked = not shape.known or (arg.name in rule.values and constant_value(tensor) is None)
+    if definition.narrow and not unchecked:
+        try:
+            definition.check_narrow(op.attrs)
+        except InvalidArgumentError:
+            unchecked = True
+    if not unchecked:
+        return definition.kernel_fn
+    plain = not (rule.enforced or definition.narrow or rule.late)
+    return definition.rank_checking_kernel if plain else checked_kernel(op)
 
 
 def _seen(rule: ShapeRule, name: str, value: Any) -> Any:

@@ -431,9 +431,13 @@ class Session(BaseSession):
 
     @staticmethod
     def reset(target: str, containers: Any = None, config: Any = None) -> None:
-        """Drops the resources in `containers` (all by default) of every session on `target`, and closes those sessions."""
+        """Drops the resources in `containers` (all by default) of every session on `target`, and ends those sessions.
+
+        A session on a server then raises AbortedError, as after a restart of the server. Others are closed.
+        """
         target, wanted = _text(target), list(containers) if containers else None
-        reset_target(target, wanted, config)
+        if reset_target(target, wanted, config):
+            return
         for session in list(_live_sessions):
             if session._target == target:
                 session._runner.reset(wanted)

@@ -154,15 +154,17 @@ def open_target(target: str, config: Any) -> Runner:
     return _scheme_of(target).factory(target, config)
 
 
-def reset_target(target: str, containers: list[str] | None, config: Any) -> None:
-    """Drops resources at `target`, if they outlive the sessions of this process.
+def reset_target(target: str, containers: list[str] | None, config: Any) -> bool:
+    """Drops resources at `target`, and ends the sessions there, if they outlive the sessions of this process. Returns whether they do.
 
     Raises:
         NotFoundError: the target's scheme is not registered.
     """
     reset = _scheme_of(target).reset
-    if reset is not None:
-        reset(target, containers, config)
+    if reset is None:
+        return False
+    reset(target, containers, config)
+    return True
 
 
 register_session_target("", lambda target, config: LocalRunner(Worker(config), config))

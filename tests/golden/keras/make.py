@@ -26,13 +26,17 @@ def results(mode):
 
 if __name__ == "__main__":
     if len(sys.argv) > 1:
-        json.dump(results(sys.argv[1]), sys.stdout)
+        found = json.dumps(results(sys.argv[1]))
+        print("\n" + found)  # the last line: programs print, too
     else:
         run = [
-            json.loads(subprocess.run([sys.executable, __file__, mode], stdout=subprocess.PIPE, check=True).stdout)
+            json.loads(
+                subprocess.run(
+                    [sys.executable, __file__, mode], stdout=subprocess.PIPE, check=True
+                ).stdout.splitlines()[-1]
+            )
             for mode in MODES
         ]
         path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "results.json")
         with open(path, "w") as file:
-            json.dump(dict(zip(MODES, run)), file, indent=1, sort_keys=True)
-            file.write("\n")
+            file.write(programs.as_lines(dict(zip(MODES, run))))

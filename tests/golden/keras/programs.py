@@ -1,5 +1,6 @@
 """Programs with tf.keras whose results `make.py` records from TensorFlow 1.15. Each takes `tf` and a folder and returns plain values."""
 
+import json
 import os
 
 import numpy as np
@@ -32,10 +33,27 @@ def plain(value):
     return np.round(array.astype(float), 4).tolist() if array.dtype.kind == "f" else array.tolist()
 
 
+def as_lines(results):
+    """JSON with a line for each program."""
+    if not any(isinstance(each, dict) and set(each) & set(PROGRAMS) for each in results.values()):
+        lines = ["%s: %s" % (json.dumps(name), json.dumps(results[name], sort_keys=True)) for name in sorted(results)]
+        return "{" + ",\n".join(lines) + "}\n"
+    return "{" + ",\n".join("%s: %s" % (json.dumps(mode), as_lines(results[mode])) for mode in sorted(results)) + "}\n"
+
+
+def failure(function, *args, **kwargs):
+    """The class of the error that a call raises."""
+    try:
+        function(*args, **kwargs)
+    except Exception as error:
+        return type(error).__name__
+    return "none"
+
+
 def weighted(model):
     """The model with weights that do not depend on how a library draws random numbers."""
     numbers = np.random.RandomState(5)
-    model.set_weights([numbers.randn(*each.shape).astype("f") * 0.3 for each in model.get_weights()])
+    model.set_weights([np.asarray(numbers.randn(*each.shape), "f") * 0.3 for each in model.get_weights()])
     return model
 
 
@@ -351,3 +369,65 @@ def configurations(tf, folder):
         inputs, [layers.Conv1D(2, 2, name="c")(outputs), layers.Dense(1, name="d")(other), memory], name="m"
     )
     return model.get_config()
+
+
+@program
+def attention(tf, folder):
+    layers = tf.keras.layers
+    query, words = tf.keras.Input((5, 4)), tf.keras.Input((5,), dtype="int32")
+    values = layers.Embedding(9, 4, mask_zero=True)(words)
+    one = layers.Attention(use_scale=True)([query, values])
+    two = layers.AdditiveAttention(causal=True)([values, query])
+    three = layers.Attention()([query, query, query])
+    pooled = [layers.GlobalAveragePooling1D()(each) for each in (one, two, three)]
+    model = weighted(tf.keras.Model([query, words], layers.Dense(3, activation="softmax")(layers.concatenate(pooled))))
+    model.compile("sgd", "sparse_categorical_crossentropy")
+    history = fitted(model, [SEQUENCES, WORDS], LABELS[:16])
+    config = layers.Attention(name="a").get_config(), layers.AdditiveAttention(causal=True, name="b").get_config()
+    return history, model.predict([SEQUENCES[:2], WORDS[:2]]), config, [each.name for each in model.weights]
+
+
+@program
+def recurrent_convolutions(tf, folder):
+    layers = tf.keras.layers
+    videos = np.stack([IMAGES[:8], IMAGES[8:16]], 1)
+    model = weighted(
+        tf.keras.Sequential(
+            [
+                layers.ConvLSTM2D(2, 3, return_sequences=True, input_shape=(2, 8, 8, 3), padding="same"),
+                layers.ConvLSTM2D(filters=3, kernel_size=(2, 3), strides=2, recurrent_activation="sigmoid"),
+                layers.Flatten(),
+                layers.Dense(1),
+            ]
+        )
+    )
+    model.compile("sgd", "mse")
+    history = fitted(model, videos, TARGET[:8], batch_size=4)
+    path = os.path.join(folder, "videos.h5")
+    model.save(path)
+    again = tf.keras.models.load_model(path)
+    names = [each.name for each in model.weights]
+    return history, model.predict(videos[:2]), again.predict(videos[:2]), names, model.output_shape
+
+
+@program
+def weights_at_each_position(tf, folder):
+    layers = tf.keras.layers
+    inputs = tf.keras.Input((8, 8, 3))
+    x = layers.LocallyConnected2D(2, (3, 2), strides=2, activation="tanh")(inputs)
+    x = layers.LocallyConnected1D(2, 2)(layers.Reshape((3, 8))(x))
+    model = weighted(tf.keras.Model(inputs, x))
+    return model.predict(IMAGES[:2]), [each.shape for each in model.get_weights()]
+
+
+@program
+def enlarged_images(tf, folder):
+    layers = tf.keras.layers
+    inputs = tf.keras.Input((8, 8, 3))
+    outputs = [layers.UpSampling2D(2, interpolation=each)(inputs)[:, 3:6, 3:6] for each in ("nearest", "bilinear")]
+    series = layers.UpSampling1D(3)(layers.Reshape((16, 12))(inputs))
+    pooled = layers.MaxPooling1D(3, padding="same")(layers.AveragePooling1D(2)(series))
+    return tf.keras.Model(inputs, [*outputs, pooled]).predict(IMAGES[:1])
+
+
+import data_programs  # noqa: E402, F401 - adds its programs

@@ -14,11 +14,14 @@ from stoker._src.ops.nn import conv_kernels, conv_patches
 pytestmark = pytest.mark.skipif(conv_patches._native is None, reason="the extension was not built")
 
 
+_CHANNELS = st.one_of(st.integers(1, 9), st.sampled_from((16, 19, 33, 50, 70)))
+
+
 @st.composite
 def convolutions(draw):
-    sizes = [draw(st.integers(1, 3)), draw(st.integers(3, 9)), draw(st.integers(3, 9)), draw(st.integers(1, 9))]
+    sizes = [draw(st.integers(1, 3)), draw(st.integers(3, 9)), draw(st.integers(3, 18)), draw(_CHANNELS)]
     window = draw(st.sampled_from([(1, 1), None])) or (draw(st.integers(1, 4)), draw(st.integers(1, 4)))
-    filter_sizes = [*window, sizes[3], draw(st.integers(1, 5))]
+    filter_sizes = [*window, sizes[3], draw(_CHANNELS)]
     strides = (1, draw(st.integers(1, 3)), draw(st.integers(1, 3)), 1)
     dilations = (1, draw(st.integers(1, 2)), draw(st.integers(1, 2)), 1)
     padding = draw(st.sampled_from(["SAME", "EXPLICIT"]))
@@ -28,9 +31,10 @@ def convolutions(draw):
     return sizes, filter_sizes, strides, padding, explicit, dilations, draw(st.integers(0, 1000))
 
 
+@pytest.mark.parametrize("copied", [False, True], ids=["where they lie", "copied"])
 @settings(deadline=None, max_examples=60)
-@given(convolutions())
-def test_products_over_windows_equal_torchs_convolutions(case):
+@given(case=convolutions())
+def test_products_over_windows_equal_torchs_convolutions(copied, case):
     """Forward, gradient of the input and gradient of the filter agree, for any stride, dilation and padding."""
     sizes, filter_sizes, strides, padding, explicit, dilations, seed = case
     random = np.random.RandomState(seed)
@@ -46,13 +50,44 @@ def test_products_over_windows_equal_torchs_convolutions(case):
             conv_kernels.conv_backprop_filter(x, filter_sizes, g, *more),
         )
 
-    with mock.patch.object(conv_patches, "_FEW_CHANNELS", 100):
+    direct = None if copied else conv_patches._direct
+    with (
+        mock.patch.object(conv_patches, "_FEW_CHANNELS", 100),
+        mock.patch.object(conv_patches, "_direct", direct),
+        mock.patch.object(conv_kernels, "_routes", {}),
+    ):
         found = run()
     with mock.patch.object(conv_patches, "_native", None):
         expected = run()
     for one, other in zip(found, expected):
         assert one.shape == other.shape and one.is_contiguous()
         np.testing.assert_allclose(one, other, rtol=2e-4, atol=2e-4)
+
+
+@pytest.mark.parametrize("images", [1, 3, 8])
+def test_convolutions_do_not_depend_on_the_number_of_threads(images):
+    """One, two and three threads give the same bits, forward and in both gradients."""
+    random = np.random.RandomState(0)
+    x, w, g = (
+        torch.from_numpy(random.randn(*each).astype("f"))
+        for each in ((images, 13, 17, 20), (3, 3, 20, 24), (images, 13, 17, 24))
+    )
+    more = ((1, 1, 1, 1), "SAME", (), "NHWC", (1, 1, 1, 1))
+    before, found = torch.get_num_threads(), []
+    try:
+        for threads in (1, 2, 3):
+            torch.set_num_threads(threads)
+            found.append(
+                (
+                    conv_kernels.conv_forward(x, w, *more),
+                    conv_kernels.conv_backprop_input(x.shape, w, g, *more),
+                    conv_kernels.conv_backprop_filter(x, w.shape, g, *more),
+                )
+            )
+    finally:
+        torch.set_num_threads(before)
+    for others in found[1:]:
+        assert all(torch.equal(one, other) for one, other in zip(found[0], others))
 
 
 @pytest.mark.parametrize("padding", ["SAME", "VALID"])

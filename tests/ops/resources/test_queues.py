@@ -143,6 +143,17 @@ def test_closed_queues(session):
     session.run(queue.close(cancel_pending_enqueues=True))
 
 
+def test_a_shared_queue_is_named_without_prefix():
+    """Messages name a queue with a shared_name by it, as TensorFlow does; other names have a prefix."""
+    queue = tf.FIFOQueue(2, tf.int32, shared_name="common")
+    with tf.Session() as session:
+        session.run(queue.close())
+        with pytest.raises(
+            tf.errors.OutOfRangeError, match=r"^FIFOQueue 'common' is closed and has insufficient elements"
+        ):
+            session.run(queue.dequeue())
+
+
 def test_enqueues_that_wait_are_cancelled(session):
     """By a close that says so, or by the end of the session."""
     queue = tf.FIFOQueue(1, tf.float32, [[]])

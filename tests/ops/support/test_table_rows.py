@@ -303,3 +303,57 @@ def test_stitched_rows_are_at_their_places():
     found = table_rows.stitch(indices, rows, 5)
     assert found is not None and found.tolist() == [[5, 6], [0, 0], [7, 8], [0, 0], [1, 2]]
     assert table_rows.stitch(indices, rows, 4) is None
+
+
+@given(
+    st.integers(1, 12),
+    st.integers(1, 9),
+    st.integers(1, 40),
+    st.lists(st.tuples(st.integers(0, 99), st.integers(0, 99)), max_size=60),
+    INTEGERS,
+    st.booleans(),
+    st.booleans(),
+    st.booleans(),
+)
+@settings(deadline=None, max_examples=100)
+def test_sparse_times_dense(rows, inner, width, places, kind, double, adjoint_a, adjoint_b):
+    """A sparse matrix whose entries may repeat, also as its transpose, times a dense one is the product of dense matrices."""
+    dtype = np.float64 if double else np.float32
+    sizes = (inner, rows) if adjoint_a else (rows, inner)
+    indices = np.array(places, np.int64).reshape(-1, 2) % sizes
+    values = np.arange(1, len(places) + 1, dtype=dtype)
+    right = np.arange(inner * width, dtype=dtype).reshape((width, inner) if adjoint_b else (inner, width))
+    left = np.zeros(sizes, dtype)
+    np.add.at(left, tuple(indices.T), values)
+    with tf.Graph().as_default(), tf.Session() as session:
+        made = tf.raw_ops.SparseTensorDenseMatMul(
+            a_indices=indices.astype(kind),
+            a_values=values,
+            a_shape=np.array(sizes, np.int64),
+            b=right,
+            adjoint_a=adjoint_a,
+            adjoint_b=adjoint_b,
+        )
+        found = session.run(made)
+    np.testing.assert_array_equal(found, (left.T if adjoint_a else left) @ (right.T if adjoint_b else right))
+    assert found.dtype == dtype
+
+
+@needs_extension
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_sparse_products_do_not_depend_on_the_number_of_threads(threads):
+    """Each row of a product has one thread, which adds the terms in the order of the indices."""
+    generator = np.random.default_rng(0)
+    indices = torch.from_numpy(generator.integers(0, 300, (9000, 2)))
+    values = torch.from_numpy(generator.standard_normal(9000).astype(np.float32))
+    dense = torch.from_numpy(generator.standard_normal((300, 33)).astype(np.float32))
+    expected = torch.zeros(300, 33).index_add_(0, indices[:, 0], dense[indices[:, 1]] * values[:, None])
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(threads)
+        found = table_rows.sparse_product(indices, values, dense, 300, transposed=False)
+    finally:
+        torch.set_num_threads(before)
+    assert found is not None
+    assert torch.equal(found, expected)
+    assert table_rows.sparse_product(indices, values, dense, 299, transposed=False) is None

@@ -14,6 +14,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 import stoker.compat.v1 as tf
 from stoker._src.base.shapes import Shape
 from stoker._src.ops.random.bits import cuda
+from stoker._src.ops.support import blas
 from stoker._src.ops.variables.state_ops import VariableState
 from stoker._src.runtime import devices
 from stoker._src.runtime.plan import fused_kernels
@@ -24,7 +25,8 @@ from stoker._src.runtime.session import public
 
 @pytest.fixture(autouse=True)
 def no_device_kernels(monkeypatch):
-    """The device is the CPU, also where there is a GPU."""
+    """The device is the CPU, also where there is a GPU; all of its operations are torch's."""
+    monkeypatch.setattr(blas, "is_own", False)
     monkeypatch.setattr(cuda, "can_fill", lambda dtype: False)
     monkeypatch.setattr(devices, "usable_gpus", lambda: 0)
     monkeypatch.setattr(fused_kernels, "is_available", lambda: False)

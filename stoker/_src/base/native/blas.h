@@ -14,6 +14,7 @@
 typedef void (*sgemm_function)(const char *, const char *, const int *, const int *, const int *, const float *, const float *, const int *,
                                const float *, const int *, const float *, float *, const int *);
 static sgemm_function blas_sgemm = NULL;
+static int blas_takes_narrow = 0; /* whether it is also fast for a few columns */
 
 /* -- few columns --------------------------------------------------------------------------------------------------
  *
@@ -92,7 +93,7 @@ static int narrow_matmul(float *out, const float *a, const float *b, int64_t m, 
 
 /* out[m, n] = a[m, k] b[k, n]. BLAS has column-major matrices, so it computes the transposed product. */
 static void blas_matmul(float *out, const float *a, const float *b, int64_t m, int64_t k, int64_t n, int transpose_a, int transpose_b) {
-    if (n > 1 && n < NARROW && m >= NARROW_ROWS && !transpose_b &&
+    if (!blas_takes_narrow && n > 1 && n < NARROW && m >= NARROW_ROWS && !transpose_b &&
         narrow_matmul(out, a, b, m, k, n, transpose_a ? 1 : k, transpose_a ? m : 1))
         return;
     int rows = (int)m, inner = (int)k, columns = (int)n;
@@ -101,11 +102,13 @@ static void blas_matmul(float *out, const float *a, const float *b, int64_t m, i
     blas_sgemm(transpose_b ? "T" : "N", transpose_a ? "T" : "N", &columns, &rows, &inner, &one, b, &b_step, a, &a_step, &zero, out, &columns);
 }
 
-static PyObject *set_sgemm(PyObject *m, PyObject *pointer) {
+static PyObject *set_sgemm(PyObject *m, PyObject *args) {
     (void)m;
-    void *found = PyLong_AsVoidPtr(pointer);
-    if (PyErr_Occurred()) return NULL;
-    blas_sgemm = (sgemm_function)found;
+    Py_ssize_t address;
+    int takes_narrow;
+    if (!PyArg_ParseTuple(args, "np", &address, &takes_narrow)) return NULL;
+    blas_sgemm = (sgemm_function)(intptr_t)address;
+    blas_takes_narrow = takes_narrow;
     Py_RETURN_NONE;
 }
 

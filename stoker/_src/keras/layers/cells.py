@@ -102,10 +102,13 @@ class _Cell(Layer):
 
     def build(self, input_shape: Any) -> None:
         columns = self.gates * self.units
+        self._add_weights((dims(input_shape)[-1], columns), (self.units, columns))
+
+    def _add_weights(self, kernel: tuple[int, ...], recurrent: tuple[int, ...]) -> None:
         own: Any = self
         self.kernel = self.add_weight(
             "kernel",
-            (dims(input_shape)[-1], columns),
+            kernel,
             None,
             own.kernel_initializer,
             own.kernel_regularizer,
@@ -113,7 +116,7 @@ class _Cell(Layer):
         )
         self.recurrent_kernel = self.add_weight(
             "recurrent_kernel",
-            (self.units, columns),
+            recurrent,
             None,
             own.recurrent_initializer,
             own.recurrent_regularizer,
@@ -259,7 +262,6 @@ class LSTMCell(_Cell):
         return with_open_gates
 
     def call(self, inputs: Any, states: Any, training: Any = None) -> Any:
-        own: Any = self
         h, c = states[0], states[1]
         of_inputs, of_states = self._current_masks(inputs, h, training)
         if of_inputs is None and of_states is None:
@@ -268,6 +270,11 @@ class LSTMCell(_Cell):
         else:
             x = self._products(inputs, self.kernel, self.bias, of_inputs)
             gates = [a + b for a, b in zip(x, self._products(h, self.recurrent_kernel, None, of_states))]
+        return self._step(gates, c)
+
+    def _step(self, gates: list[Any], c: Any) -> Any:
+        """The output and the states after a step, from the inputs of the gates."""
+        own: Any = self
         i, f, candidate, o = gates
         c = own.recurrent_activation(f) * c + own.recurrent_activation(i) * own.activation(candidate)
         h = own.recurrent_activation(o) * own.activation(c)

@@ -10,12 +10,15 @@ from stoker._src.keras.base import Layer
 from stoker._src.keras.layers.arguments import resolved
 from stoker._src.layers import convolutional
 from stoker._src.layers.base import InputSpec, checked_format, checked_padding, dims, output_length, spatial_tuple
+from stoker._src.ops.array import pads, shaping
 from stoker._src.ops.nn import bias as nn_bias
 from stoker._src.ops.nn import conv_api
 
 
 class _Arguments:
-    """The arguments of plain convolutions."""
+    """The arguments of plain convolutions. `groups` of 2.x: the channels are divided, and each filter sees a part of them."""
+
+    _more_arguments = ("groups",)
 
     def __init__(
         self,
@@ -36,7 +39,20 @@ class _Arguments:
         bias_constraint: Any = None,
         **kwargs: Any,
     ) -> None:
+        self.groups = kwargs.pop("groups", 1)
         super().__init__(**resolved(locals()))
+
+    def _kernel_shape(self, channels: int) -> list[int]:
+        own: Any = self
+        if channels % self.groups or own.filters % self.groups:
+            raise ValueError(
+                f"The {channels} input channels and {own.filters} filters of {own.name} cannot be divided into {self.groups} groups."
+            )
+        return super()._kernel_shape(channels // self.groups)  # type: ignore[misc]
+
+    def get_config(self) -> dict[str, Any]:
+        config = super().get_config()  # type: ignore[misc]
+        return config if self.groups == 1 else {**config, "groups": self.groups}
 
 
 @export("keras.layers.Conv1D", "keras.layers.Convolution1D")
@@ -107,6 +123,11 @@ class Conv2DTranspose(_TransposedArguments, convolutional.Conv2DTranspose, Layer
 @export("keras.layers.Conv3DTranspose", "keras.layers.Convolution3DTranspose")
 class Conv3DTranspose(_TransposedArguments, convolutional.Conv3DTranspose, Layer):
     """The transpose (gradient) of a convolution over volumes."""
+
+
+@export("keras.layers.Conv1DTranspose", "keras.layers.Convolution1DTranspose")
+class Conv1DTranspose(_TransposedArguments, convolutional.Conv1DTranspose, Layer):
+    """The transpose (gradient) of a convolution over sequences."""
 
 
 class _SeparableArguments:
@@ -191,6 +212,13 @@ class DepthwiseConv2D(Layer):
     def _channels(self) -> int:
         return 1 if self.data_format == "channels_first" else 3
 
+    def _kernel_shape(self, channels: int) -> tuple[int, ...]:
+        return (*self.kernel_size, channels, self.depth_multiplier)
+
+    def _kernel(self) -> Any:
+        """The kernel over images."""
+        return self.depthwise_kernel
+
     def build(self, input_shape: Any) -> None:
         channels = dims(input_shape)[self._channels]
         if channels is None:
@@ -199,7 +227,7 @@ class DepthwiseConv2D(Layer):
             )
         self.depthwise_kernel = self.add_weight(
             "depthwise_kernel",
-            (*self.kernel_size, channels, self.depth_multiplier),
+            self._kernel_shape(channels),
             initializer=self.depthwise_initializer,
             regularizer=self.depthwise_regularizer,
             constraint=self.depthwise_constraint,
@@ -220,7 +248,7 @@ class DepthwiseConv2D(Layer):
         layout = "NCHW" if first else "NHWC"
         strides = [1, 1, *self.strides] if first else [1, *self.strides, 1]
         outputs = conv_api.depthwise_conv2d(
-            inputs, self.depthwise_kernel, strides, self.padding.upper(), rate=self.dilation_rate, data_format=layout
+            inputs, self._kernel(), strides, self.padding.upper(), rate=self.dilation_rate, data_format=layout
         )
         if self.use_bias:
             outputs = nn_bias.bias_add(outputs, self.bias, data_format=layout)
@@ -235,3 +263,51 @@ class DepthwiseConv2D(Layer):
             )
         sizes[self._channels] *= self.depth_multiplier
         return TensorShape(sizes)
+
+
+@export("keras.layers.DepthwiseConv1D")
+class DepthwiseConv1D(DepthwiseConv2D):
+    """A convolution over sequences that filters each channel on its own: that over images of one row.
+
+    Weights: `depthwise_kernel` [width, channels, multiplier], `bias`.
+    """
+
+    def __init__(self, kernel_size: Any, strides: Any = 1, padding: str = "valid", **kwargs: Any) -> None:
+        (size,), (step,) = spatial_tuple(kernel_size, 1, "kernel_size"), spatial_tuple(strides, 1, "strides")
+        (rate,) = spatial_tuple(kwargs.pop("dilation_rate", 1), 1, "dilation_rate")
+        causal = padding == "causal"
+        # TensorFlow strides both dimensions alike; there is one row.
+        super().__init__((1, size), (step, step), "valid" if causal else padding, dilation_rate=(1, rate), **kwargs)
+        self.causal = causal
+        if self.data_format == "channels_first":
+            raise NotImplementedError("DepthwiseConv1D with channels first.")
+        self.input_spec = InputSpec(ndim=3)
+
+    def _kernel_shape(self, channels: int) -> tuple[int, ...]:
+        return (self.kernel_size[1], channels, self.depth_multiplier)
+
+    def build(self, input_shape: Any) -> None:
+        batch, time, channels = dims(input_shape)
+        super().build(TensorShape([batch, 1, time, channels]))
+        self.input_spec = InputSpec(ndim=3, axes={-1: channels})
+
+    def _kernel(self) -> Any:
+        return shaping.expand_dims(self.depthwise_kernel, 0)
+
+    def call(self, inputs: Any) -> Any:
+        if self.causal:
+            before = self.dilation_rate[1] * (self.kernel_size[1] - 1)
+            inputs = pads.pad(inputs, [[0, 0], [before, 0], [0, 0]])
+        return shaping.squeeze(super().call(shaping.expand_dims(inputs, 1)), [1])
+
+    def compute_output_shape(self, input_shape: Any) -> Any:
+        batch, time, channels = dims(input_shape)
+        if self.causal and time is not None:
+            time += self.dilation_rate[1] * (self.kernel_size[1] - 1)
+        inner = dims(super().compute_output_shape([batch, 1, time, channels]))
+        return TensorShape([inner[0], *inner[2:]])
+
+    def get_config(self) -> dict[str, Any]:
+        config = super().get_config()
+        config.update({name: getattr(self, name)[1:] for name in ("kernel_size", "strides", "dilation_rate")})
+        return {**config, "padding": "causal" if self.causal else self.padding}

@@ -17,6 +17,7 @@ from stoker._src.keras.serialization import find, plain
 from stoker._src.layers import core
 from stoker._src.layers.base import InputSpec, dims, smart_cond
 from stoker._src.ops.array import casting, joining, shaping
+from stoker._src.ops.linalg import einsum
 from stoker._src.ops.math import comparison, reductions
 from stoker._src.ops.nn import embedding
 from stoker._src.ops.random import uniform_normal
@@ -161,6 +162,112 @@ class AlphaDropout(GaussianNoise):
         return smart_cond(training_flag(training), dropped, lambda: shaping.identity(inputs))
 
 
+@export("keras.layers.EinsumDense", "keras.layers.experimental.EinsumDense")
+class EinsumDense(Layer):
+    """A dense layer by an equation: activation(einsum(equation, inputs, kernel) + bias).
+
+    Args:
+        equation: such as "abc,cd->abd", or with "..." for any first dimensions.
+        output_shape: the sizes of an output, None where they follow from the input.
+        activation: a function or a name.
+        bias_axes: the letters of the output dimensions that the bias has.
+        kernel_initializer, ..., bias_constraint: of the weights.
+        **kwargs: arguments of every layer.
+
+    Raises:
+        ValueError: on the first call, if a size follows neither from the input nor from `output_shape`.
+    """
+
+    def __init__(
+        self,
+        equation: str,
+        output_shape: Any,
+        activation: Any = None,
+        bias_axes: str | None = None,
+        kernel_initializer: Any = "glorot_uniform",
+        bias_initializer: Any = "zeros",
+        kernel_regularizer: Any = None,
+        bias_regularizer: Any = None,
+        activity_regularizer: Any = None,
+        kernel_constraint: Any = None,
+        bias_constraint: Any = None,
+        **kwargs: Any,
+    ) -> None:
+        given = resolved(locals())
+        super().__init__(activity_regularizer=activity_regularizer, **kwargs)
+        self.equation, self.bias_axes, self.activation = equation, bias_axes, given["activation"]
+        self.partial_output_shape = list(output_shape) if isinstance(output_shape, (list, tuple)) else [output_shape]
+        self.kernel_initializer, self.bias_initializer = given["kernel_initializer"], given["bias_initializer"]
+        self.kernel_regularizer, self.bias_regularizer = given["kernel_regularizer"], given["bias_regularizer"]
+        self.kernel_constraint, self.bias_constraint = given["kernel_constraint"], given["bias_constraint"]
+        self.kernel: Any = None
+        self.bias: Any = None
+
+    def build(self, input_shape: Any) -> None:
+        terms, _, made = self.equation.replace(" ", "").partition("->")
+        given, _, kernel = terms.partition(",")
+        sizes = dims(input_shape)
+        known: dict[str, Any] = {}
+        if given.startswith("..."):
+            known.update(zip(reversed(given[3:]), reversed(sizes)))
+        else:
+            known.update(zip(given.removesuffix("..."), sizes))
+        # The first dimension of the output is the batch, unless dots stand for it.
+        wanted = list(self.partial_output_shape)
+        letters = made.removeprefix("...").removesuffix("...")
+        places = zip(reversed(letters), reversed(wanted))
+        known.update((letter, size) for letter, size in places if size is not None)
+        missing = [each for each in kernel if known.get(each) is None]
+        if missing:
+            raise ValueError(
+                f"The sizes of {missing} in the equation {self.equation!r} follow neither from the input of the shape "
+                f"{tuple(sizes)} nor from output_shape={tuple(self.partial_output_shape)}."
+            )
+        self.kernel = self.add_weight(
+            "kernel",
+            [known[each] for each in kernel],
+            None,
+            self.kernel_initializer,
+            self.kernel_regularizer,
+            constraint=self.kernel_constraint,
+        )
+        if self.bias_axes:
+            first = min(letters.index(each) for each in self.bias_axes)
+            shape = [known[each] if each in self.bias_axes else 1 for each in letters[first:]]
+            self.bias = self.add_weight(
+                "bias", shape, None, self.bias_initializer, self.bias_regularizer, constraint=self.bias_constraint
+            )
+        self.built = True
+
+    def call(self, inputs: Any) -> Any:
+        outputs = einsum.einsum(self.equation, inputs, self.kernel)
+        return self.activation(outputs if self.bias is None else outputs + self.bias)
+
+    def get_config(self) -> dict[str, Any]:
+        names = ("kernel_initializer", "bias_initializer", "kernel_regularizer", "bias_regularizer")
+        names = (*names, "activity_regularizer", "kernel_constraint", "bias_constraint")
+        return {
+            **self._common_config(),
+            "output_shape": self.partial_output_shape,
+            "equation": self.equation,
+            "activation": activations.serialize(self.activation),
+            "bias_axes": self.bias_axes,
+            **{name: plain(getattr(self, name)) for name in names},
+        }
+
+
+@export("keras.layers.Identity")
+class Identity(Layer):
+    """The inputs themselves."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.supports_masking = True
+
+    def call(self, inputs: Any) -> Any:
+        return nest.map_structure(shaping.identity, inputs)
+
+
 @export("keras.layers.Flatten")
 class Flatten(core.Flatten, Layer):
     """Flattens all dimensions except the first."""
@@ -206,7 +313,10 @@ class Reshape(Layer):
 
     def call(self, inputs: Any) -> Any:
         shape = self.compute_output_shape(inputs.shape)
-        outputs = shaping.reshape(inputs, (shaping.shape(inputs)[0], *self.target_shape))
+        sizes = shape.as_list()[1:]
+        # Where the sizes of an example are known, its shape needs no op.
+        batch, sizes = (shaping.shape(inputs)[0], self.target_shape) if None in sizes else (-1, sizes)
+        outputs = shaping.reshape(inputs, (batch, *sizes))
         outputs.set_shape(shape)
         return outputs
 
@@ -267,9 +377,9 @@ class Masking(Layer):
         return reductions.reduce_any(comparison.not_equal(inputs, self.mask_value), axis=-1)
 
     def call(self, inputs: Any) -> Any:
-        present = reductions.reduce_any(comparison.not_equal(inputs, self.mask_value), axis=-1, keepdims=True)
-        outputs = inputs * casting.cast(present, inputs.dtype.base_dtype)
-        outputs._keras_mask = shaping.squeeze(present, axis=-1)
+        present = self.compute_mask(inputs)
+        outputs = inputs * casting.cast(shaping.expand_dims(present, -1), inputs.dtype.base_dtype)
+        outputs._keras_mask = present
         return outputs
 
 

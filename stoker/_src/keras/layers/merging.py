@@ -12,7 +12,7 @@ from stoker._src.base.shapes import TensorShape
 from stoker._src.keras.base import Layer
 from stoker._src.layers.base import dims
 from stoker._src.ops.array import joining, shaping
-from stoker._src.ops.linalg import einsum
+from stoker._src.ops.linalg import einsum, matrix_products
 from stoker._src.ops.math import arithmetic, comparison, reductions
 from stoker._src.ops.nn import moments
 
@@ -171,6 +171,10 @@ def batch_dot(x: Any, y: Any, axes: Any = None) -> Any:
     elif isinstance(axes, int):
         axes = [axes, axes]
     first, second = (axis % rank for axis, rank in zip(axes, ranks))
+    if ranks == (2, 2) and first == second == 1:
+        return reductions.reduce_sum(x * y, axis=1, keepdims=True)
+    if ranks == (3, 3) and first and second:
+        return matrix_products.matmul(x, y, transpose_a=first == 1, transpose_b=second == 2)
     letters = "abcdefghijklmnopqrstuvwxyz"
     left = ["z", *letters[: ranks[0] - 1]]
     right = ["z", *letters[ranks[0] - 1 : ranks[0] + ranks[1] - 2]]

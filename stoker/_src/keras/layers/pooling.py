@@ -16,6 +16,9 @@ from stoker._src.ops.math import reductions
 class _Arguments:
     """The arguments of pooling layers. Without strides, windows do not overlap."""
 
+    # As convolutions over sequences do: so a converted model reshapes nothing between them.
+    _in_rows = True
+
     def __init__(
         self,
         pool_size: Any = 2,
@@ -63,8 +66,10 @@ class _Global(Layer):
 
     rank: int
     average: bool
+    _more_arguments = ("keepdims",)
 
     def __init__(self, data_format: str | None = None, **kwargs: Any) -> None:
+        self.keepdims = kwargs.pop("keepdims", False)
         super().__init__(**kwargs)
         self.data_format = checked_format(resolved({"data_format": data_format})["data_format"])
         self.input_spec = InputSpec(ndim=self.rank + 2)
@@ -72,7 +77,11 @@ class _Global(Layer):
     def call(self, inputs: Any) -> Any:
         first = 2 if self.data_format == "channels_first" else 1
         axes = list(range(first, first + self.rank))
-        return reductions.reduce_mean(inputs, axis=axes) if self.average else reductions.reduce_max(inputs, axis=axes)
+        reduce = reductions.reduce_mean if self.average else reductions.reduce_max
+        return reduce(inputs, axis=axes, keepdims=self.keepdims)
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), **({"keepdims": True} if self.keepdims else {})}
 
 
 @export("keras.layers.GlobalAveragePooling1D", "keras.layers.GlobalAvgPool1D")
@@ -89,8 +98,11 @@ class GlobalAveragePooling1D(_Global):
         if mask is None:
             return super().call(inputs)
         time = 2 if self.data_format == "channels_first" else 1
-        present = shaping.expand_dims(casting.cast(mask, inputs.dtype.base_dtype), 1 if time == 2 else 2)
-        return reductions.reduce_sum(inputs * present, axis=time) / reductions.reduce_sum(present, axis=time)
+        present = casting.cast(shaping.expand_dims(mask, 1 if time == 2 else 2), inputs.dtype.base_dtype)
+        total, count = (
+            reductions.reduce_sum(x, axis=time, keepdims=self.keepdims) for x in (inputs * present, present)
+        )
+        return total / count
 
     def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
         return None

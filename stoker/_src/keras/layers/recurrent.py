@@ -307,7 +307,7 @@ _LAYER = (
 _OF_CELL = frozenset(
     "units activation recurrent_activation use_bias unit_forget_bias kernel_initializer recurrent_initializer bias_initializer "
     "kernel_regularizer recurrent_regularizer bias_regularizer kernel_constraint recurrent_constraint bias_constraint dropout "
-    "recurrent_dropout implementation reset_after".split()
+    "recurrent_dropout implementation reset_after filters kernel_size strides padding data_format dilation_rate".split()
 )
 
 

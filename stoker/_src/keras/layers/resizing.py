@@ -6,10 +6,10 @@ from typing import Any
 
 from stoker._src.base import dtypes
 from stoker._src.base.export import export
+from stoker._src.image import resize
 from stoker._src.keras.base import Layer, default_data_format
 from stoker._src.layers.base import InputSpec, checked_format, spatial_tuple
-from stoker._src.ops.array import constants, pads, shaping
-from stoker._src.ops.image import resizing
+from stoker._src.ops.array import constants, joining, pads, shaping
 from stoker._src.ops.math import sequences
 
 
@@ -37,8 +37,22 @@ class _UpSampling(_Spatial):
     def call(self, inputs: Any) -> Any:
         for i, times in enumerate(self.size):
             if times > 1:
-                inputs = sequences.repeat(inputs, times, axis=self._first + i)
+                inputs = _repeated(inputs, times, self._first + i)
         return inputs
+
+
+def _repeated(x: Any, times: int, axis: int) -> Any:
+    """x with each element along `axis` repeated."""
+    sizes = list(x.static_shape)
+    if None in sizes[1:]:
+        return sequences.repeat(x, times, axis=axis)
+    rows = joining.tile(
+        shaping.expand_dims(x, axis + 1), [times if i == axis + 1 else 1 for i in range(len(sizes) + 1)]
+    )
+    sizes[axis] *= times
+    outputs = shaping.reshape(rows, [-1, *sizes[1:]])
+    outputs.set_shape(sizes)
+    return outputs
 
 
 @export("keras.layers.UpSampling1D")
@@ -49,6 +63,15 @@ class UpSampling1D(_UpSampling):
 
     def __init__(self, size: int = 2, **kwargs: Any) -> None:
         super().__init__(size, "channels_last", **kwargs)
+
+    def call(self, inputs: Any) -> Any:
+        time = inputs.static_shape[1]
+        if time is None:
+            return super().call(inputs)
+        # As images of one row, which have an op of their own.
+        return shaping.squeeze(
+            resize.resize_v2(shaping.expand_dims(inputs, 1), [1, time * self.size[0]], method="nearest"), [1]
+        )
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "size": self.size[0]}
@@ -65,16 +88,20 @@ class UpSampling2D(_UpSampling):
     ) -> None:
         super().__init__(size, data_format, **kwargs)
         if interpolation not in ("nearest", "bilinear"):
-            raise ValueError('`interpolation` argument should be one of `"nearest"` or `"bilinear"`.')
+            raise ValueError(
+                f'`interpolation` argument should be one of `"nearest"` or `"bilinear"`. Received: {interpolation!r}'
+            )
         self.interpolation = interpolation
 
     def call(self, inputs: Any) -> Any:
         first = self._first
         known = [inputs.static_shape[first + i] for i in range(2)]
-        wanted = shaping.shape(inputs)[first : first + 2] * constants.constant(self.size, dtypes.int32)
+        if None in known:
+            wanted = shaping.shape(inputs)[first : first + 2] * constants.constant(self.size, dtypes.int32)
+        else:
+            wanted = constants.constant([size * times for size, times in zip(known, self.size)], dtypes.int32)
         images = shaping.transpose(inputs, [0, 2, 3, 1]) if first == 2 else inputs
-        resize = resizing.resize_nearest_neighbor if self.interpolation == "nearest" else resizing.resize_bilinear
-        images = resize(images, wanted)
+        images = resize.resize_v2(images, wanted, method=self.interpolation)
         outputs = shaping.transpose(images, [0, 3, 1, 2]) if first == 2 else images
         shape = list(inputs.static_shape)
         for i in range(2):

@@ -15,7 +15,7 @@ from ai_edge_litert import schema_py_generated as schema
 from stoker._src.graph.tensor import Operation
 from stoker._src.graph.tensor import Tensor as GraphTensor
 from stoker._src.lite.builtins.arrays import reshaped, transposed
-from stoker._src.lite.lowering import Scope, Unsupported, lowers
+from stoker._src.lite.lowering import Scope, Unsupported, constant_name, lowers
 from stoker._src.lite.model import Tensor
 
 PADDING = {"SAME": schema.Padding.SAME, "VALID": schema.Padding.VALID}
@@ -61,7 +61,7 @@ def rearranged(
     """A filter in TFLite's layout: rearranged at once if it is constant, otherwise by a TRANSPOSE."""
     known = scope.known(tensor)
     if known is not None:
-        return scope.constant(fold(known.transpose(permutation)), tensor.op.name)
+        return scope.constant(fold(known.transpose(permutation)), constant_name(tensor))
     filters = scope.tensor(tensor)
     shape = None if filters.shape is None else tuple(filters.shape[axis] for axis in permutation)
     return transposed(scope, filters, permutation, scope.temporary(op, filters.type, shape))
@@ -143,7 +143,7 @@ def depthwise_conv_2d(scope: Scope, op: Operation) -> Any:
     strides, dilations = spatial(op, "strides"), spatial(op, "dilations")
     filters = scope.required(op.inputs[1], "the filter of a depthwise convolution")
     height, width, channels, multiplier = filters.shape
-    weights = scope.constant(filters.reshape(1, height, width, channels * multiplier), op.inputs[1].op.name)
+    weights = scope.constant(filters.reshape(1, height, width, channels * multiplier), constant_name(op.inputs[1]))
 
     def make(x: Tensor, result: Tensor) -> Tensor:
         x, padding = _padding(scope, op, x)

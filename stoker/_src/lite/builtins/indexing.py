@@ -179,21 +179,16 @@ def tensor_scatter(scope: Scope, op: Operation) -> Any:
     )
     if op.type == "TensorScatterAdd":
         return scope.emit("ADD", [base, spread], scope.result(op), schema.AddOptionsT())
-    one = scope.emit(
-        "FILL",
-        [_shape_of(scope, op, updates), scope.constant(1, dtype=np.int32)],
-        scope.temporary(op, "INT32", updates.shape),
-    )
-    touched = scope.emit(
-        "SCATTER_ND", [indices, one, shape], scope.temporary(op, "INT32", base.shape), schema.ScatterNdOptionsT()
-    )
+    if updates.shape is not None and -1 not in updates.shape:
+        marks = scope.constant(np.ones(updates.shape, bool), "marks")
+    else:
+        marks = scope.emit(
+            "FILL", [_shape_of(scope, op, updates), scope.constant(True)], scope.temporary(op, "BOOL", updates.shape)
+        )
     mask = scope.emit(
-        "GREATER",
-        [touched, scope.constant(0, dtype=np.int32)],
-        scope.temporary(op, "BOOL", base.shape),
-        schema.GreaterOptionsT(),
+        "SCATTER_ND", [indices, marks, shape], scope.temporary(op, "BOOL", base.shape), schema.ScatterNdOptionsT()
     )
-    return scope.emit("SELECT_V2", [mask, spread, base], scope.result(op), schema.SelectV2OptionsT())
+    return scope.emit("SELECT", [mask, spread, base], scope.result(op), schema.SelectOptionsT())
 
 
 def _shape_of(scope: Scope, op: Operation, tensor: Tensor) -> Tensor:

@@ -10,7 +10,7 @@ from ai_edge_litert import schema_py_generated as schema
 from stoker._src.graph.runtime_hooks import hooks
 from stoker._src.graph.tensor import Operation
 from stoker._src.lite.builtins.arrays import reshaped
-from stoker._src.lite.lowering import Scope, Unsupported, lowers
+from stoker._src.lite.lowering import Scope, Unsupported, constant_name, lowers
 from stoker._src.lite.model import Tensor
 
 
@@ -31,7 +31,7 @@ def along_channels(scope: Scope, op: Operation, tensor: Any, beside: Tensor) -> 
     known = scope.known(tensor)
     ones = (1,) * (rank - 2)
     if known is not None:
-        return scope.constant(known.reshape(-1, *ones), tensor.op.name)
+        return scope.constant(known.reshape(-1, *ones), constant_name(tensor))
     vector = scope.tensor(tensor)
     return reshaped(scope, vector, scope.temporary(op, vector.type, (*(vector.shape or (-1,)), *ones)))
 

@@ -10,7 +10,7 @@ from ai_edge_litert import schema_py_generated as schema
 
 from stoker._src.graph.tensor import Operation
 from stoker._src.lite.builtins.arrays import reshaped, transposed
-from stoker._src.lite.lowering import Scope, Unsupported, lowers
+from stoker._src.lite.lowering import Scope, Unsupported, constant_name, lowers
 from stoker._src.lite.model import Tensor
 
 
@@ -35,7 +35,7 @@ def matmul(scope: Scope, op: Operation) -> Any:
         left = transposed(scope, left, (1, 0), scope.temporary(op, left.type, shape))
     rows = weights if transpose_b else weights.T
     return scope.emit(
-        "FULLY_CONNECTED", [left, scope.constant(rows, b.op.name), None], result, schema.FullyConnectedOptionsT()
+        "FULLY_CONNECTED", [left, scope.constant(rows, constant_name(b)), None], result, schema.FullyConnectedOptionsT()
     )
 
 
@@ -53,7 +53,9 @@ def batch_matmul(scope: Scope, op: Operation) -> Any:
     ):
         rows = weights if adj_y else weights.T
         options = schema.FullyConnectedOptionsT(keepNumDims=True)
-        return scope.emit("FULLY_CONNECTED", [scope.tensor(a), scope.constant(rows, b.op.name), None], result, options)
+        return scope.emit(
+            "FULLY_CONNECTED", [scope.tensor(a), scope.constant(rows, constant_name(b)), None], result, options
+        )
     return _batch_matmul(scope, scope.tensor(a), scope.tensor(b), result, adj_x, adj_y)
 
 
@@ -86,6 +88,11 @@ def einsum(scope: Scope, op: Operation) -> Any:
     inner = [label for label in left if label in right and label not in out]
     rows = [label for label in left if label not in right]
     columns = [label for label in right if label not in left]
+    weights = scope.known(op.inputs[1])
+    if weights is not None and right == labels[1] and not batch and rows and inner and a.type == "FLOAT32":
+        matrix = weights.transpose([right.index(each) for each in (*columns, *inner)])
+        matrix = matrix.reshape(-1, math.prod(sizes[each] for each in inner))
+        return _with_weights(scope, op, a, left, (rows, inner, columns), matrix, out, sizes)
     a = _matrix(scope, op, a, left, (batch, rows, inner), sizes)
     b = _matrix(scope, op, b, right, (batch, inner, columns), sizes)
     product_labels = "".join((*batch, *rows, *columns))
@@ -95,15 +102,57 @@ def einsum(scope: Scope, op: Operation) -> Any:
     product = _batch_matmul(scope, a, b, result if direct else scope.temporary(op, result.type, merged))
     if direct:
         return product
-    if len(rows) != 1 or len(columns) != 1:
-        full = tuple(sizes[each] for each in product_labels)
+    is_merged = len(rows) != 1 or len(columns) != 1
+    return _split(scope, op, product, is_merged, product_labels, out, result, sizes)
+
+
+def _with_weights(
+    scope: Scope,
+    op: Operation,
+    tensor: Tensor,
+    term: str,
+    groups: tuple[list[str], list[str], list[str]],
+    weights: np.ndarray,
+    out: str,
+    sizes: dict[str, int],
+) -> Tensor:
+    """The product with a constant, whose rows are the columns of the result: it keeps the dimensions before the last one."""
+    rows, inner, columns = groups
+    tensor = _arranged(scope, op, tensor, term, [*rows, *inner], sizes)
+    kept = tuple(sizes[each] for each in rows)
+    if len(inner) != 1:
+        tensor = _merge(scope, op, tensor, (*kept, weights.shape[1]))
+    labels, result = "".join((*rows, *columns)), scope.result(op)
+    direct = labels == out and len(columns) == 1
+    product = scope.emit(
+        "FULLY_CONNECTED",
+        [tensor, scope.constant(weights, op.inputs[1].op.name), None],
+        result if direct else scope.temporary(op, result.type, (*kept, weights.shape[0])),
+        schema.FullyConnectedOptionsT(keepNumDims=True),
+    )
+    return product if direct else _split(scope, op, product, len(columns) != 1, labels, out, result, sizes)
+
+
+def _split(
+    scope: Scope,
+    op: Operation,
+    product: Tensor,
+    is_merged: bool,
+    labels: str,
+    out: str,
+    result: Tensor,
+    sizes: dict[str, int],
+) -> Tensor:
+    """Divides merged dimensions again, and puts all into the order of the result."""
+    if is_merged:
+        full = tuple(sizes[each] for each in labels)
         if sum(size < 0 for size in full) > 1:
             raise Unsupported("more than one size of its result is unknown", "give the inputs static shapes")
-        last = product_labels == out
+        last = labels == out
         product = reshaped(scope, product, result if last else scope.temporary(op, result.type, full))
         if last:
             return product
-    return _ordered(scope, op, product, product_labels, out, result, sizes)
+    return _ordered(scope, op, product, labels, out, result, sizes)
 
 
 def _merged(labels: list[str], sizes: dict[str, int]) -> int:
@@ -127,15 +176,23 @@ def _matrix(
     scope: Scope, op: Operation, tensor: Tensor, term: str, groups: tuple[list[str], ...], sizes: dict[str, int]
 ) -> Tensor:
     """The tensor with its dimensions in three groups. The dimensions of each of the last two are merged into one."""
-    order = "".join(label for group in groups for label in group)
-    if order != term:
-        shape = tuple(sizes[each] for each in order)
-        tensor = transposed(
-            scope, tensor, [term.index(each) for each in order], scope.temporary(op, tensor.type, shape)
-        )
+    tensor = _arranged(scope, op, tensor, term, [label for group in groups for label in group], sizes)
     if len(groups[1]) == len(groups[2]) == 1:
         return tensor
     shape = (*[sizes[each] for each in groups[0]], _merged(groups[1], sizes), _merged(groups[2], sizes))
+    return _merge(scope, op, tensor, shape)
+
+
+def _arranged(
+    scope: Scope, op: Operation, tensor: Tensor, term: str, order: list[str], sizes: dict[str, int]
+) -> Tensor:
+    if "".join(order) == term:
+        return tensor
+    shape = tuple(sizes[each] for each in order)
+    return transposed(scope, tensor, [term.index(each) for each in order], scope.temporary(op, tensor.type, shape))
+
+
+def _merge(scope: Scope, op: Operation, tensor: Tensor, shape: tuple[int, ...]) -> Tensor:
     if sum(size < 0 for size in shape) > 1:
         raise Unsupported("more than one size of an input is unknown", "give the inputs static shapes")
     return reshaped(scope, tensor, scope.temporary(op, tensor.type, shape))

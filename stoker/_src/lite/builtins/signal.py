@@ -40,10 +40,8 @@ def rfft(scope: Scope, op: Operation) -> Any:
     """
     x, result = scope.tensor(op.inputs[0]), scope.result(op)
     length = int(scope.required(op.inputs[1], "the length")[0])
-    if x.shape is None or sum(size < 0 for size in x.shape) > 1 or result.shape is None:
-        raise Unsupported(
-            "the input's rank must be known, and at most one of its sizes not", "give the input a static shape"
-        )
+    if x.shape is None or result.shape is None:
+        raise Unsupported("the input's rank must be known", "give the input a static shape")
     if not length & (length - 1):
         return _spectrum(scope, op, x, length, result)
     if length > _LONGEST or x.shape[-1] < 0:
@@ -69,7 +67,12 @@ _LONGEST = 4096  # the matrix of a longer row has more than 128 MB
 
 def _spectrum(scope: Scope, op: Operation, x: Any, length: int, result: Any) -> Any:
     """The transform of rows whose length is a power of two."""
-    rows = reshaped(scope, x, scope.temporary(op, x.type, (*x.shape[:-1], 1, x.shape[-1])))
+    rows = scope.temporary(op, x.type, (*x.shape[:-1], 1, x.shape[-1]))
+    if sum(size < 0 for size in x.shape) > 1:
+        axis = scope.constant(len(x.shape) - 1, "axis", np.int32)
+        scope.emit("EXPAND_DIMS", [x, axis], rows, schema.ExpandDimsOptionsT())
+    else:
+        reshaped(scope, x, rows)
     sizes = scope.constant([1, length], "fft_length", np.int32)
     spectrum = scope.temporary(op, result.type, (*result.shape[:-1], 1, result.shape[-1]))
     scope.emit("RFFT2D", [rows, sizes], spectrum, schema.Rfft2dOptionsT())

@@ -1,18 +1,26 @@
-"""The computation of each layer, by the name of its class."""
+"""The computation of a layer: that of the layer in `tf.keras`, with the weights of the file, unless TFLite has a form of its own for it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
 
+from stoker._src.base.errors import OpError
+from stoker._src.formats.keras_files import is_model
+from stoker._src.graph import context
+from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.lite.keras.calls import Call
-from stoker._src.ops.array import casting, constants, shaping
-from stoker._src.ops.math import arithmetic, clipping, unary_functions
-from stoker._src.ops.nn import activations, softmax
+from stoker._src.keras import configurations
+from stoker._src.keras.base import Layer as KerasLayer
+from stoker._src.keras.base import takes
+from stoker._src.keras.layers.attention import MultiHeadAttention
+from stoker._src.lite.keras.calls import Call, flat
+from stoker._src.ops.array import constants, shaping
+from stoker._src.ops.variables.creators import variable_creator_scope
 
 
 class UnsupportedLayer(Exception):
@@ -26,6 +34,8 @@ class ModelBuilder(Protocol):
     """Operations that run in every call, such as updates of states."""
     masks: dict[Tensor, Tensor]
     """The masks of tensors that have one."""
+    made: dict[int, KerasLayer]
+    """The layers of `tf.keras`, by the identity of their settings in the file."""
 
     def inner_model(self, model: dict[str, Any], arrays: dict[str, np.ndarray], value: Tensor) -> Any:
         """The output of a model that is used inside a layer."""
@@ -57,23 +67,15 @@ class Layer:
         return constants.constant(self.array(name), name=name)
 
     def array(self, name: str) -> np.ndarray:
-        # Keras 3 calls the kernel of a depthwise convolution simply "kernel".
+        """A weight of a recurrent layer. Archives number them."""
         last = {path.rpartition("/")[2]: value for path, value in reversed(self.arrays.items())}
-        for known in (name, "kernel" if name == "depthwise_kernel" and "pointwise_kernel" not in last else name):
-            if known in last:
-                return last[known]
+        if name in last:
+            return last[name]
         numbered = [value for path, value in self.arrays.items() if path.rpartition("/")[2].isdigit()]
-        names = [each for each, present in _WEIGHTS.get(self.class_name, _USUAL)(self.config) if present]
-        if name in names and names.index(name) < len(numbered):
-            return numbered[names.index(name)]
+        position = ("kernel", "recurrent_kernel", "bias").index(name)
+        if position < len(numbered):
+            return numbered[position]
         raise UnsupportedLayer(f"the file has no weight '{name}' for it, only {sorted(self.arrays)}")
-
-    def has_weight(self, name: str) -> bool:
-        try:
-            self.array(name)
-        except UnsupportedLayer:
-            return False
-        return True
 
     @property
     def mask(self) -> Tensor | None:
@@ -89,71 +91,21 @@ class Layer:
         return replace(self, class_name=class_name, config=config, arrays=arrays)
 
     def activation(self, x: Tensor, name: str = "activation") -> Tensor:
-        return activate(self, x, self.config.get(name))
-
-    @property
-    def channels_first(self) -> bool:
-        return self.config.get("data_format") == "channels_first"
+        found = configurations.activation(self.config.get(name), self.version, self.functions)
+        return x if found is None else found(x)
 
     @property
     def is_keras_3(self) -> bool:
         return self.version.startswith("3")
-
-    def number(self, *names: str, default: float = 0.0) -> float:
-        """A numeric setting under any of the names that different versions use. Some versions store it as an array."""
-        for name in names:
-            if self.config.get(name) is not None:
-                value = self.config[name]
-                return float(value["config"]["value"] if isinstance(value, dict) else value)
-        return default
 
 
 def _has_part(path: str, marker: str) -> bool:
     return any(part.startswith(marker) for part in path.split("/"))
 
 
-# The order of weights in an archive: names, and whether the settings ask for them.
-def _usual(config: dict[str, Any]) -> list[tuple[str, bool]]:
-    return [("kernel", True), ("bias", config.get("use_bias", True))]
-
-
-def _recurrent(config: dict[str, Any]) -> list[tuple[str, bool]]:
-    return [("kernel", True), ("recurrent_kernel", True), ("bias", config.get("use_bias", True))]
-
-
-def _separable(config: dict[str, Any]) -> list[tuple[str, bool]]:
-    return [("depthwise_kernel", True), ("pointwise_kernel", True), ("bias", config.get("use_bias", True))]
-
-
-def _normalization(config: dict[str, Any]) -> list[tuple[str, bool]]:
-    scale, center = config.get("scale", True), config.get("center", True)
-    return [("gamma", scale), ("beta", center), ("moving_mean", True), ("moving_variance", True)]
-
-
-_USUAL = _usual
-_WEIGHTS: dict[str, Callable[[dict[str, Any]], list[tuple[str, bool]]]] = {
-    "BatchNormalization": _normalization,
-    "LayerNormalization": _normalization,
-    "SeparableConv1D": _separable,
-    "SeparableConv2D": _separable,
-    "DepthwiseConv2D": lambda config: [("depthwise_kernel", True), ("bias", config.get("use_bias", True))],
-    "DepthwiseConv1D": lambda config: [("depthwise_kernel", True), ("bias", config.get("use_bias", True))],
-    "Embedding": lambda config: [("embeddings", True)],
-    "EinsumDense": lambda config: [("kernel", True), ("bias", bool(config.get("bias_axes")))],
-    "GroupNormalization": _normalization,
-    "RMSNormalization": lambda config: [("scale", True)],
-    "Normalization": lambda config: [("mean", True), ("variance", True)],
-    "Attention": lambda config: [
-        ("scale", bool(config.get("use_scale"))),
-        ("concat_score_weight", config.get("score_mode") == "concat"),
-    ],
-    "AdditiveAttention": lambda config: [("scale", config.get("use_scale", True))],
-    "PReLU": lambda config: [("alpha", True)],
-    **dict.fromkeys(("LSTM", "GRU", "SimpleRNN", "LSTMCell", "GRUCell", "SimpleRNNCell", "ConvLSTM2D"), _recurrent),
-}
-
 Build = Callable[[Layer, Any], Any]
 LAYERS: dict[str, Build] = {}
+"""Layers that have a form of their own here."""
 
 
 def builds(*names: str) -> Callable[[Build], Build]:
@@ -168,6 +120,25 @@ def builds(*names: str) -> Callable[[Build], Build]:
     return attach
 
 
+def knows(class_name: str) -> bool:
+    return class_name in LAYERS or configurations.class_of(class_name) is not None
+
+
+def apply(layer: Layer, value: Any) -> tuple[Any, Any]:
+    """The output of a layer, and its mask as `tf.keras` tells it.
+
+    Raises:
+      UnsupportedLayer: The layer, a setting or a weight is not supported.
+    """
+    try:
+        if layer.class_name in LAYERS:
+            with name_scope(layer.name):
+                return LAYERS[layer.class_name](layer, value), None
+        return _applied(layer)
+    except (ValueError, TypeError, NotImplementedError, OpError) as error:
+        raise UnsupportedLayer(str(error).rstrip(".")) from error
+
+
 def static(x: Tensor, axis: int) -> int:
     """A size, which must be known."""
     size = x.static_shape[axis]
@@ -176,115 +147,115 @@ def static(x: Tensor, axis: int) -> int:
     return size
 
 
-# ---- activations --------------------------------------------------------------------------------------------------
+# ---- layers of tf.keras -------------------------------------------------------------------------------------------------
 
 
-def _hard_sigmoid(layer: Layer, x: Tensor) -> Tensor:
-    slope = 1 / 6 if layer.is_keras_3 else 0.2
-    return clipping.clip_by_value(slope * x + 0.5, 0.0, 1.0)
-
-
-_ACTIVATIONS: dict[str, Callable[[Tensor], Any]] = {
-    "linear": lambda x: x,
-    "relu": activations.relu,
-    "relu6": activations.relu6,
-    "elu": activations.elu,
-    "selu": activations.selu,
-    "softplus": activations.softplus,
-    "softsign": activations.softsign,
-    "softmax": softmax.softmax,
-    "log_softmax": softmax.log_softmax,
-    "sigmoid": unary_functions.sigmoid,
-    "tanh": unary_functions.tanh,
-    "exponential": unary_functions.exp,
-    "swish": activations.swish,
-    "silu": activations.swish,
-    "gelu": activations.gelu,
-    "leaky_relu": activations.leaky_relu,
-}
-
-
-def activate(layer: Layer, x: Tensor, setting: Any) -> Tensor:
-    """The activation that a setting names: a name, a layer of its own, or a function of the caller."""
-    if setting is None:
-        return x
-    if isinstance(setting, dict):
-        kind, config = setting.get("class_name"), setting.get("config")
-        if kind in LAYERS and isinstance(config, dict):
-            return LAYERS[kind](replace(layer, class_name=kind, config=config, arrays={}), x)
-        setting = config if isinstance(config, str) else kind
-    name = str(setting)
-    if name in layer.functions:
-        return layer.functions[name](x)
-    if name == "hard_sigmoid":
-        return _hard_sigmoid(layer, x)
-    if name not in _ACTIVATIONS:
-        raise UnsupportedLayer(f"its activation '{name}' is not known; custom_objects may have it")
-    return _ACTIVATIONS[name](x)
-
-
-@builds("Activation")
-def activation(layer: Layer, x: Tensor) -> Tensor:
-    return layer.activation(x)
-
-
-@builds("ReLU")
-def relu(layer: Layer, x: Tensor) -> Tensor:
-    slope, threshold = layer.number("negative_slope"), layer.number("threshold")
-    most = layer.config.get("max_value")
-    if threshold:
-        above = casting.cast(x > threshold, x.dtype)
-        y = x * above + slope * (x - threshold) * (1.0 - above) if slope else x * above
-    elif slope:
-        y = activations.leaky_relu(x, slope)
-    elif most is not None and layer.number("max_value") == 6:
-        return activations.relu6(x)
+def _applied(layer: Layer) -> tuple[Any, Any]:
+    """Calls the layer of `tf.keras`: once made, it is called again where the model calls it again."""
+    assert layer.models is not None
+    made = layer.models.made.get(id(layer.config))
+    if made is None:
+        made = configurations.layer_of(layer.class_name, layer.config, layer.version, layer.functions)
+        layer.models.made[id(layer.config)] = made
+    known = layer.models.masks
+    kwargs = {key: value for key, value in layer.call.kwargs.items() if takes(made.call, key)}
+    first = layer.call.args[0] if layer.call.args else None
+    masks = [known.get(each) for each in flat(first)] if isinstance(first, list) else known.get(first)
+    if isinstance(made, MultiHeadAttention):
+        given = dict(zip(("query", "value", "key"), flat(layer.call.args)))
+        given |= {name: value for name, value in kwargs.items() if name in ("query", "value", "key")}
+        for name, tensor in given.items():
+            if kwargs.get(f"{name}_mask") is None and tensor in known:
+                kwargs[f"{name}_mask"] = known[tensor]
+        args = [*given.values()]
+        kwargs = {name: value for name, value in kwargs.items() if name not in given}
+        masks = known.get(given["query"])
     else:
-        y = activations.relu(x)
-    return y if most is None else arithmetic.minimum(y, layer.number("max_value"))
+        args = layer.call.args
+        if takes(made.call, "mask") and kwargs.get("mask") is None and any(each is not None for each in flat(masks)):
+            kwargs["mask"] = masks
+    if takes(made.call, "training"):
+        kwargs["training"] = False
+    with weights_of(layer.arrays):
+        outputs = made(*args, **kwargs)
+    return outputs, _mask(made, first, outputs, masks)
 
 
-@builds("LeakyReLU")
-def leaky_relu(layer: Layer, x: Tensor) -> Tensor:
-    return activations.leaky_relu(x, layer.number("alpha", "negative_slope", default=0.3))
+def _mask(made: KerasLayer, inputs: Any, outputs: Any, masks: Any) -> Any:
+    """The mask of the outputs. Masks travel beside tensors here, because versions of Keras differ in what they make of them."""
+    found = None
+    for each in flat(outputs):
+        found = getattr(each, "_keras_mask", None) if found is None else found
+        if hasattr(each, "_keras_mask"):
+            del each._keras_mask
+    if found is None and made.supports_masking and any(each is not None for each in flat(masks)):
+        return made.compute_mask(inputs, masks)
+    return found
 
 
-@builds("ELU")
-def elu(layer: Layer, x: Tensor) -> Tensor:
-    alpha = layer.number("alpha", default=1.0)
-    y = activations.elu(x)
-    return y if alpha == 1 else activations.relu(x) - activations.relu(-alpha * y)
+@contextmanager
+def weights_of(arrays: dict[str, np.ndarray]) -> Iterator[None]:
+    """Variables that are created inside begin with the arrays of a file.
+
+    HDF5 files name weights, archives number them in the order of creation; those of a layer inside the layer have its name, or that of the
+    attribute that holds it, in their path.
+    """
+    left = dict(arrays)
+
+    def create(next_creator: Callable[..., Any], **kwargs: Any) -> Any:
+        name = str(kwargs["name"])
+        parts = (context.get_default_graph().get_name_scope() or "").split("/")
+        inner = parts[-1].removeprefix("attention_")
+        owners = {parts[-1], f"{inner}_dense", f"_{inner}_dense"}
+        near = [path for path in left if owners & set(path.split("/")[:-1])] or list(left)
+        last = {path: path.rpartition("/")[2] for path in reversed(near)}
+        # Keras 3 calls the kernel of a depthwise convolution simply "kernel".
+        names = (name, "kernel") if name == "depthwise_kernel" and "pointwise_kernel" not in last.values() else (name,)
+        named = [path for each in names for path in near if last[path] == each]
+        numbered = [path for path in near if last[path].isdigit() and "seed_generator" not in path]
+        if not named and not numbered:
+            raise UnsupportedLayer(f"the file has no weight '{name}' for it, only {sorted(arrays)}")
+        value = left.pop((named or numbered)[0])
+        shape = tuple(kwargs["shape"].as_list())
+        if value.shape != shape:
+            raise UnsupportedLayer(
+                f"its weight '{name}' has the shape {value.shape} in the file, and should have {shape}"
+            )
+        return next_creator(**{**kwargs, "initial_value": value.astype(kwargs["dtype"].as_numpy_dtype)})
+
+    with variable_creator_scope(create):
+        yield
 
 
-@builds("PReLU")
-def prelu(layer: Layer, x: Tensor) -> Tensor:
-    return activations.relu(x) - layer.weight("alpha") * activations.relu(-x)
-
-
-@builds("ThresholdedReLU")
-def thresholded_relu(layer: Layer, x: Tensor) -> Tensor:
-    return x * casting.cast(x > layer.number("theta", default=1.0), x.dtype)
-
-
-@builds("Softmax")
-def softmax_layer(layer: Layer, x: Tensor) -> Tensor:
-    axis = layer.config.get("axis", -1)
-    return softmax.softmax(x, axis=axis[0] if isinstance(axis, list) else axis)
-
-
-# ---- layers that do nothing when a model is used ----------------------------------------------------------------------
+# ---- layers that a converted model does not need, and a layer around layers -----------------------------------------------
 
 
 @builds(
-    "Dropout",
-    "SpatialDropout1D",
-    "SpatialDropout2D",
-    "SpatialDropout3D",
-    "GaussianNoise",
-    "GaussianDropout",
-    "AlphaDropout",
-    "ActivityRegularization",
-    "Identity",
+    "RandomFlip",
+    "RandomRotation",
+    "RandomTranslation",
+    "RandomZoom",
+    "RandomContrast",
+    "RandomBrightness",
 )
-def unchanged(layer: Layer, x: Tensor) -> Tensor:
+def random_image(layer: Layer, x: Tensor) -> Tensor:
+    """Nothing is random when a model is used."""
     return shaping.identity(x)
+
+
+@builds("TimeDistributed")
+def time_distributed(layer: Layer, x: Tensor) -> Tensor:
+    inner = layer.config["layer"]
+    kind = inner["class_name"]
+    if not knows(kind) and not is_model(inner):
+        raise UnsupportedLayer(f"it applies a layer of the class {kind}")
+    steps = static(x, 1)
+    sizes = [static(x, axis) for axis in range(2, x.static_shape.rank or 0)]
+    each = shaping.reshape(x, [-1, *sizes])
+    if is_model(inner):
+        assert layer.models is not None
+        y = layer.models.inner_model(inner, layer.arrays, each)
+    else:
+        y, _ = apply(replace(layer.part(kind, inner["config"]), call=Call([each]), masks=[]), each)
+    made = [static(y, axis) for axis in range(1, y.static_shape.rank or 0)]
+    return shaping.reshape(y, [-1, steps, *made])

@@ -1,6 +1,6 @@
-"""The masks that layers pass on: a boolean for each time step of a sequence, False where the step is padding.
+"""The masks of layers that `tf.keras` does not compute here, and of merged inputs, about which versions of Keras differ.
 
-Keras attaches a mask to the output of a layer such as `Masking` and hands it to the layers behind it. A layer that has no rule here drops the mask.
+A mask is a boolean for each time step of a sequence, False where the step is padding.
 """
 
 from __future__ import annotations
@@ -10,73 +10,29 @@ from typing import Any
 
 from stoker._src.base import dtypes
 from stoker._src.graph.tensor import Tensor
-from stoker._src.lite.keras.layers import Layer, builds
-from stoker._src.ops.array import casting, joining, shaping
-from stoker._src.ops.math import comparison, reductions
+from stoker._src.lite.keras.layers import Layer
+from stoker._src.ops.array import joining, shaping
+from stoker._src.ops.math import comparison
 
-# The mask of the first input is that of the output.
-PASSED_ON = frozenset(
-    {
-        "Activation",
-        "ActivityRegularization",
-        "AdditiveAttention",
-        "AlphaDropout",
-        "Attention",
-        "BatchNormalization",
-        "BatchNormalizationV1",
-        "BatchNormalizationV2",
-        "Dense",
-        "Dropout",
-        "ELU",
-        "GaussianDropout",
-        "GaussianNoise",
-        "Identity",
-        "Lambda",
-        "LayerNormalization",
-        "LeakyReLU",
-        "MultiHeadAttention",
-        "PReLU",
-        "ReLU",
-        "Softmax",
-        "SpatialDropout1D",
-        "ThresholdedReLU",
-        "TimeDistributed",
-        "UnitNormalization",
-    }
-)
-RECURRENT = frozenset({"LSTM", "GRU", "SimpleRNN", "RNN", "Bidirectional", "ConvLSTM1D", "ConvLSTM2D", "ConvLSTM3D"})
+_RECURRENT = frozenset({"LSTM", "GRU", "SimpleRNN", "RNN", "Bidirectional", "ConvLSTM2D"})
 _MERGING = frozenset({"Add", "Multiply", "Maximum", "Minimum", "Subtract", "Average"})
 
 
-@builds("Masking")
-def masking(layer: Layer, x: Tensor) -> Tensor:
-    return x * casting.cast(shaping.expand_dims(_present(layer, x), -1), x.dtype)
-
-
-def _present(layer: Layer, x: Tensor) -> Tensor:
-    return reductions.reduce_any(comparison.not_equal(x, layer.number("mask_value")), axis=-1)
-
-
-def output_mask(layer: Layer, inputs: list[Tensor]) -> Tensor | None:
-    """The mask of a layer's output."""
+def output_mask(layer: Layer, inputs: list[Tensor], own: Any) -> Tensor | None:
+    """The mask of a layer's output. `own` is what the layer of `tf.keras` says."""
     kind = layer.class_name
-    if kind == "Masking":
-        return _present(layer, inputs[0])
-    if kind == "Embedding":
-        zero = comparison.not_equal(casting.cast(inputs[0], dtypes.int32), 0)
-        return zero if layer.config.get("mask_zero") else None
     if kind == "Lambda":
         return None if not layer.masks else layer.masks[0]
-    if kind in PASSED_ON:
+    if kind == "TimeDistributed":
         return layer.mask
-    if kind in RECURRENT:
+    if kind in _RECURRENT:
         settings = layer.config["layer"]["config"] if kind == "Bidirectional" else layer.config
         return layer.mask if settings.get("return_sequences") else None
     if kind in _MERGING:
         return _merged(layer)
     if kind == "Concatenate":
         return _joined(layer, inputs)
-    return None
+    return own
 
 
 def _merged(layer: Layer) -> Tensor | None:

@@ -13,15 +13,17 @@ from stoker._src.formats.keras_files import KerasModel, Weights, is_model, layer
 from stoker._src.graph.graph import Graph
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.lite.keras import attention, core, images, preprocessing, recurrent
+from stoker._src.keras.base import Layer as KerasLayer
+from stoker._src.lite.keras import layers as forms
+from stoker._src.lite.keras import recurrent
 from stoker._src.lite.keras.calls import Call, Reference, ends, flat, parse_call
-from stoker._src.lite.keras.layers import LAYERS, Layer, UnsupportedLayer
+from stoker._src.lite.keras.layers import Layer, UnsupportedLayer
 from stoker._src.lite.keras.masks import output_mask
 from stoker._src.lite.keras.operations import apply_operation, is_operation, knows_operation
 from stoker._src.ops.array import constants
 
 # Importing them registers the layers.
-assert all((core.dense, images.convolution, recurrent.rnn, attention.attention, preprocessing.normalization))
+assert recurrent.rnn
 
 _SEQUENTIAL = ("Sequential",)
 _FUNCTIONAL = ("Functional", "Model")
@@ -74,6 +76,8 @@ class _Builder:
     updates: list[Operation] = field(default_factory=list)
     masks: dict[Tensor, Tensor] = field(default_factory=dict)
     """The masks of tensors that have one."""
+    made: dict[int, KerasLayer] = field(default_factory=dict)
+    """The layers of `tf.keras` that were made, by the identity of their settings."""
 
     def unknown(self, model: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
         """The unsupported layers: class, name and message."""
@@ -90,7 +94,7 @@ class _Builder:
     def is_known(self, layer: dict[str, Any]) -> bool:
         if layer["class_name"] == "Lambda":
             return self.function_of(layer["config"]) is not None
-        return layer["class_name"] in LAYERS if not is_operation(layer) else knows_operation(layer)
+        return forms.knows(layer["class_name"]) if not is_operation(layer) else knows_operation(layer)
 
     def function_of(self, config: dict[str, Any]) -> Any:
         """The function of a Lambda layer, which the caller gives by its name or by the name of the layer."""
@@ -162,9 +166,10 @@ class _Builder:
             )
             return found if len(found) > 1 else found[0]
         inputs = [each for each in flat(value) if isinstance(each, Tensor)]
+        config.setdefault("name", name)
         made = Layer(
             kind,
-            {**config, "name": name},
+            config,
             own.arrays,
             self.version,
             self.functions,
@@ -172,25 +177,29 @@ class _Builder:
             [self.masks.get(each) for each in inputs],
             self,
         )
-        with name_scope(name):
-            try:
-                if is_operation(layer):
+        try:
+            if is_operation(layer):
+                with name_scope(name):
                     return apply_operation(made)
-                found = self.built(made, value)
-                mask = output_mask(made, inputs)
-            except UnsupportedLayer as error:
-                raise ValueError(f"The layer '{name}' of the class {kind} cannot be converted: {error}.") from error
+            found, own_mask = self.built(made, value)
+            mask = output_mask(made, inputs, own_mask)
+        except UnsupportedLayer as error:
+            raise ValueError(f"The layer '{name}' of the class {kind} cannot be converted: {error}.") from error
         first = found[0] if isinstance(found, list) else found
         if mask is not None and isinstance(first, Tensor):
             self.masks[first] = mask
         return found
 
-    def built(self, layer: Layer, value: Any) -> Any:
+    def built(self, layer: Layer, value: Any) -> tuple[Any, Any]:
+        """The output of a layer and its mask."""
         kind = layer.class_name
-        if kind in self.custom:
-            return self.custom_layer(layer, value)
-        if kind != "Lambda":
-            return LAYERS[kind](layer, value)
+        if kind not in self.custom and kind != "Lambda":
+            return forms.apply(layer, value)
+        with name_scope(layer.name):
+            return (self.custom_layer if kind in self.custom else self.function)(layer, value), None
+
+    def function(self, layer: Layer, value: Any) -> Any:
+        """The result of the function of a Lambda layer."""
         try:
             return self.function_of(layer.config)(value, **(layer.config.get("arguments") or {}))
         except Exception as error:

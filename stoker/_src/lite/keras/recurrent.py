@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,13 +10,14 @@ import numpy as np
 
 from stoker._src.formats.keras_files import snake_case
 from stoker._src.graph.tensor import Tensor
+from stoker._src.keras import configurations
 from stoker._src.lite.keras.calls import Call, flat
-from stoker._src.lite.keras.layers import LAYERS, Layer, UnsupportedLayer, builds, static
+from stoker._src.lite.keras.layers import LAYERS, Layer, UnsupportedLayer, builds, static, weights_of
 from stoker._src.ops.array import constants, gathering, joining, selection, shaping
 from stoker._src.ops.control_flow import branches_and_loops
 from stoker._src.ops.control_flow.tensor_array import TensorArray
 from stoker._src.ops.linalg import matrix_products
-from stoker._src.ops.nn import bias, conv_api
+from stoker._src.ops.nn import bias
 from stoker._src.ops.variables.variables import ResourceVariable
 
 Step = Callable[[Tensor, list[Tensor]], tuple[Tensor, list[Tensor]]]
@@ -270,34 +270,14 @@ def rnn(layer: Layer, inputs: Any) -> Any:
 
 @builds("ConvLSTM2D")
 def conv_lstm(layer: Layer, inputs: Any) -> Any:
-    config = layer.config
-    if layer.channels_first:
-        raise UnsupportedLayer("it has channels first")
+    """The cell is that of `tf.keras`."""
     x = inputs[0] if isinstance(inputs, list) else inputs
-    kernel, inner = layer.weight("kernel"), layer.weight("recurrent_kernel")
-    offset = layer.weight("bias") if config.get("use_bias", True) else None
-    filters = static(inner, 2)
-    pad = str(config.get("padding", "valid")).upper()
-    strides, rates = ([1, *(int(n) for n in config.get(name, [1, 1])), 1] for name in ("strides", "dilation_rate"))
-    sizes = []
-    for axis in (0, 1):
-        width = (static(kernel, axis) - 1) * rates[axis + 1] + 1
-        size, step = static(x, axis + 2), strides[axis + 1]
-        sizes.append(-(-size // step) if pad == "SAME" else (size - width) // step + 1)
-    shape = [*sizes, filters]
-
-    def advance(x: Tensor, states: list[Tensor]) -> tuple[Tensor, list[Tensor]]:
-        output, cell = states
-        gates = conv_api.conv2d(x, kernel, strides=strides, padding=pad, dilations=rates)
-        gates = gates if offset is None else bias.bias_add(gates, offset)
-        gates = gates + conv_api.conv2d(output, inner, strides=[1, 1, 1, 1], padding="SAME")
-        enter, forget, new, leave = joining.split(gates, 4, axis=3)
-        sigmoid = functools.partial(layer.activation, name="recurrent_activation")
-        cell = sigmoid(forget) * cell + sigmoid(enter) * layer.activation(new)
-        output = sigmoid(leave) * layer.activation(cell)
-        return output, [output, cell]
-
-    return _run(layer, inputs, Cell([shape, shape], shape, advance))
+    made: Any = configurations.layer_of(layer.class_name, layer.config, layer.version, layer.functions)
+    cell = made.cell
+    with weights_of(layer.arrays):
+        cell.build([x.static_shape[0], *(static(x, axis) for axis in range(2, 5))])
+    shape = cell.output_size.as_list()
+    return _run(layer, inputs, Cell([shape, shape], shape, cell.call))
 
 
 @builds("Bidirectional")

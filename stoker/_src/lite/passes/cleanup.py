@@ -116,12 +116,7 @@ def sunk_transpose(editor: Editor, operator: Operator) -> bool:
     before = Tensor(f"{result.name}/", result.type, tuple(result.shape[axis] for axis in back))
     # The transpose moves after f: the two operators swap places.
     editor.change(operator, inputs=inputs, outputs=[before])
-    moved = Operator("TRANSPOSE", [before, order], [result], schema.TransposeOptionsT())
-    position = editor.subgraph.operators.index(operator)
-    editor.subgraph.operators.insert(position + 1, moved)
-    editor.producers[result] = moved
-    editor.consumers.setdefault(before, []).append(moved)
-    editor.consumers.setdefault(order, []).append(moved)
+    editor.insert(operator, Operator("TRANSPOSE", [before, order], [result], schema.TransposeOptionsT()))
     return True
 
 
@@ -142,6 +137,112 @@ def neutral(editor: Editor, operator: Operator) -> bool:
         if (same or other.data.ndim == 0) and editor.bypass(operator, value):
             return True
     return False
+
+
+def transposed_operand(editor: Editor, operator: Operator) -> bool:
+    """A product of matrices transposes its right operand itself. (For the left one this is slower than a transpose.)"""
+    before = editor.made_by(operator.inputs[1], "TRANSPOSE")
+    order = None if before is None or before.inputs[1] is None else before.inputs[1].data
+    if before is None or order is None:
+        return False
+    *kept, row, column = range(order.size)
+    if order.tolist() != [*kept, column, row]:
+        return False
+    options = schema.BatchMatMulOptionsT(adjX=operator.options.adjX, adjY=not operator.options.adjY)
+    editor.change(operator, "BATCH_MATMUL", [operator.inputs[0], before.inputs[0]], options=options)
+    return True
+
+
+def sunk_reshape(editor: Editor, operator: Operator) -> bool:
+    """f(reshape(x), reshape(y)) with x and y of the same shape becomes reshape(f(x, y))."""
+    makers = [editor.made_by(each, "RESHAPE") for each in operator.inputs]
+    first, second = makers
+    result = operator.outputs[0]
+    if first is None or second is None or first is second or result.shape is None or -1 in result.shape:
+        return False
+    sources = [first.inputs[0], second.inputs[0]]
+    if sources[0] is None or sources[1] is None or sources[0].shape != sources[1].shape or not _known(sources[0].shape):
+        return False
+    inside = [first.outputs[0], second.outputs[0]]
+    if not all(each.shape == result.shape and editor.is_private(each, operator) for each in inside):
+        return False
+    whole = Tensor(f"{result.name}/", result.type, sources[0].shape)
+    moved = Operator("RESHAPE", [whole, second.inputs[1]], [result], second.options)
+    editor.change(operator, inputs=sources, outputs=[whole])
+    editor.insert(operator, moved)
+    return True
+
+
+def empty_padding(editor: Editor, operator: Operator) -> bool:
+    """A PAD by nothing, as transforms and convolutions of fitting sizes have it, is removed."""
+    source, amounts = operator.inputs
+    if source is None or amounts is None or amounts.data is None or amounts.data.any():
+        return False
+    return editor.bypass(operator, source)
+
+
+def part_of_slice(editor: Editor, operator: Operator) -> bool:
+    """The real part of a slice becomes a slice of the real parts: TensorFlow's runtime slices no complex numbers."""
+    before = editor.made_by(operator.inputs[0], "SLICE")
+    source = None if before is None else before.inputs[0]
+    if before is None or source is None:
+        return False
+    (result,) = operator.outputs
+    whole = Tensor(f"{result.name}/", result.type, source.shape)
+    editor.change(operator, inputs=[source], outputs=[whole])
+    editor.insert(operator, Operator("SLICE", [whole, *before.inputs[1:]], [result], schema.SliceOptionsT()))
+    return True
+
+
+# Functions whose results are finite whatever their arguments are, unless these are not numbers.
+_BOUNDED = ("LOGISTIC", "TANH", "SOFTMAX", "RELU6", "RELU_N1_TO_1", "RELU_0_TO_1")
+
+
+def vanishing(editor: Editor, operator: Operator) -> bool:
+    """sigmoid(x) * 0, as in the first step of a recurrent cell, is 0."""
+    (result,) = operator.outputs
+    if result.shape is None or -1 in result.shape or result in editor.outputs or not plain(operator):
+        return False
+    for value, other in (operator.inputs, operator.inputs[::-1]):
+        if editor.made_by(value, *_BOUNDED) is None or other is None or other.data is None or other.data.any():
+            continue
+        zeros = Tensor(result.name, result.type, result.shape, np.zeros(result.shape, np.float32))
+        for reader in list(dict.fromkeys(editor.consumers.get(result, ()))):
+            editor.change(reader, inputs=[zeros if each is result else each for each in reader.inputs])
+        return True
+    return False
+
+
+def squared_difference(editor: Editor, operator: Operator) -> bool:
+    """(x - y) ** 2 becomes SQUARED_DIFFERENCE."""
+    (difference,) = operator.inputs
+    before = editor.made_by(difference, "SUB")
+    if before is None or difference is None or not plain(before) or not editor.is_private(difference, operator):
+        return False
+    # Kernels broadcast up to four dimensions fast.
+    if difference.type != "FLOAT32" or difference.shape is None or len(difference.shape) > 4:
+        return False
+    editor.change(operator, "SQUARED_DIFFERENCE", before.inputs, options=schema.SquaredDifferenceOptionsT())
+    return True
+
+
+def uniform_choice(editor: Editor, operator: Operator) -> bool:
+    """A choice between values and many copies of one number stores the number once."""
+    branches = []
+    for branch in operator.inputs[1:]:
+        assert branch is not None
+        data = branch.data
+        if data is not None and data.dtype != object and data.nbytes > _LARGE and (data == data.reshape(-1)[0]).all():
+            branch = editor.constant(data.reshape(-1)[:1].reshape(()), branch, branch.name)
+        branches.append(branch)
+    condition, result = operator.inputs[0], operator.outputs[0]
+    if branches == operator.inputs[1:] or condition is None or condition.shape != result.shape:
+        return False
+    editor.change(operator, "SELECT_V2", [condition, *branches], options=schema.SelectV2OptionsT())
+    return True
+
+
+_LARGE = 1024
 
 
 def squared(editor: Editor, operator: Operator) -> bool:
@@ -183,11 +284,16 @@ def negated_sum(editor: Editor, operator: Operator) -> bool:
 CLEANUP: dict[str, list[Rule]] = {
     "RESHAPE": [merged_reshape],
     "TRANSPOSE": [merged_transpose],
-    "ADD": [neutral, negated_sum],
-    "SUB": [neutral],
-    "MUL": [neutral, squared],
+    "ADD": [neutral, negated_sum, sunk_reshape],
+    "SUB": [neutral, sunk_reshape],
+    "MUL": [neutral, vanishing, squared, sunk_reshape],
     "DIV": [neutral],
     "POW": [squared],
+    "SQUARE": [squared_difference],
+    "SELECT": [uniform_choice],
+    "BATCH_MATMUL": [transposed_operand],
+    "PAD": [empty_padding],
+    **{code: [part_of_slice] for code in ("REAL", "IMAG", "COMPLEX_ABS")},
 }
 SINKING: dict[str, list[Rule]] = {code: [sunk_transpose] for code in (*_UNARY, *_BINARY)} | {
     "TRANSPOSE": [merged_transpose]
@@ -211,8 +317,14 @@ def merge_duplicates(subgraph: Subgraph) -> None:
         operator.inputs = [_merged(each, replaced, constants) for each in operator.inputs]
         key = _key(operator)
         known = None if key is None else seen.get(key)
-        if known is not None and not any(tensor in outputs for tensor in operator.outputs):
-            replaced.update(zip(operator.outputs, known.outputs, strict=True))
+        if known is not None and (outputs.isdisjoint(operator.outputs) or outputs.isdisjoint(known.outputs)):
+            for kept_result, result in zip(known.outputs, operator.outputs, strict=True):
+                replaced[result] = kept_result
+                if result in outputs:
+                    # Outputs keep their names.
+                    kept_result.name = result.name
+            subgraph.outputs = [replaced.get(each, each) for each in subgraph.outputs]
+            outputs = set(subgraph.outputs)
             continue
         if key is not None:
             seen.setdefault(key, operator)

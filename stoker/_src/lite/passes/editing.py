@@ -101,6 +101,15 @@ class Editor:
             for maker in self._unread(operator, before):
                 self.remove(maker)
 
+    def insert(self, after: Operator, operator: Operator) -> None:
+        """Adds an operator behind another one."""
+        self.subgraph.operators.insert(self.subgraph.operators.index(after) + 1, operator)
+        self.touched[operator] = None
+        self.producers.update(dict.fromkeys(operator.outputs, operator))
+        for tensor in operator.inputs:
+            if tensor is not None:
+                self.consumers.setdefault(tensor, []).append(operator)
+
     def absorb(self, operator: Operator, following: Operator) -> None:
         """Removes `following` and lets `operator` produce its result. The former result of `operator` must have no other readers."""
         self.change(operator, outputs=following.outputs)
@@ -173,6 +182,12 @@ def apply_rules(subgraph: Subgraph, rules: dict[str, list[Rule]]) -> bool:
         waiting = list(again)
     editor.finish()
     return changed_at_all
+
+
+def sizes(name: str, values: Any) -> Tensor:
+    """A constant of shapes or other 32-bit integers."""
+    data = np.array(values, np.int32)
+    return Tensor(name, "INT32", data.shape, data)
 
 
 def scalar(tensor: Tensor | None) -> float | None:

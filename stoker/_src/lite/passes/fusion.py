@@ -10,7 +10,7 @@ import numpy as np
 from ai_edge_litert import schema_py_generated as schema
 
 from stoker._src.lite.model import Operator, Tensor
-from stoker._src.lite.passes.editing import Editor, Rule, is_float, plain, scalar
+from stoker._src.lite.passes.editing import Editor, Rule, is_float, plain, scalar, sizes
 
 # The axis of the weights that belongs to the output's channels.
 CHANNEL_AXIS = {"CONV_2D": 0, "DEPTHWISE_CONV_2D": 3, "FULLY_CONNECTED": 0, "TRANSPOSE_CONV": 0, "CONV_3D": 4}
@@ -101,6 +101,26 @@ def folded_factor(editor: Editor, operator: Operator) -> bool:
     editor.change(before, inputs=inputs)
     _take_over(editor, before, operator)
     return True
+
+
+def scaled_reshape(editor: Editor, operator: Operator) -> bool:
+    """reshape(product(x)) * number becomes reshape(product(x) * number), whose factor goes into the weights."""
+    for value, other in (operator.inputs, operator.inputs[::-1]):
+        reshape = editor.made_by(value, "RESHAPE")
+        product = editor.made_by(reshape.inputs[0], *WEIGHTS) if reshape is not None else None
+        if reshape is None or product is None or value is None or scalar(other) is None or not plain(operator):
+            continue
+        inner = product.outputs[0]
+        if not is_float(other, inner) or not plain(product) or value.shape != operator.outputs[0].shape:
+            continue
+        if not editor.is_private(inner, reshape) or not editor.is_private(value, operator):
+            continue
+        scaled = Tensor(f"{inner.name}/", inner.type, inner.shape)
+        editor.insert(product, Operator("MUL", [inner, other], [scaled], schema.MulOptionsT()))
+        editor.change(reshape, inputs=[scaled, *reshape.inputs[1:]])
+        editor.absorb(reshape, operator)
+        return True
+    return False
 
 
 def folded_addend(editor: Editor, operator: Operator) -> bool:
@@ -339,13 +359,23 @@ def dilated(editor: Editor, operator: Operator) -> bool:
     total = (pads - crops).tolist()
     if total == [[each // 2, each - each // 2] for each in reach]:
         padding = schema.Padding.SAME
-    elif not np.any(total):
+    elif np.min(total) >= 0:
         padding = schema.Padding.VALID
     else:
         return False
     options.padding = padding
     options.dilationHFactor, options.dilationWFactor = int(blocks[0]), int(blocks[1])
-    editor.change(conv, inputs=[source, *conv.inputs[1:]])
+    if padding == schema.Padding.SAME or not np.any(total):
+        editor.change(conv, inputs=[source, *conv.inputs[1:]])
+    else:
+        padded = before.outputs[0]
+        if source.shape is not None:
+            added = (0, *(sum(each) for each in total), 0)
+            padded.shape = tuple(
+                size if size < 0 else size + more for size, more in zip(source.shape, added, strict=True)
+            )
+        amounts = sizes("paddings", [[0, 0], *total, [0, 0]])
+        editor.change(before, "PAD", [source, amounts], options=schema.PadOptionsT())
     _take_over(editor, conv, operator)
     return True
 
@@ -374,10 +404,10 @@ def flattened_product(editor: Editor, operator: Operator) -> bool:
         editor.change(product, inputs=[source, *product.inputs[1:]])
     elif editor.is_private(inside, product) and -1 not in wanted:
         # The reshape does more than prepare the product: it keeps the leading dimensions.
-        sizes = np.array(wanted, np.int32)
         inside.shape = wanted
-        editor.change(before, inputs=[source, editor.constant(sizes, before.inputs[1], "shape")])
-        before.options = schema.ReshapeOptionsT(newShape=sizes)
+        shape = sizes("shape", wanted)
+        editor.change(before, inputs=[source, shape])
+        before.options = schema.ReshapeOptionsT(newShape=shape.data)
     else:
         return False
     product.options.keepNumDims = True
@@ -385,8 +415,68 @@ def flattened_product(editor: Editor, operator: Operator) -> bool:
     return True
 
 
+def flat_input(editor: Editor, operator: Operator) -> bool:
+    """A product whose input was reshaped to rows of the same length reads the input itself: it takes the leading dimensions as rows."""
+    before = editor.made_by(operator.inputs[0], "RESHAPE")
+    weights = operator.inputs[1]
+    if before is None or weights is None or weights.shape is None or operator.options.keepNumDims:
+        return False
+    source = before.inputs[0]
+    if source is None or not source.shape or source.shape[-1] != weights.shape[-1] or weights.shape[-1] < 0:
+        return False
+    editor.change(operator, inputs=[source, *operator.inputs[1:]])
+    return True
+
+
+def dilated_rows(editor: Editor, operator: Operator) -> bool:
+    """A convolution of sequences between SPACE_TO_BATCH_ND and BATCH_TO_SPACE_ND: the reshapes to images and back move outside of both.
+
+    What remains inside is what `dilated` knows.
+    """
+
+    def as_image(each: Operator) -> list[Tensor]:
+        """The constant block and margins of the rows, with a first dimension that is not divided."""
+        block, margins = (None if tensor is None else tensor.data for tensor in each.inputs[1:])
+        if block is None or margins is None:
+            return []
+        return [sizes("block_shape", [1, *block]), sizes("margins", [[0, 0], *margins])]
+
+    after = editor.made_by(operator.inputs[0], "RESHAPE")
+    conv = editor.made_by(after.inputs[0], "CONV_2D", "DEPTHWISE_CONV_2D") if after is not None else None
+    before = editor.made_by(conv.inputs[0], "RESHAPE") if conv is not None else None
+    divided = editor.made_by(before.inputs[0], "SPACE_TO_BATCH_ND") if before is not None else None
+    if after is None or conv is None or before is None or divided is None:
+        return False
+    source, result = divided.inputs[0], operator.outputs[0]
+    chain = ((divided, before), (before, conv), (conv, after), (after, operator))
+    if not all(editor.is_private(one.outputs[0], other) for one, other in chain):
+        return False
+    images = [each.outputs[0].shape for each in (before, conv)]
+    if source is None or source.shape is None or result.shape is None or len(source.shape) != 3:
+        return False
+    if any(shape is None or len(shape) != 4 or shape[1] != 1 for shape in images):
+        return False
+    if -1 in source.shape or -1 in result.shape:
+        return False
+    divisions = [as_image(each) for each in (divided, operator)]
+    if not divisions[0] or not divisions[1]:
+        return False
+    image = (source.shape[0], 1, *source.shape[1:])
+    whole = Tensor(f"{source.name}/image", source.type, image)
+    joined = Tensor(f"{result.name}/image", result.type, (result.shape[0], 1, *result.shape[1:]))
+    # The operators keep their places: reshape, divide, convolve, join, reshape.
+    inside, outside = before.outputs[0], conv.outputs[0]
+    shapes = [sizes("shape", image), sizes("shape", result.shape)]
+    reshapes = [schema.ReshapeOptionsT(newShape=each.data) for each in shapes]
+    editor.change(divided, "RESHAPE", [source, shapes[0]], [whole], reshapes[0])
+    editor.change(before, "SPACE_TO_BATCH_ND", [whole, *divisions[0]], [inside], schema.SpaceToBatchNDOptionsT())
+    editor.change(after, "BATCH_TO_SPACE_ND", [outside, *divisions[1]], [joined], schema.BatchToSpaceNDOptionsT())
+    editor.change(operator, "RESHAPE", [joined, shapes[1]], [result], reshapes[1])
+    return True
+
+
 FOLDING: dict[str, list[Rule]] = {
-    "MUL": [folded_factor, merged_constants],
+    "MUL": [folded_factor, scaled_reshape, merged_constants],
     "DIV": [folded_factor, multiplied],
     "ADD": [folded_addend, merged_constants],
     "SUB": [folded_addend],
@@ -395,7 +485,7 @@ FOLDING: dict[str, list[Rule]] = {
     "FULLY_CONNECTED": [folded_input],
     "CONV_2D": [same_padding],
     "DEPTHWISE_CONV_2D": [same_padding],
-    "BATCH_TO_SPACE_ND": [dilated],
+    "BATCH_TO_SPACE_ND": [dilated, dilated_rows],
     "RESHAPE": [flattened_product],
 }
-FUSING: dict[str, list[Rule]] = {code: [fused_activation] for code in ACTIVATIONS}
+FUSING: dict[str, list[Rule]] = {code: [fused_activation] for code in ACTIVATIONS} | {"FULLY_CONNECTED": [flat_input]}

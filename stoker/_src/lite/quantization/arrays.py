@@ -76,10 +76,9 @@ def bias(tensor: Tensor, input_scale: np.ndarray, weight_scale: np.ndarray, type
     scale = (input_scale.astype(np.float64)[0] * weight_scale.astype(np.float64)).astype(np.float32)
     quantization = Quantization(scale, np.zeros(len(scale), np.int64), 0)
     wide = np.maximum(scale.astype(np.float64), np.finfo(np.float64).tiny)
-    smallest, largest = limits(type_name)
     dtype = numpy_dtype(type_name)
     assert dtype is not None
-    # In float64 the largest int64 rounds up to a number that does not fit.
-    largest = min(largest, 2**62)
-    values = np.clip(np.round(tensor.data.astype(np.float64) / wide), max(smallest, -(2**62)), largest)
+    # Half of the range is left for the sum. A mask of -1e9 or minus infinity still lies below all that the result can store.
+    largest = (limits(type_name)[1] + 1) // 2
+    values = np.clip(np.round(tensor.data.astype(np.float64) / wide), -largest, largest)
     return Tensor(tensor.name, type_name, tensor.shape, values.astype(dtype), quantization)

@@ -46,6 +46,18 @@ def observe_ranges(model: Model, dataset: Any) -> Ranges:
 
 # Kernels store infinite results as the largest finite number.
 _BOUND = 1e38
+# Beyond this distance a change of the argument does not change the result of these functions.
+_REACH = {"SOFTMAX": 16.0, "LOGISTIC": 12.0, "TANH": 8.0}
+
+
+def _telling(code: str, value: np.ndarray) -> np.ndarray:
+    """An argument of a function without differences that do not show in the result.
+
+    The large negative numbers of masked positions would otherwise take the whole range, and leave no steps for the others.
+    """
+    if code == "SOFTMAX":
+        return np.maximum(value, value.max(-1, keepdims=True) - _REACH[code])
+    return np.clip(value, -_REACH[code], _REACH[code])
 
 
 class _Observation:
@@ -66,12 +78,14 @@ class _Observation:
     def note(self, tensor: Tensor, value: np.ndarray) -> None:
         low, high = float(value.min()), float(value.max())
         unbounded = max(-low, high) > _BOUND
-        if math.isnan(low) or math.isnan(high) or (unbounded and tensor in self.model.main.inputs):
+        if math.isnan(low) or math.isnan(high):
+            unbounded = True
+        if unbounded and tensor in self.model.main.inputs:
             raise ValueError(
                 f"The tensor '{tensor.name}' is not finite for sample {self.samples} of the representative dataset."
             )
         if unbounded or tensor in self.unbounded:
-            # The scores of boxes that are suppressed, or masked positions. Without a range, the tensor stays floating point.
+            # The scores of boxes that are suppressed, or results of loops that nobody reads. Without a range, the tensor stays floating point.
             self.unbounded.add(tensor)
             self.found.pop(tensor, None)
             return
@@ -91,6 +105,15 @@ class _Runner:
         )
         self.numbers = {tensor: number for number, tensor in enumerate(subgraph.tensors)}
         self.watched = [each for each in self.numbers if each.type == "FLOAT32" and not each.is_constant]
+        readers = subgraph.consumers()
+        self.arguments = {
+            tensor: readers[tensor][0].code
+            for tensor in self.watched
+            if tensor not in subgraph.outputs
+            and len({each.code for each in readers.get(tensor, ())}) == 1
+            and readers[tensor][0].code in _REACH
+        }
+        """Tensors that only one of the functions of `_REACH` reads."""
         # A subgraph that shares variables or tables with others cannot run alone.
         alone = (each for each in subgraph.operators if each.code in ("WHILE", "IF"))
         self.inner = [each for each in alone if not _has_resources(each)]
@@ -116,7 +139,8 @@ class _Runner:
         for tensor in self.watched:
             value = self.value(tensor)
             if value is not None and value.size:
-                self.observation.note(tensor, value)
+                code = self.arguments.get(tensor)
+                self.observation.note(tensor, value if code is None else _telling(code, value))
         for operator in self.recurrent:
             self.repeat(operator)
         for operator in self.inner:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from ai_edge_litert import schema_py_generated as schema
+from flatbuffers import flexbuffers
 
 from stoker._src.lite.model import Model, Operator, Quantization, Subgraph, Tensor
 from stoker._src.lite.quantization import arrays, recurrent
@@ -99,23 +99,12 @@ def quantize_integer(model: Model, plan: Plan, input_type: str, output_type: str
     Raises:
         QuantizationError: the plan is strict, and an op has no integer kernel or no range.
     """
-    _gather_rows(model.main)
     rewriting = _Rewriting(model.main, plan)
     rewriting.decide_all()
     if plan.strict and rewriting.reasons:
         raise QuantizationError(_report(rewriting.reasons))
     rewriting.rewrite_all()
     _Interface(model, plan.scheme).run(input_type, output_type)
-
-
-def _gather_rows(subgraph: Subgraph) -> None:
-    """Lookups of embeddings become GATHER, which has kernels for integers."""
-    for operator in subgraph.operators:
-        if operator.code == "EMBEDDING_LOOKUP":
-            rows, table = operator.inputs[:2]
-            if table is not None and table.type == "FLOAT32":
-                operator.code, operator.inputs = "GATHER", [table, rows]
-                operator.options = schema.GatherOptionsT()
 
 
 class _Rewriting:
@@ -200,6 +189,8 @@ class _Rewriting:
             return ""  # no real numbers: nothing changes
         if code in ("WHILE", "IF"):
             return self.decide_flow(operator)
+        if code == "CUSTOM":
+            return self.decide_custom(operator)
         scheme = self.scheme(operator)
         if code == recurrent.CODE and scheme.activations == "INT8":
             return self.decide_lstm(operator)
@@ -212,6 +203,8 @@ class _Rewriting:
             return "it has a state"
         reals = self.real_inputs(operator)
         for tensor in reals:
+            if tensor.data is not None and code not in SHARING and not np.isfinite(tensor.data).all():
+                return f"'{tensor.name}' is not finite"
             if not tensor.is_constant and not self.known(tensor):
                 return f"the range of '{tensor.name}' is not known"
         if code in WEIGHTS:
@@ -235,8 +228,8 @@ class _Rewriting:
     def absorb_clamp(self, operator: Operator) -> None:
         """Lets the op before a clamp use the clamp's range: values outside are clipped when they are stored."""
         (tensor,), (result,) = operator.inputs, operator.outputs
-        if tensor is None or tensor.is_constant or self.plan.trained:
-            return
+        if tensor is None or tensor.is_constant or self.plan.trained or self.type_of(result) == INT16.activations:
+            return  # numbers of 16 bits reach as far below zero as above
         forms, producer = [tensor], self.producers.get(tensor)
         while producer is not None and producer in self.chosen and producer.code in PASSING:
             source = producer.inputs[PASSED.get(producer.code, 0)]
@@ -299,6 +292,16 @@ class _Rewriting:
             if not reason and (tensor is None or not self.known(tensor)):
                 reason = f"the range of '{'' if tensor is None else tensor.name}' is not known"
         return reason or self.decide_results(operator, [data])  # type: ignore[list-item]
+
+    def decide_custom(self, operator: Operator) -> str:
+        """A custom op that was trained with fake quantization reads integers, if it says so. Its results are in floating point."""
+        options = _flexible(operator.custom_options)
+        if not self.plan.trained or not options.get("_output_quantized"):
+            return f"{operator.kind} has no kernel for {self.plan.scheme.activations}"
+        if not options.get("_support_output_type_float_in_quantized_op"):
+            return f"{operator.kind} gives integers of an unknown scale"
+        unknown = [each for each in self.real_inputs(operator) if not each.is_constant and not self.known(each)]
+        return f"the range of '{unknown[0].name}' is not known" if unknown else ""
 
     def decide_flow(self, operator: Operator) -> str:
         """Gives a loop variable the same scale in every iteration, and the result of a branch the same scale in both branches."""
@@ -405,25 +408,32 @@ class _Rewriting:
         return [each for each in found if each is not None and each.type == "FLOAT32"]
 
     def adopt(self, tensor: Tensor, numbers: Quantization, reader: Operator) -> None:
-        """Gives a tensor the scale of an op that reads it if its own scale is not much finer. This avoids a conversion.
+        """Gives a tensor the scale of an op that reads it, which avoids a conversion.
 
-        What lies outside of the range of a maximum is of no use to it. Other readers need the whole range of the tensor.
+        If nobody else reads it, it is rounded once instead of twice. What lies outside of the range of a maximum is of no use to it. Other readers need the
+        whole range of the tensor, in a scale that is not much coarser.
 
         A tensor that is only rearranged on the way shares one scale with its rearranged forms.
         """
-        root, producer = tensor, self.producers.get(tensor)
+        root, is_private = tensor, self.is_read_by(tensor, reader)
+        producer = self.producers.get(tensor)
         while producer is not None and producer in self.chosen and producer.code in PASSING:
             source = producer.inputs[PASSED.get(producer.code, 0)]
             assert source is not None
+            is_private = is_private and self.is_read_by(source, producer) and len(producer.outputs) == 1
             root, producer = source, self.producers.get(source)
-        if producer is None or producer not in self.chosen or not (producer.code in WEIGHTS or producer.code in FREE):
+        if root in self.settled or root in self.plan.given or root in self.given:
             return
-        own = self.numbers[root]
+        if producer is None:
+            if not is_private:
+                return
+        elif producer not in self.chosen or not (producer.code in WEIGHTS or producer.code in FREE):
+            return
+        own = self.number_of(root)
         assert own.scale is not None and numbers.scale is not None
-        if root in self.settled or root in self.plan.given or numbers.scale[0] > _COARSER * own.scale[0]:
+        if not is_private and numbers.scale[0] > _COARSER * own.scale[0]:
             return
-        is_only_reader = root is tensor and self.consumers.get(root) == [reader] and root not in self.subgraph.outputs
-        if not is_only_reader and not covers(numbers, own, self.type_of(root)):
+        if not (is_private and root is tensor) and not covers(numbers, own, self.type_of(root)):
             return
         waiting = [root]
         while waiting:
@@ -438,6 +448,10 @@ class _Rewriting:
                 ):
                     waiting.extend(each for each in reader.outputs if each.type == "FLOAT32")
 
+    def is_read_by(self, tensor: Tensor, reader: Operator) -> bool:
+        """Whether a single input of an op is the only reader of a tensor."""
+        return self.consumers.get(tensor) == [reader] and tensor not in self.subgraph.outputs
+
     def number_of(self, tensor: Tensor, type_name: str = "") -> Quantization:
         """The scale of a tensor in its type, or in another one."""
         own = self.type_of(tensor)
@@ -446,7 +460,8 @@ class _Rewriting:
             return self.numbers[tensor]
         if tensor.is_constant:
             assert tensor.data is not None
-            low, high = float(tensor.data.min(initial=0.0)), float(tensor.data.max(initial=0.0))
+            finite = tensor.data[np.isfinite(tensor.data)]
+            low, high = float(finite.min(initial=0.0)), float(finite.max(initial=0.0))
         elif tensor in self.plan.ranges:
             low, high = self.plan.ranges[tensor]
         else:
@@ -485,7 +500,8 @@ class _Rewriting:
             # Scales are not powers of two.
             operator.options = copy.copy(operator.options)
             operator.options.potScaleInt16 = False
-        operator.outputs = [self.result(each) if each.type == "FLOAT32" else each for each in operator.outputs]
+        if code != "CUSTOM":
+            operator.outputs = [self.result(each) if each.type == "FLOAT32" else each for each in operator.outputs]
         self.made.append(operator)
 
     def rewrite_flow(self, operator: Operator) -> None:
@@ -616,6 +632,12 @@ def _form(tensor: Tensor, numbers: Quantization, type_name: str) -> tuple[Tensor
     return tensor, float(numbers.scale[0]), int(numbers.zero_point[0]), type_name
 
 
+def _flexible(options: bytes) -> dict[str, Any]:
+    """The options of a custom op, if they have names."""
+    found = flexbuffers.Loads(options) if options else {}
+    return found if isinstance(found, dict) else {}
+
+
 def _on_grid(values: np.ndarray, trained: TrainedRange) -> bool:
     """Whether values are among those that fake quantization with a range leaves."""
     steps = 2**trained.bits - (2 if trained.narrow else 1)
@@ -686,7 +708,7 @@ class _Interface:
         producers = self.subgraph.producers()
         for place, tensor in enumerate(self.subgraph.outputs):
             producer = producers.get(tensor)
-            if tensor.type != "FLOAT32":
+            if tensor.type != "FLOAT32" or (producer is not None and producer.code == "CUSTOM"):
                 continue
             if producer is None or producer.code != "DEQUANTIZE":
                 raise QuantizationError(

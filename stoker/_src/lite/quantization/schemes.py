@@ -144,6 +144,7 @@ SHARING = {
     "DYNAMIC_UPDATE_SLICE": (0, 1),
     "SELECT_V2": (1, 2),
     "SELECT": (1, 2),
+    "ONE_HOT": (2, 3),
 }
 # Results whose scale the kernel requires.
 FIXED = {
@@ -189,12 +190,16 @@ NOT_IN_INT16 = frozenset(
         "ELU",
         "SQUARED_DIFFERENCE",
         "RELU_N1_TO_1",
+        "ONE_HOT",
+        "PRELU",
         *(ASKING - {"SHAPE", "RANK"}),
     }
 )
 # Kernels that LiteRT has and the runtime of TensorFlow 2.21 has not. They are used only where floating point is not allowed.
 YOUNG_IN_INT16 = frozenset({"GELU"})
-NOT_IN_UINT8 = frozenset({"DYNAMIC_UPDATE_SLICE", "ELU", "EXP", "ABS", "RSQRT", "SQUARED_DIFFERENCE", "BATCH_MATMUL"})
+NOT_IN_UINT8 = frozenset(
+    {"ONE_HOT", "DYNAMIC_UPDATE_SLICE", "ELU", "EXP", "ABS", "RSQRT", "SQUARED_DIFFERENCE", "BATCH_MATMUL"}
+)
 
 
 def quantizable(code: str, scheme: Scheme) -> bool:

@@ -13,12 +13,14 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from stoker._src.lite.verification.flexible import options_problem
 from stoker._src.lite.verification.layout import members
 from stoker._src.lite.verification.rules import (
     ARGUMENTS,
     BYTES,
     COUNTS,
     ENUMERATIONS,
+    FLEXIBLE,
     OPTIONAL_INPUTS,
     OPTIONS,
     POSITIONS,
@@ -209,6 +211,8 @@ class _Checks:
             operator.LargeCustomOptionsOffset + operator.LargeCustomOptionsSize > self.size
         ):
             self.fail("its custom options lie outside of the file")
+        if name == "CUSTOM":
+            self.custom(text(self.model.OperatorCodes[operator.OpcodeIndex].CustomCode), operator, tensors)
         expected = OPTIONS.get(name, "")
         for options in (operator.BuiltinOptions, operator.BuiltinOptions2):
             if options is not None:
@@ -220,6 +224,18 @@ class _Checks:
 
         self.sizes(name, operator, tensors)
         self.scales(name, operator, tensors)
+
+    def custom(self, name: str, operator: Table, tensors: list[Table]) -> None:
+        """Checks the custom operators that LiteRT has. Others are unknown to it, and the model does not load."""
+        if name not in FLEXIBLE:
+            return
+        wrong = options_problem(bytes(operator.CustomOptions or b""))
+        if wrong:
+            self.fail(f"its custom options are damaged: {wrong}")
+        for number in integers(operator.Inputs):
+            kind = members("TensorType")[tensors[number].Type] if number >= 0 else ""
+            if kind not in FLEXIBLE[name]:
+                self.fail(f"{name} does not read {kind or 'a missing tensor'}")
 
     def sizes(self, name: str, operator: Table, tensors: list[Table]) -> None:
         """Checks counts in options and constants."""

@@ -102,6 +102,13 @@ OPTIONS = {
     "STABLEHLO_COMPOSITE": "StableHLOCompositeOptions",
 }
 # The inputs that may be omitted. Kernels of other ops do not check whether their inputs are present.
+FLEXIBLE = {
+    "TFLite_Detection_PostProcess": ("FLOAT32", "UINT8"),
+    "AudioSpectrogram": ("FLOAT32",),
+    "Mfcc": ("FLOAT32", "INT32"),
+    "NumericVerify": ("FLOAT32", "FLOAT16", "INT8", "UINT8", "INT16"),
+}
+"""Custom operators whose kernels LiteRT has, with the types of their inputs. They read their options from a map."""
 OPTIONAL_INPUTS = {
     "CONV_2D": frozenset({2}),
     "DEPTHWISE_CONV_2D": frozenset({2}),

@@ -11,6 +11,7 @@ from stoker._src.base import dtypes
 from stoker._src.base.dtypes import COMPLEX, FLOATS, INDEX, INTS, NUMERIC, as_dtype
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
+from stoker._src.base.extensions import extension
 from stoker._src.base.shapes import UNKNOWN_SHAPE, Shape, broadcast
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import ANY, INT, INT32, define, one_of
@@ -23,6 +24,9 @@ from stoker._src.ops.support import table_rows
 from stoker._src.ops.support.dispatching import dispatched, elementwise
 from stoker._src.ops.support.movement import allocatable, itemsize, rearranges, signed
 from stoker._src.ops.support.values import torch_dtype
+
+_native = extension("stoker._src.ops.native.selection")
+_WORTH_A_CALL = 2048  # elements below which torch is as fast
 
 _QUANTIZED = tuple(each for each in dtypes.QUANTIZED_DTYPES if not each._is_ref_dtype)
 
@@ -73,7 +77,32 @@ def select_v2_kernel(condition: torch.Tensor, t: Any, e: Any) -> Any:
     if isinstance(t, np.ndarray):
         chosen = np.where(condition.cpu().numpy(), t, e)
         return chosen if chosen.dtype == object else chosen.astype(object)
-    return torch.where(condition, t, e)
+    chosen = _selected(condition, t, e)
+    return torch.where(condition, t, e) if chosen is None else chosen
+
+
+def _selected(condition: torch.Tensor, t: torch.Tensor, e: torch.Tensor) -> torch.Tensor | None:
+    """The native choice, for booleans of the result's shape or of its first dimensions, and sides that are whole or single numbers."""
+    whole = t if t.ndim > e.ndim or e.numel() == 1 else e
+    shape, size = whole.shape, whole.numel()
+    if _native is None or size < _WORTH_A_CALL or not (condition.is_cpu and t.is_cpu and e.is_cpu):
+        return None
+    for side in (t, e):
+        if side.shape != shape and (side.numel() != 1 or side.ndim > whole.ndim):
+            return None
+    count = condition.numel()
+    leading = len(condition.shape)
+    while leading and condition.shape[leading - 1] == 1:
+        leading -= 1
+    if condition.ndim != whole.ndim or condition.shape[:leading] != shape[:leading] or t.dtype is not e.dtype:
+        return None
+    if not (condition.is_contiguous() and t.is_contiguous() and e.is_contiguous()) or whole.itemsize > 8:
+        return None
+    out = torch.empty(shape, dtype=whole.dtype)
+    _native.select(
+        out, condition, t, t.numel() != 1, e, e.numel() != 1, count, size // count, whole.itemsize, torch.get_num_threads()
+    )  # fmt: skip
+    return out
 
 
 @SELECT.lower

@@ -20,6 +20,7 @@ from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.array import broadcasting, casting, joining, ranges, shaping
 from stoker._src.ops.math import arithmetic, reductions, unary_functions
+from stoker._src.ops.support import blas
 from stoker._src.ops.support.unsigned import modular_binary
 from stoker._src.ops.support.values import torch_dtype
 
@@ -58,6 +59,9 @@ def matmul_kernel(a: torch.Tensor, b: torch.Tensor, *, transpose_a: bool, transp
     if a.ndim != 2 or b.ndim != 2:
         found = (a if a.ndim != 2 else b).shape
         raise InvalidArgumentError(None, None, f"MatMul multiplies matrices, but an operand has shape {list(found)}.")
+    found = blas.matmul(a, b, transpose_a, transpose_b)
+    if found is not None:
+        return found
     a, b = a.t() if transpose_a else a, b.t() if transpose_b else b
     if a.shape[1] != b.shape[0]:
         _check_inner("MatMul", a.shape[1], b.shape[0], Shape(a.shape), Shape(b.shape), "after transposing")
@@ -83,7 +87,7 @@ _SUMMED = (dtypes.float32, dtypes.float64)
 
 
 def stacked_product(a: list[torch.Tensor], b: list[torch.Tensor]) -> torch.Tensor:
-    return mm_ta(a[0], b[0]) if len(a) == 1 else mm_ta(torch.cat(a), torch.cat(b))
+    return own_ta(a[0], b[0]) if len(a) == 1 else own_ta(torch.cat(a), torch.cat(b))
 
 
 @MATMUL.specialize
@@ -91,8 +95,11 @@ def plain_matmul(op: Operation) -> Any:
     """Floating point matrices go directly to torch. If torch fails, the shape rule explains why."""
     if not op.attr("T").is_floating:
         return None
+    transposed = op.attr("transpose_a"), op.attr("transpose_b")
+    if op.attr("T") is dtypes.float32 and blas.is_own:
+        return _OWN_PRODUCTS[transposed]
     table = _LARGE_PRODUCTS if op.attr("T") is dtypes.float32 and _onednn is not None else _PRODUCTS
-    return table[op.attr("transpose_a"), op.attr("transpose_b")]
+    return table[transposed]
 
 
 def mm_ta(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
@@ -173,6 +180,29 @@ _LARGE_PRODUCTS = {
 }
 
 
+def own(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    found = blas.matmul(a, b, False, False)
+    return torch.mm(a, b) if found is None else found
+
+
+def own_ta(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    found = blas.matmul(a, b, True, False)
+    return mm_ta(a, b) if found is None else found
+
+
+def own_tb(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    found = blas.matmul(a, b, False, True)
+    return mm_tb(a, b) if found is None else found
+
+
+def own_ta_tb(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    found = blas.matmul(a, b, True, True)
+    return mm_ta_tb(a, b) if found is None else found
+
+
+_OWN_PRODUCTS = {(False, False): own, (True, False): own_ta, (False, True): own_tb, (True, True): own_ta_tb}
+
+
 @MATMUL.shape
 def matmul_shape(a: Shape, b: Shape, *, transpose_a: bool, transpose_b: bool) -> Shape:
     rows, inner_a = a.of_rank(2).mT if transpose_a else a.of_rank(2)
@@ -210,6 +240,9 @@ def _batch_product(x: torch.Tensor, y: torch.Tensor, adj_x: bool, adj_y: bool) -
     if len(batch) > 1 and batch == y.shape[:-2] and 0 not in batch:
         # Merge the batch axes before transposing. torch.matmul would merge them afterwards, with a slow copy.
         return _batch_product(x.flatten(0, -3), y.flatten(0, -3), adj_x, adj_y).unflatten(0, batch)
+    found = blas.matmul(x, y, adj_x, adj_y)
+    if found is not None:
+        return found
     x, y = _adjoint(x) if adj_x else x, _adjoint(y) if adj_y else y
     if x.shape[-1] != y.shape[-2]:
         _check_inner("BatchMatMul", x.shape[-1], y.shape[-2], Shape(x.shape), Shape(y.shape), "after transposing")

@@ -20,6 +20,7 @@ from stoker._src.graph.definition import INT, SHAPE, OpDefinition, all_merged, d
 from stoker._src.graph.definition import broadcasting as broadcast_rule
 from stoker._src.graph.indexed_slices import IndexedSlices
 from stoker._src.graph.scopes import name_scope
+from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.array import broadcasting, selection, shaping
 from stoker._src.ops.array.casting import cast
@@ -267,6 +268,22 @@ _MOD_TYPES = (dtypes.int32, dtypes.int64, *FLOATS)
 FLOOR_MOD = binary("FloorMod", _divides(exact(torch.remainder, _numpy_mod)), REAL)
 MOD = binary("Mod", _divides(torch.fmod), _MOD_TYPES)
 TRUNCATE_MOD = binary("TruncateMod", _divides(torch.fmod, InternalError), _MOD_TYPES)
+
+
+def _unchecked(kernel: Callable[..., Any]) -> Callable[[Operation], Any]:
+    """Chooses a kernel that does not look for zeros if the divisor is a constant without them."""
+
+    def chosen(op: Operation) -> Any:
+        if op.attr("T") not in (dtypes.int32, dtypes.int64):
+            return None
+        divisor = constant_value(op.inputs[1])
+        return kernel if divisor is not None and np.all(divisor) else None
+
+    return chosen
+
+
+FLOOR_DIV.specialize(_unchecked(_floor_div))
+FLOOR_MOD.specialize(_unchecked(torch.remainder))
 
 
 @FLOOR_MOD.grad

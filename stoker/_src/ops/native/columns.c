@@ -2,6 +2,8 @@
  * (ops/math/counting.py) and SparseCross (ops/sparse/sparse_features.py). */
 #include "tensors.h"
 
+#include "../../base/native/teams.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -67,7 +69,7 @@ static PyObject *bucketize(PyObject *self, PyObject *args) {
         Py_BEGIN_ALLOW_THREADS;
         int64_t share = at / WORTH_A_THREAD;
         int used = share < 1 ? 1 : share < threads ? (int)share : threads;
-#pragma omp parallel for schedule(dynamic, 4) num_threads(used) if (used > 1)
+#pragma omp parallel for schedule(dynamic, 4) num_threads(team_for(used)) if (used > 1)
         for (Py_ssize_t i = 0; i < many; i++) {
             search *each = &searches[i];
             (each->edge_count <= 32 ? count_edges : halve_edges)(each->to, each->from, each->count, each->edges, each->edge_count);

@@ -153,7 +153,7 @@ static PyMethodDef METHODS[] = {
      "threads)"},
     {"to_input", to_input, METH_VARARGS, "to_input(images, gradient, filter, outputs, ...): the gradient of the images."},
     {"to_filter", to_filter, METH_VARARGS, "to_filter(filter, images, gradient, outputs, ...): the gradient of the filter."},
-    {"set_sgemm", set_sgemm, METH_O, "Takes the address of BLAS's sgemm_."},
+    {"set_sgemm", set_sgemm, METH_VARARGS, "Takes the address of sgemm_ and whether it is fast for a few columns."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -1,9 +1,11 @@
-/* Row operations on large tables in one pass: unique, gather, scatter-add, partition and stitch. Each function checks every index
+/* Row operations on large tables in one pass: unique, gather, scatter-add, products of sparse matrices, partition and stitch. Each function checks every index
  * before it writes.
  *
  * Indices are int32 or int64, distinguished by their item size. Only one thread updates a row, in the order of the indices, so
  * that results do not depend on the number of threads. */
 #include "tensors.h"
+
+#include "../../base/native/teams.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -147,7 +149,7 @@ static PyObject *gather(PyObject *self, PyObject *args) {
         int64_t share = count * bytes / 4 / WORTH_A_THREAD;
         int used = share < 1 ? 1 : share < threads ? (int)share : threads;
         int64_t step = (count + used - 1) / used;
-#pragma omp parallel for num_threads(used) if (used > 1)
+#pragma omp parallel for num_threads(team_for(used)) if (used > 1)
         for (int part = 0; part < used; part++) {
             int64_t first = part * step, last = first + step < count ? first + step : count;
             copy_rows(out, rows, indices, wide, first, last, bytes);
@@ -191,7 +193,7 @@ static PyObject *add(PyObject *self, PyObject *args) {
     if (outside < 0) {
         int64_t share = count * width / WORTH_A_THREAD;
         int used = share < 1 ? 1 : share < threads ? (int)share : threads;
-#pragma omp parallel for num_threads(used) if (used > 1)
+#pragma omp parallel for num_threads(team_for(used)) if (used > 1)
         for (int part = 0; part < used; part++) {
             if (doubles)
                 add_doubles(into, rows, indices, wide, count, width, subtract ? -1 : 1, part, used);
@@ -201,6 +203,54 @@ static PyObject *add(PyObject *self, PyObject *args) {
     }
     Py_END_ALLOW_THREADS;
     return PyLong_FromLongLong(outside);
+}
+
+/* ---- a sparse matrix times a dense one ---- */
+
+#define DEFINE_MULTIPLY(NAME, TYPE)                                                                                              \
+    VECTORISED static void NAME(TYPE *restrict out, const TYPE *restrict values, const void *indices, int wide, int64_t count,   \
+                                const TYPE *restrict dense, int64_t width, int row, int part, int parts) {                       \
+        for (int64_t i = 0; i < count; i++) {                                                                                    \
+            int64_t to = index_at(indices, wide, 2 * i + row), from = index_at(indices, wide, 2 * i + 1 - row);                  \
+            if (parts > 1 && to % parts != part) continue;                                                                       \
+            TYPE *restrict target = out + to * width;                                                                            \
+            const TYPE *restrict source = dense + from * width;                                                                  \
+            TYPE factor = values[i];                                                                                             \
+            for (int64_t j = 0; j < width; j++) target[j] += factor * source[j];                                                 \
+        }                                                                                                                        \
+    }
+
+DEFINE_MULTIPLY(multiply_floats, float)
+DEFINE_MULTIPLY(multiply_doubles, double)
+
+static PyObject *multiply(PyObject *self, PyObject *args) {
+    void *out, *values, *indices, *dense;
+    int wide, doubles, row, threads;
+    long long count, rows, inner, width;
+    (void)self;
+    if (!PyArg_ParseTuple(args, "O&O&O&LpO&LLLipi", to_address, &out, to_address, &values, to_address, &indices, &count, &wide, to_address,
+                          &dense, &rows, &inner, &width, &row, &doubles, &threads))
+        return NULL;
+    int fine = 1;
+    Py_BEGIN_ALLOW_THREADS;
+    for (int64_t i = 0; i < count; i++) {
+        int64_t to = index_at(indices, wide, 2 * i + row), from = index_at(indices, wide, 2 * i + 1 - row);
+        fine &= to >= 0 && to < rows && from >= 0 && from < inner;
+    }
+    if (fine) {
+        int64_t share = count * width / WORTH_A_THREAD;
+        int used = share < 1 ? 1 : share < threads ? (int)share : threads;
+        memset(out, 0, (size_t)(rows * width) * (doubles ? sizeof(double) : sizeof(float)));
+#pragma omp parallel for num_threads(team_for(used)) if (used > 1)
+        for (int part = 0; part < used; part++) {
+            if (doubles)
+                multiply_doubles(out, values, indices, wide, count, dense, width, row, part, used);
+            else
+                multiply_floats(out, values, indices, wide, count, dense, width, row, part, used);
+        }
+    }
+    Py_END_ALLOW_THREADS;
+    return PyBool_FromLong(fine);
 }
 
 /* ---- coordinates ---- */
@@ -367,7 +417,7 @@ static PyObject *exchange(PyObject *self, PyObject *args) {
         if (fine) {
             int64_t tasks = copies * members, share = bytes * copies / 4 / WORTH_A_THREAD;
             int used = share < 1 ? 1 : share < threads ? (int)share : threads;
-#pragma omp parallel for num_threads(used) schedule(dynamic) if (used > 1)
+#pragma omp parallel for num_threads(team_for(used)) schedule(dynamic) if (used > 1)
             for (int64_t task = 0; task < tasks; task++) {
                 int64_t c = task / members, m = task % members;
                 move_rows(addresses[c * (members + 1)], addresses[c * (members + 1) + 1 + m], &chosen[m], wide, back);
@@ -547,6 +597,9 @@ static PyMethodDef METHODS[] = {
      "gather(out, rows, indices, count, wide, size, bytes, threads): -1, or the position of an index outside; nothing is written then."},
     {"add", add, METH_VARARGS,
      "add(into, rows, indices, count, wide, size, width, doubles, subtract, negatives, threads): as gather; negatives may be skipped."},
+    {"multiply", multiply, METH_VARARGS,
+     "multiply(out, values, indices, count, wide, dense, rows, inner, width, row, doubles, threads): out[rows, width] = the matrix with\n"
+     "values[i] at indices[i], whose row is indices[i][row], times dense[inner, width]. False if an index is out of range."},
     {"flatten", flatten, METH_VARARGS,
      "flatten(out, coordinates, wide, count, sizes): the place of each row of coordinates in an array of these sizes; False if one is outside."},
     {"place", place, METH_VARARGS,

@@ -4,6 +4,8 @@
  * results do not depend on the number of threads. Every index and id is checked before anything is written. */
 #include "tensors.h"
 
+#include "../../base/native/teams.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -114,7 +116,7 @@ static PyObject *combine(PyObject *self, PyObject *args) {
     fine = narrow(rows, &indices, count, size) && narrow(places, &ids, count, segments) && ascending(places, count);
     if (fine) {
         int used = threads_for(count * width, threads);
-#pragma omp parallel for num_threads(used) if (used > 1)
+#pragma omp parallel for num_threads(team_for(used)) if (used > 1)
         for (int part = 0; part < used; part++) {
             int64_t first = segments * part / used, last = segments * (part + 1) / used;
             if (doubles)
@@ -207,7 +209,7 @@ static PyObject *combine_many(PyObject *self, PyObject *args) {
     if (tasks == NULL) return NULL;
     Py_BEGIN_ALLOW_THREADS;
     int used = threads_for_all(tasks, many, threads);
-#pragma omp parallel for schedule(dynamic) num_threads(used) if (used > 1)
+#pragma omp parallel for schedule(dynamic) num_threads(team_for(used)) if (used > 1)
     for (Py_ssize_t i = 0; i < many; i++) combine_task(&tasks[i], out, how, doubles);
     for (Py_ssize_t i = 0; i < many; i++) fine &= tasks[i].total != 0;
     Py_END_ALLOW_THREADS;
@@ -344,7 +346,7 @@ static int64_t spread(void *out, void *found, const void *grad, const numbers *i
         }
         memset(out, 0, (size_t)(total * width) * (doubles ? sizeof(double) : sizeof(float)));
         int used = threads_for(count * width, threads);
-#pragma omp parallel for num_threads(used) if (used > 1)
+#pragma omp parallel for num_threads(team_for(used)) if (used > 1)
         for (int part = 0; part < used; part++) {
             if (doubles)
                 spread_doubles(out, grad, places, segment, factors, count, width, part, used);
@@ -389,7 +391,7 @@ static PyObject *combine_grad_many(PyObject *self, PyObject *args) {
     if (tasks == NULL) return NULL;
     Py_BEGIN_ALLOW_THREADS;
     int used = threads_for_all(tasks, many, threads);
-#pragma omp parallel for schedule(dynamic) num_threads(used) if (used > 1)
+#pragma omp parallel for schedule(dynamic) num_threads(team_for(used)) if (used > 1)
     for (Py_ssize_t i = 0; i < many; i++) {
         task *each = &tasks[i];
         each->total = spread((char *)out + each->found_at * width * (int64_t)(doubles ? sizeof(double) : sizeof(float)),

@@ -4,6 +4,8 @@
  * the order of the indices. Callers check dtypes, layouts and sizes; indices are checked here, before anything is written. */
 #include "tensors.h"
 
+#include "../../base/native/teams.h"
+
 #include <math.h>
 
 #include "../../base/native/vectorised.h"
@@ -186,7 +188,7 @@ static PyObject *rows(PyObject *self, PyObject *args) {
     if (fine) {
         int64_t share = count * width / WORTH_A_THREAD;
         int used = share < 1 ? 1 : share < threads ? (int)share : threads;
-#pragma omp parallel for num_threads(used) if (used > 1)
+#pragma omp parallel for num_threads(team_for(used)) if (used > 1)
         for (int part = 0; part < used; part++) /* a row belongs to one thread */
             for (int64_t i = 0; i < count; i++) {
                 int64_t at = index_at(indices, wide, i), start = at * width;

@@ -460,6 +460,8 @@ def conv1d_transpose(
         known = static_sizes(output_shape)
         if known is not None and all(isinstance(size, (int, np.integer)) for size in known):
             sizes: Any = [*known[:at], 1, *known[at:]]
+        elif isinstance(output_shape, (list, tuple)):
+            sizes = convert_to_tensor([*output_shape[:at], 1, *output_shape[at:]])
         else:
             vector = convert_to_tensor(output_shape)
             sizes = joining.concat([slicing.SLICE(vector, [0], [at]), [1], slicing.SLICE(vector, [at], [-1])], 0)

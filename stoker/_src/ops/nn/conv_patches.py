@@ -4,6 +4,9 @@ torch's convolutions are fast for large images, many channels and windows that m
 strides (also transposed convolutions), copying the windows into a matrix and multiplying it by the filter takes a third to nine tenths of the
 time: channels-last images and TensorFlow's filters already have the layout of the matrices, and the matrix stays in the cache. A route is
 what follows from the sizes; conv_kernels.py keeps it for the next call with the same sizes.
+
+Where stoker has its own matrix products (blas.py), most small convolutions multiply the images where they lie, without a copy of the windows
+(native/convolutions.c).
 """
 
 from __future__ import annotations
@@ -20,11 +23,14 @@ from stoker._src.ops.support import blas
 _native: Any = extension("stoker._src.ops.native.patches")
 if not blas.connect(_native):
     _native = None
+_direct: Any = extension("stoker._src.ops.native.convolutions") if _native is not None and blas.is_own else None
 _FEW_CHANNELS = 8  # below this number, the windows of images are a product faster
 _MOST = 1 << 22  # elements of the windows
 # The same if windows move by one pixel: of the forward product and of the gradients of the input and of the filter.
 _MOST_FORWARD, _MOST_TO_INPUT, _MOST_TO_FILTER = 300_000, 1 << 19, 1 << 20
 _MOST_OF_FEW = 1 << 19  # of the forward product if there are few channels
+_MOST_DIRECT = 1 << 21  # of all three without a copy of the windows; torch is as fast beyond that
+_FEWEST_COLUMNS = 8  # of a product without a copy; of fewer, the copy of the windows makes a better product
 _SHARED = 1 << 14  # elements of the windows that are worth a second thread
 
 
@@ -45,12 +51,12 @@ class Route:
             return None
         if not (first.is_cpu and second.is_cpu and first.is_contiguous() and second.is_contiguous()):
             return None
-        if isinstance(self._product, str):
-            out = torch.empty(self._sizes)
-            threads = torch.get_num_threads() if self._is_shared else 1
-            getattr(_native, self._product)(out, first, second, self._outputs, *self._arguments, threads)
-            return out
-        return self._product(first, second).view(self._sizes)
+        if not self._arguments:
+            return self._product(first, second).view(self._sizes)
+        out = torch.empty(self._sizes)
+        threads = torch.get_num_threads() if self._is_shared else 1
+        self._product(out, first, second, self._outputs, *self._arguments, threads)
+        return out
 
 
 def _route(
@@ -74,10 +80,24 @@ def _route(
     if height == width == 1:
         is_simple = _is_of_pixels(sizes, filter_sizes, found, steps)
         return Route(of_pixels, result, outputs, (), elements) if is_simple else None
+    direct = _is_direct(product, filter_sizes, found, steps, rates)
+    if direct:
+        most = most_of_few = _MOST_DIRECT
     if max(steps) == 1 and elements > (most_of_few if channels < _FEW_CHANNELS else most):
         return None
     arguments = tuple(sizes), found.outputs, (height, width), tuple(steps), tuple(rates), found.before
-    return Route(product, result, outputs, arguments, elements)
+    return Route(getattr(_direct if direct else _native, product), result, outputs, arguments, elements)
+
+
+def _is_direct(product: str, filter_sizes: Sequence[int], found: Windows, steps: Any, rates: Any) -> bool:
+    """Whether a convolution is computed without a copy of the windows."""
+    if _direct is None:
+        return False
+    height, width, channels, outputs = filter_sizes
+    if product != "to_input":
+        return outputs > 1
+    inside = all(before <= (size - 1) * rate for before, size, rate in zip(found.before, (height, width), rates))
+    return max(steps) == 1 and channels >= _FEWEST_COLUMNS and inside
 
 
 def _is_of_pixels(sizes: Sequence[int], filter_sizes: Sequence[int], found: Windows, steps: tuple[int, ...]) -> bool:
@@ -90,6 +110,11 @@ def _rows(images: torch.Tensor) -> torch.Tensor:
     return images.view(-1, images.shape[-1])
 
 
+def _product(a: torch.Tensor, b: torch.Tensor, transpose_a: bool, transpose_b: bool) -> torch.Tensor:
+    found = blas.matmul(a, b, transpose_a, transpose_b)
+    return torch.mm(a.t() if transpose_a else a, b.t() if transpose_b else b) if found is None else found
+
+
 def forward(
     sizes: Sequence[int], filter_sizes: Sequence[int], geometry: tuple[Windows, Any, Any, int], data_format: str
 ) -> Route | None:
@@ -97,7 +122,7 @@ def forward(
     result = (sizes[0], *geometry[0].outputs, filter_sizes[-1])
 
     def of_pixels(images: torch.Tensor, filter: torch.Tensor) -> torch.Tensor:
-        return torch.mm(_rows(images), _rows(filter))
+        return _product(_rows(images), _rows(filter), False, False)
 
     most = _MOST_FORWARD, _MOST_OF_FEW
     return _route("forward", of_pixels, result, sizes, filter_sizes, geometry, data_format, *most)
@@ -109,7 +134,7 @@ def backprop_input(
     """A route from the gradient of the result and the filter to the gradient of the images; None if torch is faster."""
 
     def of_pixels(gradient: torch.Tensor, filter: torch.Tensor) -> torch.Tensor:
-        return torch.mm(_rows(gradient), _rows(filter).t())
+        return _product(_rows(gradient), _rows(filter), False, True)
 
     most = _MOST_TO_INPUT, _MOST
     return _route("to_input", of_pixels, sizes, sizes, filter_sizes, geometry, data_format, *most)
@@ -121,7 +146,7 @@ def backprop_filter(
     """A route from the images and the gradient of the result to the gradient of the filter; None if torch is faster."""
 
     def of_pixels(images: torch.Tensor, gradient: torch.Tensor) -> torch.Tensor:
-        return torch.mm(_rows(images).t(), _rows(gradient))
+        return _product(_rows(images), _rows(gradient), True, False)
 
     most = _MOST_TO_FILTER, _MOST_TO_FILTER
     return _route("to_filter", of_pixels, filter_sizes, sizes, filter_sizes, geometry, data_format, *most)

@@ -139,6 +139,9 @@ class Queue:
         if not -(2**31) <= capacity < 2**31:
             raise InvalidArgumentError(None, None, f"Queue {name}: capacity must be an int32, got {capacity}.")
         self.name = name
+        self.title = (
+            f"_0_{name}"  # in messages; TensorFlow puts a prefix before the names of queues that are not shared
+        )
         self.capacity = max(capacity, -1)
         self.component_types = tuple(component_types)
         self.shapes = tuple(shapes) or (Shape(None),) * len(self.component_types)
@@ -240,7 +243,7 @@ class Queue:
     def _refuse_if_closed(self) -> None:
         if self.closed:
             kind = "FIFOQueue" if self.KIND == "PaddingFIFOQueue" else self.KIND
-            raise CancelledError(None, None, f"{kind} '_0_{self.name}' is closed.")
+            raise CancelledError(None, None, f"{kind} '{self.title}' is closed.")
 
     def enqueue(self, element: Element) -> None:
         self.check(element)
@@ -394,7 +397,7 @@ class Queue:
         return OutOfRangeError(
             None,
             None,
-            f"{self.KIND} '_0_{self.name}' is closed and has insufficient elements (requested {wanted}, current size {size})",
+            f"{self.KIND} '{self.title}' is closed and has insufficient elements (requested {wanted}, current size {size})",
         )
 
     # Life.
@@ -402,7 +405,7 @@ class Queue:
     def close(self, cancel_pending: bool = False) -> None:
         with self._changed:
             if self.closed and not cancel_pending:
-                raise CancelledError(None, None, f"Queue '_0_{self.name}' is already closed.")
+                raise CancelledError(None, None, f"Queue '{self.title}' is already closed.")
             self.closed = True
             self._cancelled = self._cancelled or cancel_pending
             self._changed.notify_all()

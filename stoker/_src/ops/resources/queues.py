@@ -45,8 +45,10 @@ def _queue_shapes(shapes: Sequence[Shape], component_types: Sequence[DType]) -> 
     return shapes if shapes else [Shape(None)] * len(component_types)
 
 
-def _shared_or_made(ctx: Any, container: str, queue: Queue) -> Queue:
+def _shared_or_made(ctx: Any, container: str, shared_name: str, queue: Queue) -> Queue:
     """Returns the queue with that name. An existing one must have the same properties."""
+    if shared_name:
+        queue.title = shared_name
     return ctx.resources.lookup_or_create(container, "queue", queue.name, lambda: queue).check_shared(queue)
 
 
@@ -67,7 +69,7 @@ def fifo_queue_kernel(
 ) -> Queue:
     name = shared_name or ctx.name
     shapes = _queue_shapes(shapes, component_types)
-    return _shared_or_made(ctx, container, Queue(name, capacity, component_types, shapes))
+    return _shared_or_made(ctx, container, shared_name, Queue(name, capacity, component_types, shapes))
 
 
 PADDING_FIFO_QUEUE_V2 = define(
@@ -87,7 +89,7 @@ def padding_fifo_queue_kernel(
             None,
             f"Shapes must be provided for all components, but received {len(component_types)} dtypes and {len(shapes)} shapes.",
         )
-    return _shared_or_made(ctx, container, PaddingQueue(name, capacity, component_types, shapes))
+    return _shared_or_made(ctx, container, shared_name, PaddingQueue(name, capacity, component_types, shapes))
 
 
 RANDOM_SHUFFLE_QUEUE_V2 = define(
@@ -112,7 +114,7 @@ def random_shuffle_queue_kernel(
     name = shared_name or ctx.name
     shapes = _queue_shapes(shapes, component_types)
     made = ShuffleQueue(name, capacity, component_types, shapes, min_after_dequeue, seed, seed2)
-    return _shared_or_made(ctx, container, made)
+    return _shared_or_made(ctx, container, shared_name, made)
 
 
 PRIORITY_QUEUE_V2 = define(
@@ -126,7 +128,7 @@ def priority_queue_kernel(
     *, component_types: Any, shapes: Any, capacity: int, container: str, shared_name: str, ctx: Any
 ) -> Queue:
     name = shared_name or ctx.name
-    return _shared_or_made(ctx, container, OrderedQueue(name, capacity, component_types, shapes))
+    return _shared_or_made(ctx, container, shared_name, OrderedQueue(name, capacity, component_types, shapes))
 
 
 for _definition in (FIFO_QUEUE_V2, PADDING_FIFO_QUEUE_V2, RANDOM_SHUFFLE_QUEUE_V2, PRIORITY_QUEUE_V2):

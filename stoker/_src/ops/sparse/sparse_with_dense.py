@@ -16,6 +16,7 @@ from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.array import gathering, ranges, scattering, shaping
 from stoker._src.ops.math import arithmetic, reductions, unary_functions
 from stoker._src.ops.sparse.sparse_ops import check_parts, flat_positions, sizes_of
+from stoker._src.ops.support import table_rows
 from stoker._src.ops.support.movement import allocatable, itemsize, signed
 from stoker._src.ops.support.unsigned import modular_binary
 
@@ -48,10 +49,8 @@ def sparse_tensor_dense_mat_mul_kernel(
             None, None, f"SparseTensorDenseMatMul needs two matrices, got {Shape(sizes)} and {Shape(b.shape)}"
         )
     check_parts(a_indices, a_values, sizes)
-    rows, columns = a_indices[:, 0].long(), a_indices[:, 1].long()
     if adjoint_a:
-        rows, columns, sizes = columns, rows, sizes[::-1]
-        a_values = a_values.conj()
+        sizes, a_values = sizes[::-1], a_values.conj()
     right = b.mH if adjoint_b else b
     if right.shape[0] != sizes[1]:
         raise InvalidArgumentError(
@@ -62,6 +61,12 @@ def sparse_tensor_dense_mat_mul_kernel(
     wanted = allocatable([sizes[0], right.shape[1]], itemsize(a_values))
     if 0 in wanted:
         return right.new_zeros(wanted)
+    product = table_rows.sparse_product(a_indices, a_values, right.contiguous(), sizes[0], transposed=adjoint_a)
+    if product is not None:
+        return product
+    rows, columns = a_indices[:, 0].long(), a_indices[:, 1].long()
+    if adjoint_a:
+        rows, columns = columns, rows
     for label, places, size, column in (("k", columns, sizes[1], 1), ("m", rows, sizes[0], 0)):
         if places.numel() and (int(places.max()) >= size or int(places.min()) < 0):
             at = int(torch.nonzero((places >= size) | (places < 0))[0])

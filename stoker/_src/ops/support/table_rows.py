@@ -93,6 +93,26 @@ def add(
     return outside < 0
 
 
+def sparse_product(
+    indices: torch.Tensor, values: torch.Tensor, dense: torch.Tensor, rows: int, *, transposed: bool
+) -> torch.Tensor | None:
+    """A matrix of `rows` rows with values at indices [count, 2], or its transpose, times a dense one; None also if an index is out of range.
+
+    Terms are added in the order of the indices.
+    """
+    if _native is None or values.dtype not in _SUMMED or dense.dtype is not values.dtype:
+        return None
+    if indices.dtype not in _INTEGERS or not dense.numel() or not _plain(indices, values, dense):
+        return None
+    inner, width = dense.shape
+    out = torch.empty((rows, width), dtype=values.dtype)
+    done = _native.multiply(
+        out, values, indices, values.numel(), indices.dtype is torch.int64, dense, rows, inner, width,
+        int(transposed), values.dtype is torch.float64, torch.get_num_threads(),
+    )  # fmt: skip
+    return out if done else None
+
+
 def update(
     rule: int, numbers: tuple[float, ...], tables: list[torch.Tensor], grad: torch.Tensor, indices: torch.Tensor
 ) -> bool:

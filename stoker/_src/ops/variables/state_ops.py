@@ -13,7 +13,13 @@ import numpy as np
 import torch
 
 from stoker._src.base.dtypes import INDEX, NUMERIC, DType
-from stoker._src.base.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError, OutOfRangeError
+from stoker._src.base.errors import (
+    FailedPreconditionError,
+    InvalidArgumentError,
+    NotFoundError,
+    OpError,
+    OutOfRangeError,
+)
 from stoker._src.base.shapes import SCALAR, UNKNOWN_SHAPE, Shape
 from stoker._src.formats.tensor_bundle import let_go
 from stoker._src.graph.definition import (
@@ -115,6 +121,7 @@ class VariableState:
 
 
 _LARGE = 1 << 23  # elements
+_SMALL = 1 << 13  # elements of values that may wait for each other
 
 
 def _copy_pages(target: torch.Tensor, source: Any) -> None:
@@ -234,18 +241,25 @@ def assign_taking_over(ref: VariableState, value: Any, *, validate_shape: bool) 
 ASSIGN.taking_over(1, assign_taking_over)
 
 
-def _restored_with(op: Operation, *attributes: str) -> Any:
-    """The op that makes an assigned value together with others, such as the RestoreV2 of a checkpoint. Other assignments stay alone.
+def _assigned_with(op: Operation, *attributes: str) -> Any:
+    """The op that makes an assigned value together with others, such as the RestoreV2 of a checkpoint. Of other values, small ones are alike.
 
-    Values of several ops must not wait for each other: the initial values of all variables would be in memory twice.
+    Large values of several ops must not wait for each other: the initial values of all variables would be in memory twice.
     """
     value = op._inputs[1]
+    if _is_small(value):
+        return (value.dtype.base_dtype, *(op.attrs[name] for name in attributes))
     while value.op.definition.traits & PASSES and value.op._inputs and not value.op._control_inputs:
         value = value.op._inputs[0]
     return (value.op, *(op.attrs[name] for name in attributes)) if len(value.op.outputs) > 1 else op
 
 
-@ASSIGN.batch(lambda op: _restored_with(op, "validate_shape"))
+def _is_small(value: Tensor) -> bool:
+    size = value.static_shape.size
+    return size is not None and size <= _SMALL
+
+
+@ASSIGN.batch(lambda op: _assigned_with(op, "validate_shape"))
 def assign_many(refs: list[VariableState], values: list[Any], *, validate_shape: bool) -> None:
     _copy_many(refs, values, lambda ref, value: assign_kernel(ref, value, validate_shape=validate_shape))
 
@@ -279,9 +293,11 @@ def assign_shape(ref: Shape, value: Shape, *, validate_shape: bool) -> Shape:
     return ref.merge(value) if validate_shape else value
 
 
-def _in_place(name: str, update: Callable[[torch.Tensor, torch.Tensor], Any], argument: str = "value") -> OpDefinition:
+def _in_place(
+    name: str, update: Callable[[torch.Tensor, torch.Tensor], Any], update_many: Callable[[Any, Any], Any]
+) -> OpDefinition:
     definition = define(
-        f"{name}(ref: Ref(T), {argument}: T) -> (output_ref: Ref(T))", WRITES | STATEFUL, T=NUMERIC, use_locking=False
+        f"{name}(ref: Ref(T), value: T) -> (output_ref: Ref(T))", WRITES | STATEFUL, T=NUMERIC, use_locking=False
     ).not_differentiable()
 
     def kernel(ref: VariableState, value: torch.Tensor) -> VariableState:
@@ -293,7 +309,26 @@ def _in_place(name: str, update: Callable[[torch.Tensor, torch.Tensor], Any], ar
     kernel.__name__ = f"{name.lower()}_kernel"
     definition.kernel(kernel)
     definition.shape(lambda ref, value: ref.merge(value))
+    _together(definition, update_many)
     return definition
+
+
+def _together(definition: OpDefinition, update_many: Callable[[Any, Any], Any]) -> None:
+    """Lets updates by small values, such as those of moving averages, run as one call."""
+
+    def many(variables: list[VariableState], values: list[torch.Tensor]) -> None:
+        targets = []
+        for position, (variable, value) in enumerate(zip(variables, values)):
+            try:
+                targets.append(variable.read())
+                _same_dtype(variable, targets[-1], value)
+                _same_shape(variable, targets[-1], value)
+            except OpError as error:
+                error.member = position  # type: ignore[attr-defined]
+                raise
+        update_many(targets, values)
+
+    definition.batch(lambda op: op._inputs[1].dtype.base_dtype if _is_small(op._inputs[1]) else op)(many)
 
 
 def _same_shape(state: VariableState, target: torch.Tensor, value: torch.Tensor) -> None:
@@ -305,8 +340,10 @@ def _same_shape(state: VariableState, target: torch.Tensor, value: torch.Tensor)
         )
 
 
-ASSIGN_ADD = _in_place("AssignAdd", torch.Tensor.add_)
-ASSIGN_SUB = _in_place("AssignSub", torch.Tensor.sub_)
+_add_many: Any = torch._foreach_add_  # pyright: ignore[reportPrivateImportUsage]
+_sub_many: Any = torch._foreach_sub_  # pyright: ignore[reportPrivateImportUsage]
+ASSIGN_ADD = _in_place("AssignAdd", torch.Tensor.add_, _add_many)
+ASSIGN_SUB = _in_place("AssignSub", torch.Tensor.sub_, _sub_many)
 
 IS_VARIABLE_INITIALIZED = define(
     "IsVariableInitialized(ref: Ref(dtype)) -> (is_initialized: bool)", READS | STATEFUL, dtype=ANY
@@ -398,7 +435,7 @@ def assign_variable_taking_over(resource: VariableState, value: Any, *, dtype: D
 ASSIGN_VARIABLE_OP.taking_over(1, assign_variable_taking_over)
 
 
-@ASSIGN_VARIABLE_OP.batch(lambda op: _restored_with(op, "dtype", "validate_shape"))
+@ASSIGN_VARIABLE_OP.batch(lambda op: _assigned_with(op, "dtype", "validate_shape"))
 def assign_variable_many(
     resources: list[VariableState], values: list[Any], *, dtype: DType, validate_shape: bool
 ) -> None:
@@ -424,7 +461,9 @@ def _same_dtype(variable: VariableState, target: Any, value: Any) -> None:
         )
 
 
-def _resource_in_place(name: str, update: Callable[[torch.Tensor, torch.Tensor], Any]) -> OpDefinition:
+def _resource_in_place(
+    name: str, update: Callable[[torch.Tensor, torch.Tensor], Any], update_many: Callable[[Any, Any], Any]
+) -> OpDefinition:
     definition = define(f"{name}(resource: resource, value: dtype) -> ()", WRITES | STATEFUL, dtype=ANY)
 
     def kernel(resource: VariableState, value: torch.Tensor) -> None:
@@ -442,11 +481,12 @@ def _resource_in_place(name: str, update: Callable[[torch.Tensor, torch.Tensor],
         return ()
 
     definition.shape(shape)
+    _together(definition, update_many)
     return definition
 
 
-ASSIGN_ADD_VARIABLE_OP = _resource_in_place("AssignAddVariableOp", torch.Tensor.add_)
-ASSIGN_SUB_VARIABLE_OP = _resource_in_place("AssignSubVariableOp", torch.Tensor.sub_)
+ASSIGN_ADD_VARIABLE_OP = _resource_in_place("AssignAddVariableOp", torch.Tensor.add_, _add_many)
+ASSIGN_SUB_VARIABLE_OP = _resource_in_place("AssignSubVariableOp", torch.Tensor.sub_, _sub_many)
 
 VAR_IS_INITIALIZED_OP = define(
     "VarIsInitializedOp(resource: resource) -> (is_initialized: bool)", READS | STATEFUL

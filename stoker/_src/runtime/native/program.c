@@ -554,7 +554,7 @@ static int is_program(PyObject *object) { return Py_IS_TYPE(object, &ProgramType
 
 static PyMethodDef functions[] = {
     {"run_loop", run_loop, METH_VARARGS, "Runs iterations of a loop whose body is a list of programs, with the addresses of all buffers."},
-    {"set_sgemm", set_sgemm, METH_O, "Takes the address of BLAS's sgemm_, with which products of any size can be fused."},
+    {"set_sgemm", set_sgemm, METH_VARARGS, "Takes the address of sgemm_ and whether it is fast for a few columns, with which products of any size can be fused."},
     {NULL, NULL, 0, NULL},
 };
 

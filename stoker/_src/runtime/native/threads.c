@@ -1,7 +1,7 @@
 /* Chooses by measurement how many threads share the work of a piece of code that runs again and again.
  *
  * A Tuner belongs to one step of a program. `begin` and `end` surround each run of it. From time to time the tuner runs the step with
- * other numbers of threads for some milliseconds, and then keeps the number with the lowest mean time. Threads cost time if there
+ * other numbers of threads for some milliseconds, and then keeps the smallest number whose mean time is about the lowest. Threads cost time if there
  * is little work to share, and much more if another process keeps one of them from running: the others wait for it at the end of
  * each op. Both vary by program, machine and hour, so they are measured and not predicted. See runtime/plan/threads.py.
  *
@@ -32,7 +32,7 @@ static const int64_t FIRST_HOLD = 300000000;  /* ns until the next comparison; d
 static const int64_t LONGEST_HOLD = 5000000000;
 static const int64_t WINDOW = 60000000;       /* ns over which a choice is observed */
 static const double WORSE = 1.5;              /* slowdown of a window that brings the next comparison forward */
-static const double BETTER = 0.95;            /* part of the time below which another number is preferred */
+static const double BETTER = 0.95;            /* part of the time that more threads must save */
 static const double HOPELESS = 1.4;           /* how many times slower than another a number is not tried again */
 static const int64_t SHARE = 30;              /* a comparison may cost one part in SHARE of the time until the next */
 static const int64_t TINY = 15000;            /* ns below which a step is not worth measuring */
@@ -120,15 +120,13 @@ static int is_hopeless(const Tuner *self, int i) {
 
 /* Ends a comparison: chooses, and says when to compare again. */
 static void choose(Tuner *self, int64_t time) {
+    double best = mean_of(self, self->current);
+    for (int t = 0; t < self->trials; t++)
+        if (self->times[self->tried[t]] && mean_of(self, self->tried[t]) < best) best = mean_of(self, self->tried[t]);
+    /* The fewest threads that are about as fast as any: what more threads gain beyond that is noise, what they cost others is not. */
     int chosen = self->current;
-    double best = mean_of(self, chosen) * BETTER;
-    for (int t = 0; t < self->trials; t++) {
-        int i = self->tried[t];
-        if (i != self->current && self->times[i] && mean_of(self, i) < best) {
-            best = mean_of(self, i);
-            chosen = i;
-        }
-    }
+    for (int t = self->trials - 1; t >= 0; t--)
+        if (self->times[self->tried[t]] && mean_of(self, self->tried[t]) * BETTER <= best) chosen = self->tried[t];
     int64_t lost = 0; /* what the comparison cost */
     self->reference = mean_of(self, chosen);
     for (int t = 0; t < self->trials; t++) {

@@ -37,7 +37,8 @@ _has_blas = blas.connect(native)
 
 ShapeOf = Callable[[Tensor], Shape]
 _LARGEST = 1 << 15  # most elements of a small tensor; torch splits larger ones among threads
-_MOST_PRODUCTS = 1 << 16  # most multiplications of a matmul; torch's BLAS is faster beyond that
+_MOST_PRODUCTS = 1 << 10 if blas.is_own else 1 << 16  # most multiplications of a matmul; BLAS is faster beyond that
+_MOST_OF_MANY = 1 << 20 if blas.is_own else 1 << 16  # the same of each of many products; torch is faster beyond that
 _MOST_BLAS_PRODUCTS = (
     1 << 24
 )  # most multiplications of a matmul that the loops leave to BLAS; torch has faster products beyond that
@@ -47,7 +48,7 @@ _FEWEST_ROWS = 16  # fewest rows of large tensors, so that threads can share the
 _BLOCK = 2048  # elements of the largest buffer in one block of rows
 # Rough cost of one element in nanoseconds, and the total cost from which threads share the work.
 _SLOW, _QUICK, _WORTH_SHARING = 1.2, 0.35, 15_000
-_PRODUCT = 0.08  # of one multiplication in a matrix product
+_PRODUCT = 0.02 if blas.is_own else 0.08  # of one multiplication in a matrix product
 _SLOW_LOOPS = ("exp", "log", "log1p", "tanh", "sigmoid", "expm1", "elu", "erf")
 
 
@@ -111,12 +112,12 @@ class Builder:
         count = math.prod(outer)
         if tuple(outer) != b.shape[:-2] or not m * k * n * count > 0:
             return None
-        if outer and (m * k * n > _MOST_PRODUCTS or m * k * n * count > _MOST_BLAS_PRODUCTS):
+        if outer and (m * k * n > _MOST_OF_MANY or m * k * n * count > _MOST_BLAS_PRODUCTS):
             return None
         if not outer and (m * k * n > (_MOST_BLAS_PRODUCTS if _has_blas else _MOST_PRODUCTS) or m * n > _LARGEST):
             return None
         out = Buffer((*outer, m, n))
-        by_blas = m * k * n > _MOST_PRODUCTS
+        by_blas = _has_blas and m * k * n > _MOST_PRODUCTS
         room = Buffer((*outer, k, n) if transpose_b and not by_blas else ())
         flags = int(transpose_a), int(transpose_b)
         self.code.append([native.MATMUL, out, a, b, m, k, n, *flags, room, int(by_blas), count])

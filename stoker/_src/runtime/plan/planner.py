@@ -22,7 +22,7 @@ from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.support.values import host_value, to_numpy, torch_dtype
 from stoker._src.ops.variables.state_ops import VariableState
-from stoker._src.runtime.failures import checked_kernel
+from stoker._src.runtime.failures import kernel_of
 from stoker._src.runtime.plan import (
     absorption,
     background,
@@ -30,13 +30,13 @@ from stoker._src.runtime.plan import (
     fused_loops,
     grouping,
     late_shapes,
+    memory,
     mixed_precision,
 )
 from stoker._src.runtime.plan.call_outputs import CallOutputs
 from stoker._src.runtime.plan.instructions import (
     CONSTANT,
     EFFECTS,
-    EVERYTHING,
     FEED,
     LONG,
     Host,
@@ -55,10 +55,6 @@ from stoker._src.runtime.plan.zeros import Zeros
 
 _OBJECTS = (dtypes.string, dtypes.resource, dtypes.variant)  # dtypes whose values are not torch tensors
 _FOLD_LIMIT = 1 << 20  # most elements of a folded constant
-_WORTH_REUSING = 1 << 14  # below this number of elements, allocating a tensor is cheaper than the check for reuse
-_WORTH_TAKING = (
-    1 << 16
-)  # elements of a value that an assignment keeps; fused loops put smaller ones into one allocation
 
 
 def _merged(a: Shape, b: Shape) -> Shape:
@@ -201,7 +197,7 @@ class Planner:
         if self._arrange is not None:
             self.instructions = self._arrange(self)
         self.instructions = background.split(self.instructions)
-        self._settle()
+        self.written = memory.settle(self.instructions, self.results, self.shape_of)
         self.loops |= len(self.instructions) > LONG
         return self
 
@@ -282,7 +278,7 @@ class Planner:
         if definition.planning.pads is not None and op.outputs[0] in self._padded:
             instruction = Instruction(op, "kernel", definition.planning.pads, arguments, self._keywords(op))
         elif special is None:
-            kernel = _kernel_of(op)
+            kernel = kernel_of(op)
             instruction = Instruction(op, "kernel", kernel, arguments, self._keywords(op))
         else:
             instruction = Instruction(op, "kernel", special, arguments)
@@ -333,7 +329,7 @@ class Planner:
             self._call(op, arguments)
             instruction = self.instructions[-1]
         else:
-            instruction = Instruction(op, "kernel", _kernel_of(op), arguments, self._keywords(op))
+            instruction = Instruction(op, "kernel", kernel_of(op), arguments, self._keywords(op))
             self._append(instruction, definition.traits)
             self._name_results(instruction, op)
         instruction.kind = "guarded"
@@ -587,7 +583,7 @@ class Planner:
         if any(tensor.dtype.base_dtype in (dtypes.variant, dtypes.resource) for tensor in op.outputs):
             return False  # lists and other objects belong to a single run
         try:
-            kernel = _kernel_of(op)
+            kernel = kernel_of(op)
             results = kernel(*[_constant(a) for a in arguments], **self._keywords(op))
         except Exception:
             return False
@@ -602,18 +598,38 @@ class Planner:
     # -- groups of updates ---------------------------------------------------------------------------------------
 
     def _grouped(self, ops: list[Operation]) -> list[Any]:
-        """Combines ops that one batch kernel can run together into a list, at the position of the last of them."""
-        groups: dict[Any, list[int]] = {}
+        """Combines ops that one batch kernel can run together into a list, at the position of the last of them.
+
+        A group ends before an op that depends on one of its members, or uses a variable that one of them updates.
+        """
+        groups: list[list[int]] = []
+        open_groups: dict[Any, list[int]] = {}
+        key_of: dict[Operation, Any] = {}
+        users: dict[Tensor, Any] = {}  # variables of the members of open groups
+
+        def end(key: Any) -> None:
+            if key in open_groups:
+                groups.append(open_groups.pop(key))
+
         for position, op in enumerate(ops):
+            for before in (*(tensor.op for tensor in op._inputs), *op._control_inputs):
+                if before in key_of:
+                    end(key_of[before])
+            handles = [_variable_of(tensor) for tensor in op._inputs if is_handle(tensor)]
+            for handle in handles:
+                if handle in users:
+                    end(users.pop(handle))
             batch = op.definition.planning.batch
             if batch is not None and op in self.needed and op not in self._guards:
-                key, _ = batch
-                groups.setdefault((op.definition, key(op)), []).append(position)
+                key = op.definition, batch[0](op)
+                open_groups.setdefault(key, []).append(position)
+                key_of[op] = key
+                users.update(dict.fromkeys(handles, key))
+        groups.extend(open_groups.values())
         replaced: dict[int, Any] = {}
-        for positions in groups.values():
-            if len(positions) > 1 and _movable(ops, positions):
-                for position in positions[:-1]:
-                    replaced[position] = None
+        for positions in groups:
+            if len(positions) > 1:
+                replaced.update(dict.fromkeys(positions[:-1]))
                 replaced[positions[-1]] = [ops[position] for position in positions]
         if not replaced:
             return ops
@@ -634,174 +650,16 @@ class Planner:
             if op.outputs:  # the references that the updates were given
                 self.values[op.outputs[0]] = self.values[op._inputs[0]]
 
-    # -- results and aliasing ------------------------------------------------------------------------------------
-
-    def _settle(self) -> None:
-        """Finds the values that may share a variable's memory, and inserts copies where a change could be observed.
-
-        A value that is read before a write (or before a wait, during which other runs may write) and used at or after it is copied when
-        it is read. Values that a caller receives or a queue keeps never share memory with variables, feeds or constants.
-        """
-        writes: list[tuple[int, frozenset[Any]]] = []
-        retained: list[tuple[int, Value]] = []
-        for position, instruction in enumerate(self.instructions):
-            inputs = list(values_of(instruction.arguments))
-            for value in inputs:
-                value.last_use = max(value.last_use, position)
-            traits = instruction.traits
-            touched = frozenset(id(v.constant) if v.is_constant else EVERYTHING for v in inputs if v.handle)
-            roots: frozenset[Any] = frozenset()
-            if traits & Trait.READS:
-                roots = touched
-            if traits & Trait.VIEW:
-                roots = roots.union(*[value.roots for value in inputs])
-            if instruction.steps:
-                roots |= {CONSTANT}  # a body may return one of its own constants
-            for value in values_of(instruction.results):
-                value.roots = roots
-            if traits & Trait.WRITES:
-                written = instruction.written if instruction.steps else touched
-                writes.append((position, written or frozenset((EVERYTHING,))))
-                self.written |= writes[-1][1]
-            if traits & Trait.BLOCKING:
-                writes.append((position, frozenset((EVERYTHING,))))
-            if traits & Trait.RETAINS:
-                retained.extend((position, value) for value in inputs if value.roots)
-        end = len(self.instructions)
-        for value in self.results:
-            if value is not None:
-                value.last_use = end
-        self._copy_reads(writes)
-        self._copy_kept(retained)
-        self._reuse_memory()
-
-    def _reuse_memory(self) -> None:
-        """Lets kernels reuse an input's memory if this is its last use. Only plain kernels may have produced and used the input."""
-        held: set[Value] = set()  # values whose memory may have another owner
-        of_loops: set[Value] = set()  # results of fused loops that only plain kernels have used
-        for position, instruction in enumerate(self.instructions):
-            op = instruction.op
-            if op is None or instruction.kind != "kernel" or instruction.steps or not _is_plain(op):
-                if op is not None and op.definition.planning.takes_over is not None:
-                    self._let_take_over(position, instruction, op, held, of_loops)
-                held.update(values_of(instruction.arguments))
-                of_loops.difference_update(values_of(instruction.arguments))
-                if instruction.kind == "fused_loops":
-                    of_loops.update(values_of(instruction.results))
-                held.update(values_of(instruction.results))
-                continue
-            definition = op.definition
-            if not definition.single:
-                held.update(values_of(instruction.results))  # outputs may share memory with each other
-            in_place = definition.planning.in_place
-            if in_place is None or _kernel_of(op) is not definition.kernel_fn or not op.outputs[0].dtype.is_floating:
-                continue
-            size = self.shape_of(op.outputs[0]).size
-            if size is not None and size < _WORTH_REUSING:
-                continue
-            written, kernel = in_place
-            value = instruction.arguments[written]
-            # In a list, only the first two inputs qualify: a kernel that sums a list can swap these without a different rounding.
-            for index, each in enumerate(value[:2] if isinstance(value, list) else [value]):
-                alone = sum(used is each for used in values_of(instruction.arguments)) == 1
-                if alone and each not in held and each.position >= 0 and each.last_use == position:
-                    instruction.kernel, instruction.keywords = kernel, {}
-                    if index:
-                        value[0], value[1] = value[1], value[0]
-                    break
-
-    def _let_take_over(
-        self, position: int, instruction: Instruction, op: Operation, held: set[Value], of_loops: set[Value]
-    ) -> None:
-        """Lets an assignment keep a large value that nobody else uses. Small ones may share memory with others."""
-        facet = op.definition.planning.takes_over
-        assert facet is not None
-        size = self.shape_of(op._inputs[facet[0]]).size
-        if instruction.kind != "kernel" or size is None or size < _WORTH_TAKING:
-            return
-        value = instruction.arguments[facet[0]]
-        is_fresh = isinstance(value, Value) and value.position >= 0 and (value not in held or value in of_loops)
-        if is_fresh and value.last_use == position and _kernel_of(op) is op.definition.kernel_fn:
-            instruction.kernel = facet[1]
-
-    def _copy_reads(self, writes: list[tuple[int, frozenset[Any]]]) -> None:
-        last_uses: dict[int, int] = {}  # position of a read -> the last use of any value that shares its memory
-        shares: dict[Value, set[int]] = {}
-        for position, instruction in enumerate(self.instructions):
-            if instruction.op is None:
-                continue
-            results = list(values_of(instruction.results))
-            origins = {position} if instruction.traits & Trait.READS else set()
-            if instruction.traits & Trait.VIEW:
-                for value in values_of(instruction.arguments):
-                    origins |= shares.get(value, set())
-            for value in results:
-                shares[value] = origins
-                for origin in origins:
-                    last_uses[origin] = max(last_uses.get(origin, -1), value.last_use)
-        for origin, last_use in last_uses.items():
-            instruction = self.instructions[origin]
-            roots = frozenset().union(*[value.roots for value in values_of(instruction.results)])
-            for position, written in writes:
-                if origin < position <= last_use and (EVERYTHING in written or EVERYTHING in roots or roots & written):
-                    instruction.copies = True
-                    for value in values_of(instruction.results):
-                        value.roots = frozenset()
-                    break
-        # Views of a copied read no longer share the variable's memory.
-        for value, origins in shares.items():
-            if origins and all(self.instructions[origin].copies for origin in origins):
-                value.roots = value.roots & {FEED, CONSTANT}
-
-    def _copy_kept(self, retained: list[tuple[int, Value]]) -> None:
-        for position, value in retained:
-            if value.roots and not value.handle:
-                self.instructions[position].copied.add(value)
-
     def _value(self, label: str, position: int, tensor: Tensor | None = None) -> Value:
         self._labels[label] = count = self._labels.get(label, 0) + 1
         return Value(f"{label}_{count}", position, handle=tensor is not None and is_handle(tensor))
 
 
-def _movable(ops: list[Operation], positions: list[int]) -> bool:
-    """Whether all of these ops can be moved to the last one: no op in between depends on them."""
-    members = {ops[position] for position in positions}
-    variables = {tensor for op in members for tensor in op._inputs if is_handle(tensor)}
-    for op in ops[positions[0] : positions[-1] + 1]:
-        if any(t.op in members for t in op._inputs) or not members.isdisjoint(op._control_inputs):
-            return False
-        if op not in members and not variables.isdisjoint(op._inputs):
-            return False
-    return True
-
-
-def _is_plain(op: Operation) -> bool:
-    """Whether an op's kernel neither keeps its inputs nor returns their memory."""
-    keeps = any(tensor.dtype.base_dtype in (dtypes.variant, dtypes.resource) for tensor in (*op._inputs, *op.outputs))
-    return not op.definition.traits & (EFFECTS | Trait.VIEW) and not keeps
-
-
-def _kernel_of(op: Operation) -> Any:
-    """Returns the kernel, with the op's checks added if they could not run when the graph was built."""
-    definition, rule = op.definition, op.definition.shape_rule
-    # If the shape rule of a late op found incompatible shapes, its output shapes are unknown.
-    unchecked = rule.late and any(tensor.static_shape.rank is None for tensor in op.outputs)
-    if definition.ranked or rule.enforced:
-        for arg, item in zip(definition.inputs, definition.group(op._inputs, op.attrs)):
-            for tensor in item if arg.is_list else (item,):
-                shape = tensor.static_shape
-                unchecked |= arg.run_ranks is not None and (shape.rank is None or not arg.takes(shape.rank))
-                if rule.enforced and not unchecked:
-                    unchecked = not shape.known or (arg.name in rule.values and constant_value(tensor) is None)
-    if definition.narrow and not unchecked:
-        try:
-            definition.check_narrow(op.attrs)
-        except InvalidArgumentError:
-            unchecked = True
-    if not unchecked:
-        return definition.kernel_fn
-    plain = not (rule.enforced or definition.narrow or rule.late)
-    return definition.rank_checking_kernel if plain else checked_kernel(op)
+def _variable_of(handle: Tensor) -> Tensor:
+    """Returns the variable's own handle, for one that an op passes on."""
+    while handle.op._inputs and is_handle(handle.op._inputs[0]):
+        handle = handle.op._inputs[0]
+    return handle
 
 
 def _is_snapshot(op: Operation) -> bool:

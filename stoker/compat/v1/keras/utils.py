@@ -9,5 +9,9 @@ from stoker._src.keras.serialization import CustomObjectScope as CustomObjectSco
 from stoker._src.keras.serialization import deserialize_keras_object as deserialize_keras_object
 from stoker._src.keras.serialization import get_custom_objects as get_custom_objects
 from stoker._src.keras.serialization import serialize as serialize_keras_object
+from stoker._src.keras.utils import GeneratorEnqueuer as GeneratorEnqueuer
+from stoker._src.keras.utils import get_file as get_file
 from stoker._src.keras.utils import normalize as normalize
+from stoker._src.keras.utils import OrderedEnqueuer as OrderedEnqueuer
+from stoker._src.keras.utils import SequenceEnqueuer as SequenceEnqueuer
 from stoker._src.keras.utils import to_categorical as to_categorical

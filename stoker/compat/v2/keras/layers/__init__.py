@@ -2,6 +2,7 @@
 
 # Written by scripts/api_gen.py.
 # fmt: off
+from stoker.compat.v2.keras.layers import experimental as experimental
 from stoker._src.feature_column.layers import DenseFeatures as DenseFeatures
 from stoker._src.keras.base import Layer as Layer
 from stoker._src.keras.layers.activation_layers import ELU as ELU
@@ -10,13 +11,19 @@ from stoker._src.keras.layers.activation_layers import PReLU as PReLU
 from stoker._src.keras.layers.activation_layers import ReLU as ReLU
 from stoker._src.keras.layers.activation_layers import Softmax as Softmax
 from stoker._src.keras.layers.activation_layers import ThresholdedReLU as ThresholdedReLU
+from stoker._src.keras.layers.attention import AdditiveAttention as AdditiveAttention
+from stoker._src.keras.layers.attention import Attention as Attention
+from stoker._src.keras.layers.attention import MultiHeadAttention as MultiHeadAttention
 from stoker._src.keras.layers.cells import AbstractRNNCell as AbstractRNNCell
 from stoker._src.keras.layers.cells import GRUCellV2 as GRUCell
 from stoker._src.keras.layers.cells import LSTMCellV2 as LSTMCell
 from stoker._src.keras.layers.cells import SimpleRNNCell as SimpleRNNCell
 from stoker._src.keras.layers.cells import StackedRNNCells as StackedRNNCells
+from stoker._src.keras.layers.conv_recurrent import ConvLSTM2D as ConvLSTM2D
 from stoker._src.keras.layers.convolutional import Conv1D as Conv1D
 from stoker._src.keras.layers.convolutional import Conv1D as Convolution1D
+from stoker._src.keras.layers.convolutional import Conv1DTranspose as Conv1DTranspose
+from stoker._src.keras.layers.convolutional import Conv1DTranspose as Convolution1DTranspose
 from stoker._src.keras.layers.convolutional import Conv2D as Conv2D
 from stoker._src.keras.layers.convolutional import Conv2D as Convolution2D
 from stoker._src.keras.layers.convolutional import Conv2DTranspose as Conv2DTranspose
@@ -25,6 +32,7 @@ from stoker._src.keras.layers.convolutional import Conv3D as Conv3D
 from stoker._src.keras.layers.convolutional import Conv3D as Convolution3D
 from stoker._src.keras.layers.convolutional import Conv3DTranspose as Conv3DTranspose
 from stoker._src.keras.layers.convolutional import Conv3DTranspose as Convolution3DTranspose
+from stoker._src.keras.layers.convolutional import DepthwiseConv1D as DepthwiseConv1D
 from stoker._src.keras.layers.convolutional import DepthwiseConv2D as DepthwiseConv2D
 from stoker._src.keras.layers.convolutional import SeparableConv1D as SeparableConv1D
 from stoker._src.keras.layers.convolutional import SeparableConv1D as SeparableConvolution1D
@@ -35,10 +43,12 @@ from stoker._src.keras.layers.core import ActivityRegularization as ActivityRegu
 from stoker._src.keras.layers.core import AlphaDropout as AlphaDropout
 from stoker._src.keras.layers.core import Dense as Dense
 from stoker._src.keras.layers.core import Dropout as Dropout
+from stoker._src.keras.layers.core import EinsumDense as EinsumDense
 from stoker._src.keras.layers.core import Embedding as Embedding
 from stoker._src.keras.layers.core import Flatten as Flatten
 from stoker._src.keras.layers.core import GaussianDropout as GaussianDropout
 from stoker._src.keras.layers.core import GaussianNoise as GaussianNoise
+from stoker._src.keras.layers.core import Identity as Identity
 from stoker._src.keras.layers.core import Lambda as Lambda
 from stoker._src.keras.layers.core import Masking as Masking
 from stoker._src.keras.layers.core import Permute as Permute
@@ -47,6 +57,8 @@ from stoker._src.keras.layers.core import Reshape as Reshape
 from stoker._src.keras.layers.core import SpatialDropout1D as SpatialDropout1D
 from stoker._src.keras.layers.core import SpatialDropout2D as SpatialDropout2D
 from stoker._src.keras.layers.core import SpatialDropout3D as SpatialDropout3D
+from stoker._src.keras.layers.local import LocallyConnected1D as LocallyConnected1D
+from stoker._src.keras.layers.local import LocallyConnected2D as LocallyConnected2D
 from stoker._src.keras.layers.merging import Add as Add
 from stoker._src.keras.layers.merging import add as add
 from stoker._src.keras.layers.merging import Average as Average
@@ -64,7 +76,10 @@ from stoker._src.keras.layers.merging import multiply as multiply
 from stoker._src.keras.layers.merging import Subtract as Subtract
 from stoker._src.keras.layers.merging import subtract as subtract
 from stoker._src.keras.layers.normalization import BatchNormalization as BatchNormalization
+from stoker._src.keras.layers.normalization import GroupNormalization as GroupNormalization
 from stoker._src.keras.layers.normalization import LayerNormalization as LayerNormalization
+from stoker._src.keras.layers.normalization import RMSNormalization as RMSNormalization
+from stoker._src.keras.layers.normalization import UnitNormalization as UnitNormalization
 from stoker._src.keras.layers.pooling import AveragePooling1D as AveragePooling1D
 from stoker._src.keras.layers.pooling import AveragePooling1D as AvgPool1D
 from stoker._src.keras.layers.pooling import AveragePooling2D as AveragePooling2D
@@ -89,6 +104,13 @@ from stoker._src.keras.layers.pooling import MaxPooling2D as MaxPool2D
 from stoker._src.keras.layers.pooling import MaxPooling2D as MaxPooling2D
 from stoker._src.keras.layers.pooling import MaxPooling3D as MaxPool3D
 from stoker._src.keras.layers.pooling import MaxPooling3D as MaxPooling3D
+from stoker._src.keras.layers.preprocessing import CategoryEncoding as CategoryEncoding
+from stoker._src.keras.layers.preprocessing import CenterCrop as CenterCrop
+from stoker._src.keras.layers.preprocessing import IntegerLookup as IntegerLookup
+from stoker._src.keras.layers.preprocessing import Normalization as Normalization
+from stoker._src.keras.layers.preprocessing import Rescaling as Rescaling
+from stoker._src.keras.layers.preprocessing import Resizing as Resizing
+from stoker._src.keras.layers.preprocessing import StringLookup as StringLookup
 from stoker._src.keras.layers.recurrent import GRUV2 as GRU
 from stoker._src.keras.layers.recurrent import LSTMV2 as LSTM
 from stoker._src.keras.layers.recurrent import RNN as RNN

@@ -1,0 +1,18 @@
+/* How many threads a parallel region of libgomp asks for. */
+#ifndef STOKER_TEAMS_H
+#define STOKER_TEAMS_H
+
+#ifdef _OPENMP
+#include <omp.h>
+#else
+static inline int omp_get_max_threads(void) { return 1; }
+#endif
+
+/* One thread, or all that the caller allows, even if there is work for fewer: libgomp ends the threads that a region does not ask for, and
+ * creates them again for the next one that does, which takes longer than most regions. */
+static inline int team_for(int used) {
+    int all = omp_get_max_threads();
+    return used <= 1 ? 1 : used < all ? all : used;
+}
+
+#endif

@@ -1,0 +1,65 @@
+"""Rewrites operators that have no integer kernels to equal ones that have, before ranges are observed."""
+
+from __future__ import annotations
+
+import numpy as np
+from ai_edge_litert import schema_py_generated as schema
+
+from stoker._src.lite.model import Model, Operator, Subgraph, Tensor
+from stoker._src.lite.quantization.schemes import INT16, Scheme
+
+
+def use_integer_forms(model: Model, scheme: Scheme) -> None:
+    """Replaces squares, negations, divisions by roots, lookups of embeddings and, for 16 bits, parametric relus in all subgraphs."""
+    for subgraph in model.subgraphs:
+        producers, consumers = subgraph.producers(), subgraph.consumers()
+        made: list[Operator] = []
+        for operator in subgraph.operators:
+            if not all(each is None or each.type == "FLOAT32" for each in (*operator.inputs[:1], *operator.outputs)):
+                if operator.code == "EMBEDDING_LOOKUP" and operator.outputs[0].type == "FLOAT32":
+                    operator.code, operator.inputs = "GATHER", operator.inputs[1::-1]
+                    operator.options = schema.GatherOptionsT()
+            elif operator.code == "SQUARE":
+                _become_product(operator, operator.inputs[0], operator.inputs[0])
+            elif operator.code == "NEG":
+                _become_product(operator, operator.inputs[0], _scalar(-1.0, "minus_one"))
+            elif operator.code == "DIV":
+                root = producers.get(operator.inputs[1])  # type: ignore[arg-type]
+                if root is not None and root.code == "SQRT" and _is_private(subgraph, consumers, root.outputs[0]):
+                    root.code = "RSQRT"
+                    activation = operator.options.fusedActivationFunction
+                    _become_product(operator, *operator.inputs[:2], activation=activation)
+            elif operator.code == "PRELU" and scheme is INT16:
+                # The kernel for 16 bits takes the slopes for smaller numbers than they are.
+                made.extend(_relus(operator))
+                continue
+            made.append(operator)
+        subgraph.operators = made
+
+
+def _is_private(subgraph: Subgraph, consumers: dict[Tensor, list[Operator]], tensor: Tensor) -> bool:
+    return len(consumers[tensor]) == 1 and tensor not in subgraph.outputs
+
+
+def _become_product(operator: Operator, left: Tensor | None, right: Tensor | None, activation: int = 0) -> None:
+    operator.code, operator.inputs = "MUL", [left, right]
+    operator.options = schema.MulOptionsT(fusedActivationFunction=activation)
+
+
+def _scalar(value: float, name: str) -> Tensor:
+    return Tensor(name, "FLOAT32", (), np.array(value, np.float32))
+
+
+def _relus(operator: Operator) -> list[Operator]:
+    """max(x, 0) + slope * min(x, 0)."""
+    x, slope = operator.inputs
+    (result,) = operator.outputs
+    above, below, scaled = (
+        Tensor(f"{result.name}/{name}", "FLOAT32", result.shape) for name in ("above", "below", "scaled")
+    )
+    return [
+        Operator("RELU", [x], [above]),
+        Operator("MINIMUM", [x, _scalar(0.0, "zero")], [below], schema.MaximumMinimumOptionsT()),
+        Operator("MUL", [below, slope], [scaled], schema.MulOptionsT()),
+        Operator("ADD", [above, scaled], [result], schema.AddOptionsT()),
+    ]

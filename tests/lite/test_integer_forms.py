@@ -1,0 +1,67 @@
+"""Ops without integer kernels of their own become ones that have them, in 8 and in 16 bits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import stoker.compat.v1 as tf
+from stoker._src.lite.flatbuffer import read_model
+from tests.lite.running import run_model
+
+INT16 = tf.lite.OpsSet.EXPERIMENTAL_TFLITE_BUILTINS_ACTIVATIONS_INT16_WEIGHTS_INT8
+
+
+def _integers(build: Any, array: np.ndarray, ops: list[Any]) -> tuple[bytes, np.ndarray]:
+    """The converted model, and what the session computes."""
+    graph = tf.Graph()
+    with graph.as_default(), tf.Session(graph=graph) as session:
+        x = tf.placeholder(tf.float32, array.shape)
+        y = build(x)
+        converter = tf.lite.TFLiteConverter.from_session(session, [x], [y])
+        converter.optimizations = [tf.lite.Optimize.DEFAULT]
+        converter.representative_dataset = lambda: iter([[array]])
+        converter.target_spec.supported_ops = ops
+        return converter.convert(), session.run(y, {x: array})
+
+
+RANDOM = np.random.RandomState(3)
+IMAGE = RANDOM.randn(1, 6, 6, 4).astype(np.float32)
+FILTERS = RANDOM.randn(2, 2, 3, 4).astype(np.float32)
+SLOPES = np.array([0.1, 0.5, 0.2, 0.9], np.float32)
+
+
+@pytest.mark.parametrize("ops", [[tf.lite.OpsSet.TFLITE_BUILTINS_INT8], [INT16]], ids=["INT8", "INT16"])
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda x: tf.nn.relu(tf.nn.conv2d_transpose(x, FILTERS, [1, 12, 12, 3], [1, 2, 2, 1])),
+        lambda x: tf.nn.relu(x) - SLOPES * tf.nn.relu(-x),
+        lambda x: tf.nn.leaky_relu(x, 0.3),
+        lambda x: tf.reduce_sum(x, [1, 2]),
+        lambda x: tf.square(x) - tf.negative(x),
+        lambda x: x / tf.sqrt(tf.abs(x) + 1.0),
+    ],
+    ids=["relu after transposed", "prelu", "leaky relu", "sum", "square and negation", "division by a root"],
+)
+def test_whole_models_in_integers(build, ops):
+    """Where floating point is not allowed, these are computed in integers, close to the float model."""
+    model, expected = _integers(build, IMAGE, ops)
+    (found,) = run_model(model, [IMAGE])
+    np.testing.assert_allclose(found, expected, atol=0.03 * float(np.abs(expected).max()))
+    kept = {operator.code for operator in read_model(model).main.operators}
+    assert not kept & {"SQUARE", "NEG", "DIV"}
+
+
+def test_a_concatenation_takes_its_scale_to_those_that_only_it_reads():
+    """Results of ops are stored in the scale of the concatenation that reads them, without a conversion between."""
+
+    def build(x: Any) -> Any:
+        return tf.concat([tf.nn.conv2d(x, FILTERS.transpose(0, 1, 3, 2) * factor, 1, "SAME") for factor in (1, 9)], 3)
+
+    model, expected = _integers(build, IMAGE, [tf.lite.OpsSet.TFLITE_BUILTINS_INT8])
+    codes = [operator.code for operator in read_model(model).main.operators]
+    assert codes == ["QUANTIZE", "CONV_2D", "CONV_2D", "CONCATENATION", "DEQUANTIZE"]
+    np.testing.assert_allclose(run_model(model, [IMAGE])[0], expected, atol=0.02 * float(np.abs(expected).max()))
