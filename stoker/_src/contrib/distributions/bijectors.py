@@ -107,13 +107,22 @@ class Bijector:
 class _Scalar(Bijector):
     """A function of each number alone."""
 
+    _constant_jacobian = False
+
     def __init__(self, validate_args: bool = False, name: str | None = None) -> None:
-        super().__init__(forward_min_event_ndims=0, validate_args=validate_args, name=name)
+        super().__init__(
+            forward_min_event_ndims=0,
+            is_constant_jacobian=self._constant_jacobian,
+            validate_args=validate_args,
+            name=name,
+        )
 
 
 @export(v1="contrib.distributions.bijectors.Identity")
 class Identity(_Scalar):
     """y = x."""
+
+    _constant_jacobian = True
 
     def _forward(self, x: Tensor) -> Tensor:
         return x
@@ -209,6 +218,8 @@ class Softplus(_Scalar):
 @export(v1="contrib.distributions.bijectors.AffineScalar")
 class AffineScalar(_Scalar):
     """y = scale x + shift."""
+
+    _constant_jacobian = True
 
     def __init__(
         self, shift: Any = None, scale: Any = None, validate_args: bool = False, name: str = "affine_scalar"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod as product
 from typing import Any
 
 from stoker._src.base import dtypes
@@ -374,13 +375,15 @@ class TransformedDistribution(Distribution):
 
     def _mean(self) -> Tensor:
         self._constant_only("mean")
-        return self.bijector.forward(self.distribution.mean())
+        whole = joining.concat([self.batch_shape_tensor(), self.event_shape_tensor()], 0)
+        return self.bijector.forward(ranges.broadcast_to(self.distribution.mean(), whole))
 
     def _entropy(self) -> Tensor:
         self._constant_only("entropy")
         x = shaping.zeros(joining.concat([self.batch_shape_tensor(), self.event_shape_tensor()], 0), self.dtype)
         jacobian = self.bijector.forward_log_det_jacobian(x, event_ndims=self._event_ndims())
-        return self.distribution.entropy() + jacobian
+        count = product(self._more_event or [])  # independent numbers with equal entropies
+        return self.distribution.entropy() * float(count) + jacobian
 
 
 @export(v1="contrib.distributions.QuantizedDistribution")

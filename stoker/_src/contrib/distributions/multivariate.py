@@ -151,7 +151,7 @@ class MultivariateNormal(Distribution):
         return self._mean()
 
     def _variance(self) -> Tensor:
-        return ranges.broadcast_to(self._spread.variance(), self._sizes())
+        return self._spread.variance()  # of the scale's batch: 1.15 does not broadcast it to that of the mean
 
     def _covariance(self) -> Tensor:
         matrix = self._spread.dense()

@@ -76,43 +76,6 @@ class Logistic(LocationScale):
         return self._full(self._scale * number(math.pi / math.sqrt(3), self._scale))
 
 
-@export(v1="contrib.distributions.Gumbel")
-class Gumbel(LocationScale):
-    """The Gumbel distribution, with the distribution function exp(-exp(-(x - loc) / scale))."""
-
-    @keeps_arguments
-    def __init__(
-        self, loc: Any, scale: Any, validate_args: bool = False, allow_nan_stats: bool = True, name: str = "Gumbel"
-    ) -> None:
-        super().__init__(loc, scale, validate_args, allow_nan_stats, name)
-
-    def _sample_n(self, n: Any, seed: int | None = None) -> Tensor:
-        u = _uniform(self._draw_shape(n), self.dtype, seed)
-        return -unary_functions.log(-unary_functions.log(u)) * self._scale + self._loc
-
-    def _log_prob(self, x: Tensor) -> Tensor:
-        z = self._z(x)
-        return -(z + unary_functions.exp(-z)) - unary_functions.log(self._scale)
-
-    def _log_cdf(self, x: Tensor) -> Tensor:
-        return -unary_functions.exp(-self._z(x))
-
-    def _cdf(self, x: Tensor) -> Tensor:
-        return unary_functions.exp(-unary_functions.exp(-self._z(x)))
-
-    def _entropy(self) -> Tensor:
-        return self._full(1.0 + unary_functions.log(self._scale) + np.euler_gamma)
-
-    def _mean(self) -> Tensor:
-        return self._full(self._loc + self._scale * np.euler_gamma)
-
-    def _stddev(self) -> Tensor:
-        return self._full(self._scale * number(math.pi / math.sqrt(6), self._scale))
-
-    def _mode(self) -> Tensor:
-        return self._full(self._loc)
-
-
 @export(v1="contrib.distributions.Cauchy")
 class Cauchy(LocationScale):
     """The Cauchy distribution, whose mean and variance do not exist."""
@@ -141,11 +104,20 @@ class Cauchy(LocationScale):
     def _entropy(self) -> Tensor:
         return self._full(number(math.log(4 * math.pi), self._scale) + unary_functions.log(self._scale))
 
-    def _mean(self) -> Tensor:
+    def _undefined(self, what: str) -> Tensor:
         nothing = self._full(number(np.nan, self._scale))
         return self._or_nan(
-            unary_functions.is_finite(nothing), nothing, "mean is undefined for the Cauchy distribution."
+            unary_functions.is_finite(nothing), nothing, f"{what} is undefined for the Cauchy distribution."
         )
+
+    def _mean(self) -> Tensor:
+        return self._undefined("mean")
+
+    def _stddev(self) -> Tensor:
+        return self._undefined("stddev")
+
+    def _mode(self) -> Tensor:
+        return self._full(self._loc)
 
 
 @export(v1="contrib.distributions.NormalWithSoftplusScale")
@@ -553,7 +525,7 @@ class Deterministic(Scalars):
             self._slack = slack if rtol is None else slack + rtol * unary_functions.abs(self._loc)
         self._tensors = (self._loc,)
         Distribution.__init__(
-            self, self._loc.dtype.base_dtype, FULLY_REPARAMETERIZED, validate_args, allow_nan_stats, name=scope
+            self, self._loc.dtype.base_dtype, NOT_REPARAMETERIZED, validate_args, allow_nan_stats, name=scope
         )
 
     @property
@@ -600,8 +572,8 @@ def fill_triangular(x: Any, upper: bool = False, name: str | None = None) -> Ten
         size = int(math.sqrt(0.25 + 2.0 * count) - 0.5)
         if size * (size + 1) // 2 != count:
             raise ValueError(f"Input right-most shape ({count}) does not correspond to a triangular matrix.")
-        turned = x[..., ::-1]
-        parts = [x, turned[..., size:]] if upper else [x[..., size:], turned]
+        rest = x[..., size:]
+        parts = [x, rest[..., ::-1]] if upper else [rest, x[..., ::-1]]
         shape = joining.concat([shaping.shape(x)[:-1], [size, size]], 0)
         square = shaping.reshape(joining.concat(parts, -1), shape)
         return diagonals.matrix_band_part(square, 0 if upper else -1, -1 if upper else 0)

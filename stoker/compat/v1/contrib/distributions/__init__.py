@@ -19,7 +19,6 @@ from stoker._src.contrib.distributions.scalars import Chi2 as Chi2
 from stoker._src.contrib.distributions.scalars import Deterministic as Deterministic
 from stoker._src.contrib.distributions.scalars import ExpRelaxedOneHotCategorical as ExpRelaxedOneHotCategorical
 from stoker._src.contrib.distributions.scalars import fill_triangular as fill_triangular
-from stoker._src.contrib.distributions.scalars import Gumbel as Gumbel
 from stoker._src.contrib.distributions.scalars import HalfNormal as HalfNormal
 from stoker._src.contrib.distributions.scalars import Logistic as Logistic
 from stoker._src.contrib.distributions.scalars import NormalWithSoftplusScale as NormalWithSoftplusScale
