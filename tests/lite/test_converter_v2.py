@@ -146,3 +146,26 @@ def test_saved_models_of_tensorflow_2():
         np.testing.assert_allclose(found[output], value, rtol=1e-5, atol=1e-6)
     with pytest.raises(ValueError, match="No 'none' in the SavedModel's SignatureDefs"):
         Converter.from_saved_model(GOLDEN / "two_tf2", signature_keys=["none"])
+
+
+SUPPRESSION = Path(__file__).parents[1] / "golden" / "lite" / "suppression"
+
+
+@pytest.mark.parametrize("bits", [32, 8])
+@pytest.mark.parametrize("key", ["one", "batch"])
+def test_non_maximum_suppression_that_tensorflow_writes_as_a_function(key, bits):
+    """The function says what it implements: the builtin takes its place, and reads floating point also in a model of integers."""
+    values = np.load(SUPPRESSION / "values.npz")
+    boxes, scores = (values[name] if key == "batch" else values[name][0] for name in ("boxes", "scores"))
+    converter = Converter.from_saved_model(SUPPRESSION, signature_keys=[key])
+    if bits == 8:
+        converter.optimizations = [tf.lite.Optimize.DEFAULT]
+        converter.representative_dataset = lambda: iter([{"boxes": boxes, "scores": scores}])
+    model = converter.convert()
+    found = runner(model, key)(boxes=boxes, scores=scores)
+    np.testing.assert_array_equal(found["indices"], values[f"{key}_indices"])
+    np.testing.assert_array_equal(found["count"], values[f"{key}_count"])
+    codes = [operator.code for subgraph in read_model(model).subgraphs for operator in subgraph.operators]
+    assert codes.count("NON_MAX_SUPPRESSION_V4") == 1
+    assert len(codes) < 30
+    assert not {"TOPK_V2", "QUANTIZE"} & set(codes)

@@ -8,6 +8,7 @@ from stoker._src.base import dtypes
 from stoker._src.base.export import export
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.scopes import name_scope
+from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Tensor
 from stoker._src.ops.array import casting, joining, ranges, selection, shaping
 from stoker._src.ops.control_flow import functional_loops
@@ -192,23 +193,30 @@ def non_max_suppression_padded(
         most = arithmetic.NEXT_AFTER(least, casting.cast(0.0, kind))
         overlap = selection.where_v2(comparison.greater(least, 0.0), most, casting.cast(1.0, kind))
 
+        threshold = constant_value(limits[1])
+        bounded = threshold is not None and threshold > _NO_THRESHOLD
+
         def chosen(boxes: Tensor, scores: Tensor) -> tuple[Tensor, Tensor]:
             order = casting.cast(scores, kind)
-            allowed = comparison.logical_or(
-                comparison.greater(order, limits[1]), comparison.equal(limits[1], _NO_THRESHOLD)
-            )
             # Boxes without a positive coordinate count as padding.
-            allowed = comparison.logical_and(allowed, reductions.reduce_any(comparison.greater(boxes, 0), -1))
+            allowed = reductions.reduce_any(comparison.greater(boxes, 0), -1)
+            by_rank = sorted_input or not bounded
+            if by_rank and threshold != _NO_THRESHOLD:
+                unbounded = comparison.equal(limits[1], _NO_THRESHOLD)
+                enough = comparison.logical_or(comparison.greater(order, limits[1]), unbounded)
+                allowed = comparison.logical_and(allowed, enough)
             if sorted_input:
                 order = unary_functions.negative(casting.cast(ranges.range(shaping.shape(order)[0]), kind))
-            else:
+            elif by_rank:
                 # NaN ranks first.
                 nan = comparison.not_equal(order, order)
                 order = selection.where_v2(nan, casting.cast(float("inf"), kind), arithmetic.maximum(order, kind.min))
             order = selection.where_v2(allowed, order, casting.cast(_NO_THRESHOLD, kind))
+            # The op itself applies a known threshold, which neither NaN nor -inf exceeds, to scores.
+            least_score = _NO_THRESHOLD if by_rank else limits[1]
             return tuple(
                 suppression.NON_MAX_SUPPRESSION_V4(
-                    boxes, order, max_output_size, overlap, _NO_THRESHOLD, pad_to_max_output_size=pad_to_max_output_size
+                    boxes, order, max_output_size, overlap, least_score, pad_to_max_output_size=pad_to_max_output_size
                 )
             )
 
@@ -217,9 +225,12 @@ def non_max_suppression_padded(
         leading = shaping.shape(boxes)[:-2]
         flat_boxes = shaping.reshape(boxes, joining.concat([[-1], shaping.shape(boxes)[-2:]], 0))
         flat_scores = shaping.reshape(scores, joining.concat([[-1], shaping.shape(scores)[-1:]], 0))
-        indices, counts = functional_loops.map_fn(
-            lambda pair: chosen(*pair), (flat_boxes, flat_scores), dtype=(dtypes.int32, dtypes.int32)
-        )
+        if flat_boxes.static_shape.dims is not None and flat_boxes.static_shape.dims[0] == 1:
+            indices, counts = chosen(flat_boxes[0], flat_scores[0])  # a single image needs no loop
+        else:
+            indices, counts = functional_loops.map_fn(
+                lambda pair: chosen(*pair), (flat_boxes, flat_scores), dtype=(dtypes.int32, dtypes.int32)
+            )
         size = convert_to_tensor(max_output_size, dtypes.int32)
         result = shaping.reshape(indices, joining.concat([leading, shaping.expand_dims(size, 0)], 0))
         return result, shaping.reshape(counts, leading)

@@ -209,7 +209,13 @@ class Library:
         if is_call and not proto.signature.control_output:
             controls = [op for op in graph.stateful_ops() if op not in {t.op for t in graph.inputs}]
         unique = name if self._is_ours(name) else unique_function_name(name)
-        return Function(unique, graph, list(graph.inputs), outputs, controls)
+        made = Function(unique, graph, list(graph.inputs), outputs, controls)
+        made.attributes = {
+            key: from_attr_value(value)
+            for key, value in proto.attr.items()
+            if value.WhichOneof("value") in ("s", "b", "i")
+        }
+        return made
 
     def _build_body(self, body: Body) -> Function:
         """Builds a function that was created from 1.x control flow."""

@@ -11,6 +11,7 @@ from ai_edge_litert import schema_py_generated as schema
 from stoker._src.graph.function_graph import Function
 from stoker._src.graph.tensor import Operation
 from stoker._src.graph.tensor import Tensor as GraphTensor
+from stoker._src.lite.builtins.implementations import recognised
 from stoker._src.lite.builtins.lists import zeros
 from stoker._src.lite.lowering import PendingList, Scope, Unsupported, Value, function_of, lowers
 from stoker._src.lite.model import TYPE_CODES, Subgraph, Tensor
@@ -18,7 +19,8 @@ from stoker._src.lite.model import TYPE_CODES, Subgraph, Tensor
 
 @lowers("PartitionedCall", "StatefulPartitionedCall")
 def call(scope: Scope, op: Operation) -> Any:
-    return scope.inlined(function_of(op, op.attr("f")), [scope.values.get(tensor) for tensor in op.inputs])
+    given = [scope.values.get(tensor) for tensor in op.inputs]
+    return scope.inlined(recognised(function_of(op, op.attr("f")), given), given)
 
 
 # ---- If and Case --------------------------------------------------------------------------------------------------

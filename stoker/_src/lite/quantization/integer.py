@@ -45,6 +45,8 @@ _CLAMPS = (0, 1, 2, 3)
 _CLAMPING = frozenset(("RELU", "RELU6", "RELU_N1_TO_1"))
 # Ops of loops that stay in 8 bits: the elements of a list are replaced one by one, which collects no errors.
 _NARROW = frozenset(("DYNAMIC_UPDATE_SLICE",))
+# Ops that choose values by comparing them.
+_CHOOSING = COMPARISONS | {"LOGICAL_AND", "LOGICAL_OR", "REDUCE_ANY", "MAXIMUM", "SELECT", "SELECT_V2"}
 # The factor by which a tensor's scale may become coarser to avoid a conversion.
 _COARSER = 2.0
 
@@ -137,6 +139,8 @@ class _Rewriting:
         self.wanted: dict[int, tuple[Quantization, str]] = {}
         """The scales and types of outputs that the caller receives as integers, by position."""
 
+        self.before_suppression = _before_suppression(subgraph, self.consumers)
+
     def decide_all(self) -> None:
         for operator in self.subgraph.operators:
             reason = self.decide(operator)
@@ -197,6 +201,8 @@ class _Rewriting:
         is_young = code in YOUNG_IN_INT16 and scheme is INT16 and not self.plan.strict
         if not quantizable(code, scheme) or code in self.plan.floating or is_young:
             return f"{operator.kind} has no kernel for {scheme.activations}"
+        if operator in self.before_suppression:
+            return "it prepares arguments of a non-maximum suppression, which is floating point"
         if getattr(operator.options, "fusedActivationFunction", 0) not in _CLAMPS:
             return "its fused activation is not a clamp"
         if any(each.is_variable for each in touched):
@@ -625,6 +631,19 @@ class _Rewriting:
             self.made.append(Operator("DEQUANTIZE", [made], [tensor]))
             self.floats[tensor] = tensor
         return tensor
+
+
+def _before_suppression(subgraph: Subgraph, consumers: dict[Tensor, list[Operator]]) -> set[Operator]:
+    """The operators that choose among scores for a non-maximum suppression alone, or take its arguments out of inputs. The scores of boxes to leave
+    out are infinite, which no scale stores."""
+    found: set[Operator] = set()
+    for operator in reversed(subgraph.operators):
+        takes = operator.code in PASSING and operator.inputs[PASSED.get(operator.code, 0)] in subgraph.inputs
+        if (takes or operator.code in _CHOOSING) and not any(each in subgraph.outputs for each in operator.outputs):
+            readers = [reader for each in operator.outputs for reader in consumers.get(each, ())]
+            if readers and all(each in found or each.code.startswith("NON_MAX_SUPPRESSION") for each in readers):
+                found.add(operator)
+    return found
 
 
 def _form(tensor: Tensor, numbers: Quantization, type_name: str) -> tuple[Tensor, float, int, str]:
