@@ -202,6 +202,46 @@ def test_delegates_that_cannot_be_loaded_are_named():
         _interpreter("network", experimental_delegates=["gpu"])
 
 
+def test_inputs_that_are_not_set_are_zero():
+    """A loop that counts to an input does not count to what happened to be in memory."""
+
+    @tf.function(input_signature=[tf.TensorSpec([], tf.int32, name="n"), tf.TensorSpec([2], tf.float32, name="x")])
+    def count(n, x):
+        return {"y": tf.while_loop(lambda i, _: i < n, lambda i, y: (i + 1, y + 1.0), [0, x])[1]}
+
+    model = tf.lite.TFLiteConverter.from_concrete_functions([count.get_concrete_function()]).convert()
+    interpreter = tf.lite.Interpreter(model_content=model)
+    inputs = {detail["name"]: detail["index"] for detail in interpreter.get_input_details()}
+    (output,) = (detail["index"] for detail in interpreter.get_output_details())
+    interpreter.allocate_tensors()
+    interpreter.invoke()
+    np.testing.assert_array_equal(interpreter.get_tensor(output), [0, 0])
+    for name, value in (("n", np.int32(3)), ("x", np.float32([1, 2]))):
+        interpreter.set_tensor(next(index for key, index in inputs.items() if name in key), value)
+    interpreter.allocate_tensors()
+    interpreter.invoke()
+    np.testing.assert_array_equal(interpreter.get_tensor(output), [4, 5])
+
+
+def test_strings_that_have_no_value_yet():
+    """Inputs are empty strings until they are set; results cannot be read before there are some. LiteRT follows stray addresses."""
+    interpreter = _interpreter("text")
+    interpreter.allocate_tensors()
+    texts = [d["index"] for d in interpreter.get_input_details() if d["dtype"] is np.bytes_]
+    results = [d["index"] for d in interpreter.get_output_details() if d["dtype"] is np.bytes_]
+    assert texts and results
+    for index in texts:
+        assert set(interpreter.get_tensor(index).ravel().tolist()) == {b""}
+        with pytest.raises(ValueError, match=f"Tensor {index} has strings"):
+            interpreter.tensor(index)
+    for index in results:
+        with pytest.raises(ValueError, match=f"Tensor {index} of strings has no value"):
+            interpreter.get_tensor(index)
+    interpreter.invoke()
+    for index in results:
+        interpreter.get_tensor(index)
+
+
 def test_interpreters_run_in_threads():
     """Each thread with an interpreter of its own gets its own results."""
     found: dict[int, np.ndarray] = {}

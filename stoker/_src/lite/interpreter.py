@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import ctypes
 import enum
+import functools
+import math
 import mmap
 import os
 from collections.abc import Callable, Iterable, Sequence
@@ -20,6 +22,7 @@ from stoker._src.base.export import export
 from stoker._src.formats import gfile
 from stoker._src.lite.verification.meaning import verify
 
+_MOST_STRINGS = 1 << 24
 _HELD_VIEW = "There is at least 1 reference to internal data"
 
 
@@ -146,6 +149,9 @@ class Interpreter:
             experimental_disable_delegate_clustering=experimental_disable_delegate_clustering,
             experimental_default_delegate_latest_features=experimental_default_delegate_latest_features,
         )
+        self._set: set[int] = set()
+        """The inputs that have a value."""
+        self._has_results = False
 
     @staticmethod
     def _from_content(content: Any) -> dict[str, Any]:
@@ -190,11 +196,39 @@ class Interpreter:
     def allocate_tensors(self) -> None:
         """Plans and allocates the memory of all tensors. Necessary before `invoke`, and again after `resize_tensor_input`.
 
+        Inputs are zeros or empty strings until they are set.
+
         Raises:
             ValueError: an op does not accept its arguments, or has no kernel.
             RuntimeError: an array from `tensor()` is still held.
         """
         self._checked(self._litert.allocate_tensors)
+        for detail in self.get_input_details():
+            if detail["index"] not in self._set:
+                self._checked(self._clear, detail)
+                self._set.add(detail["index"])
+
+    def _clear(self, detail: dict[str, Any]) -> None:
+        """Sets an input to zeros or empty strings. LiteRT leaves what was in memory, and reads strings there by their addresses."""
+        if detail["dtype"] is np.object_:
+            return  # a resource
+        if detail["dtype"] is np.bytes_:
+            count = math.prod(int(size) for size in detail["shape"])
+            if count > _MOST_STRINGS:
+                raise MemoryError(f"input '{detail['name']}' has {count} strings")
+            self._litert.set_tensor(detail["index"], np.full(detail["shape"], b"", object))
+        elif not detail["shape"].size:
+            self._litert.set_tensor(detail["index"], np.zeros([], detail["dtype"]))
+        elif detail["shape"].all():
+            self._litert.tensor(detail["index"])()[...] = 0
+
+    @functools.cached_property
+    def _strings(self) -> frozenset[int]:
+        return self._strings_of(0)
+
+    def _strings_of(self, subgraph: int) -> frozenset[int]:
+        details = self._checked(self._litert.get_tensor_details, subgraph)
+        return frozenset(each["index"] for each in details if each["dtype"] is np.bytes_)
 
     def get_input_details(self) -> list[dict[str, Any]]:
         """A dictionary for each input of the model.
@@ -215,6 +249,10 @@ class Interpreter:
 
     def get_tensor(self, tensor_index: int, subgraph_index: int = 0) -> np.ndarray[Any, Any]:
         """A copy of a tensor's value. Intermediate results are readable with `experimental_preserve_all_tensors` only."""
+        strings = self._strings_of(subgraph_index) if subgraph_index else self._strings
+        has_value = not subgraph_index and (self._has_results or tensor_index in self._set)
+        if tensor_index in strings and not has_value:
+            raise InterpreterError(f"Tensor {tensor_index} of strings has no value before the model has run.")
         return self._checked(self._litert.get_tensor, tensor_index, subgraph_index)
 
     def set_tensor(self, tensor_index: int, value: Any) -> None:
@@ -224,6 +262,7 @@ class Interpreter:
             ValueError: shape or type differ from the tensor's, or memory is not allocated yet.
         """
         self._checked(self._litert.set_tensor, tensor_index, value)
+        self._set.add(tensor_index)
 
     def resize_tensor_input(self, input_index: int, tensor_size: Sequence[int], strict: bool = False) -> None:
         """Changes the shape of an input. `allocate_tensors` must be called afterwards.
@@ -243,6 +282,8 @@ class Interpreter:
         if input_index not in {int(detail["index"]) for detail in self.get_input_details()}:
             raise InterpreterError(f"Tensor {input_index} is not an input of the model.")
         self._checked(self._litert.resize_tensor_input, input_index, sizes, strict)
+        self._set.discard(input_index)
+        self._has_results = False
 
     def tensor(self, tensor_index: int) -> Callable[[], np.ndarray[Any, Any]]:
         """Returns a function that returns an array on the tensor's memory, for access without a copy.
@@ -250,6 +291,8 @@ class Interpreter:
         The function may be kept, but the array may not: while it exists, `allocate_tensors`, `resize_tensor_input` and `invoke` raise
         `RuntimeError`, since they may move the memory.
         """
+        if tensor_index in self._strings:
+            raise InterpreterError(f"Tensor {tensor_index} has strings, which are no array in memory: use get_tensor.")
         view = self._litert.tensor(tensor_index)
         return lambda: self._checked(view)
 
@@ -261,6 +304,7 @@ class Interpreter:
             RuntimeError: an array from `tensor()` is still held.
         """
         self._checked(self._litert.invoke)
+        self._has_results = True
 
     def reset_all_variables(self) -> None:
         """Sets the variable tensors of the model (the states of recurrent ops) to zero."""
