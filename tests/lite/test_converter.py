@@ -233,6 +233,35 @@ def test_types_without_a_kernel_are_refused():
             converter.convert()
 
 
+@pytest.mark.parametrize(
+    ("code", "build"),
+    [
+        ("RELU", lambda x: tf.nn.relu(x)),
+        ("ADD_N", lambda x: tf.add_n([x, x, x])),
+        ("SIGN", lambda x: tf.sign(x)),
+        ("SQUARED_DIFFERENCE", lambda x: tf.math.squared_difference(x, x + 1)),
+    ],
+)
+def test_integers_without_a_kernel_are_refused(code, build):
+    """Most builtins compute 64-bit integers; the others are refused by the converter, not when the model runs."""
+    with tf.Graph().as_default(), tf.Session() as session:
+        x = tf.placeholder(tf.int64, [2], name="x")
+        converter = tf.lite.TFLiteConverter.from_session(session, [x], [build(x)])
+        with pytest.raises(Exception, match=f"{code} has no kernel for INT64"):
+            converter.convert()
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.uint16])
+def test_diagonals_of_16_bits(dtype):
+    """LiteRT's kernel would write zeros and parts of other numbers, so it works on 32 bits."""
+    values = np.array([[1, 2, 3], [4, 5, 6]], dtype)
+    with tf.Graph().as_default(), tf.Session() as session:
+        x = tf.placeholder(dtype, [2, 3], name="x")
+        model = tf.lite.TFLiteConverter.from_session(session, [x], [tf.linalg.diag(x)]).convert()
+    (found,) = run_model(model, [values])
+    np.testing.assert_array_equal(found, values[:, :, None] * np.eye(3, dtype=dtype))
+
+
 def test_select_ops_carry_their_nodes():
     """With SELECT_TF_OPS an op is kept for TensorFlow's kernel, with its NodeDef."""
     graph, x, y = unsupported()

@@ -33,6 +33,15 @@ _MOVING = frozenset(
         "TRANSPOSE UNPACK ZEROS_LIKE FAKE_QUANT"
     ).split()
 )
+# Kernels that take elements of every type and write wrong ones where the type is uncommon.
+_WRONG = frozenset(("MATRIX_DIAG", "MATRIX_SET_DIAG"))
+# Arithmetic that lacks kernels for one or both of the integers that most operators have.
+_PARTLY = frozenset(
+    (
+        "ABS ADD_N AVERAGE_POOL_2D CUMSUM DIV FLOOR_DIV FLOOR_MOD LEAKY_RELU L2_POOL_2D MAX_POOL_2D MEAN NEG POW PRELU RELU RELU6 RELU_0_TO_1 "
+        "RELU_N1_TO_1 RESIZE_BILINEAR RESIZE_NEAREST_NEIGHBOR SIGN SQUARE SQUARED_DIFFERENCE"
+    ).split()
+)
 # Messages about types. Others come from the values that the operator is tried with.
 _ABOUT_TYPES = re.compile(r"type|support|failed to prepare|data\.raw", re.IGNORECASE)
 
@@ -46,11 +55,14 @@ def settle(operator: Operator, temporary: Callable[[Tensor, str], Tensor]) -> tu
     """
     tensors = [*(each for each in operator.inputs if each is not None), *operator.outputs]
     uncommon = {each.type for each in tensors} & _UNCOMMON
+    if operator.code in _PARTLY:
+        uncommon |= {tensors[0].type} & {"INT32", "INT64"}
     if not uncommon or operator.code == "CUSTOM" or operator.subgraphs:
         return [operator], ""
     if any(numpy_dtype(each.type) is None for each in tensors):
         return [operator], ""
-    if (operator.code in _MOVING or not uncommon & _SCALED) and _runs(operator):
+    is_right = operator.code in _MOVING or not (uncommon & _SCALED or operator.code in _WRONG)
+    if is_right and _runs(operator):
         return [operator], ""
     made = _widened(operator, temporary) if uncommon & _WIDER.keys() and operator.code not in _MOVING else []
     if made and all(map(_runs, made)):
