@@ -236,7 +236,6 @@ def test_types_without_a_kernel_are_refused():
 @pytest.mark.parametrize(
     ("code", "build"),
     [
-        ("RELU", lambda x: tf.nn.relu(x)),
         ("ADD_N", lambda x: tf.add_n([x, x, x])),
         ("SIGN", lambda x: tf.sign(x)),
         ("SQUARED_DIFFERENCE", lambda x: tf.math.squared_difference(x, x + 1)),
@@ -249,6 +248,19 @@ def test_integers_without_a_kernel_are_refused(code, build):
         converter = tf.lite.TFLiteConverter.from_session(session, [x], [build(x)])
         with pytest.raises(Exception, match=f"{code} has no kernel for INT64"):
             converter.convert()
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int32, np.int64])
+def test_clamps_of_integers(dtype):
+    """The kernels of relu and relu6 take floating point; integers are compared with the limits."""
+    values = np.array([-3, 4, 9]).astype(dtype)
+    with tf.Graph().as_default(), tf.Session() as session:
+        x = tf.placeholder(dtype, [3], name="x")
+        outputs = [tf.nn.relu(x), tf.nn.relu6(x)]
+        model = tf.lite.TFLiteConverter.from_session(session, [x], outputs).convert()
+    found = run_model(model, [values])
+    np.testing.assert_array_equal(found[0], np.maximum(values, 0))
+    np.testing.assert_array_equal(found[1], np.clip(values, 0, 6))
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.uint16])

@@ -69,8 +69,18 @@ ARITHMETIC: dict[str, tuple[str, Any]] = {
 }
 
 
+# The limits of clamps, whose kernels take floating point only.
+_CLAMPS = {"Relu": (("MAXIMUM", 0),), "Relu6": (("MAXIMUM", 0), ("MINIMUM", 6))}
+
+
 def _unary(scope: Scope, op: Operation) -> Any:
     code, options = UNARY[op.type]
+    if op.type in _CLAMPS and op.outputs[0].dtype.is_integer:
+        x = scope.tensor(op.inputs[0])
+        for code, limit in _CLAMPS[op.type]:
+            bound = scope.constant(limit, dtype=op.outputs[0].dtype.as_numpy_dtype)
+            x = scope.emit(code, [x, bound], scope.temporary(op, x.type, x.shape), schema.MaximumMinimumOptionsT())
+        return x
     return scope.emit(code, scope.inputs(op), scope.result(op), options and options())
 
 
