@@ -71,7 +71,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "python.ops.control_flow_ops": ("", _OPS + ".control_flow.branches_and_loops", _OPS + ".control_flow.grouping"),
     "python.ops.ctc_ops": ("nn",),
     "python.ops.custom_gradient": ("", _OPS + ".control_flow.custom_gradients"),
-    "python.ops.data_flow_ops": ("queue", "", "lookup"),
+    "python.ops.data_flow_ops": ("queue", "", "lookup", _OPS + ".resources.staging_areas"),
     "python.ops.embedding_ops": ("nn", ""),
     "python.ops.functional_ops": ("",),
     "python.ops.gradient_checker": ("test",),
