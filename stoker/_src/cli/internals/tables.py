@@ -4,6 +4,7 @@ from __future__ import annotations
 
 _HERE = "stoker._src.cli.internals"
 _FRAMEWORK, _UTIL, _DEFUN, _TEST = f"{_HERE}.framework", f"{_HERE}.util", f"{_HERE}.defun", f"{_HERE}.test_util"
+_RECURRENT = f"{_HERE}.recurrent"
 _GENERATED = f"{_HERE}.generated"
 _OPS = "stoker._src.ops"
 _COLUMNS = tuple(
@@ -115,9 +116,9 @@ MODULES: dict[str, tuple[str, ...]] = {
     "python.ops.random_ops": ("random", ""),
     "python.ops.ref_variable": (_OPS + ".variables.variables",),
     "python.ops.resource_variable_ops": (_FRAMEWORK, _OPS + ".variables.variables", ""),
-    "python.ops.rnn": ("nn", "", "stoker._src.layers.rnn"),
+    "python.ops.rnn": ("nn", "", "stoker._src.layers.rnn", _RECURRENT),
     "python.ops.rnn_cell": ("nn.rnn_cell",),
-    "python.ops.rnn_cell_impl": ("nn.rnn_cell", _FRAMEWORK, "stoker._src.layers.rnn_cells"),
+    "python.ops.rnn_cell_impl": ("nn.rnn_cell", _FRAMEWORK, "stoker._src.layers.rnn_cells", _RECURRENT),
     "python.ops.script_ops": ("",),
     "python.ops.session_ops": ("", _OPS + ".resources.session_tensors"),
     "python.ops.sets_impl": ("sets",),
@@ -129,6 +130,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "python.ops.standard_ops": ("",),
     "python.ops.state_ops": ("", _FRAMEWORK),
     "python.ops.stateless_random_ops": ("random", ""),
+    "python.ops.summary_op_util": (_OPS + ".summary.summary_ops",),
     "python.ops.string_ops": ("strings", ""),
     "python.ops.summary_ops": ("summary",),
     "python.ops.template": ("", _OPS + ".variables.template"),
@@ -366,7 +368,10 @@ RENAMED: dict[tuple[str, str], str] = {
     ("python.ops.cond", "cond_for_tf_v2"): "cond_v2",
     ("python.ops.variables", "VariableV1"): "Variable",
     ("python.ops.resource_variable_ops", "BaseResourceVariable"): "ResourceVariable",
+    ("python.ops.rnn", "_best_effort_input_batch_size"): "best_effort_input_batch_size",
+    ("python.ops.rnn", "_concat"): "concat_sizes",
     ("python.ops.rnn", "_transpose_batch_time"): "_swapped",
+    ("python.ops.rnn_cell_impl", "_concat"): "concat_sizes",
     ("python.ops.rnn_cell_impl", "_LayerRNNCell"): "LayerRNNCell",
     ("python.ops.rnn_cell_impl", "_zero_state_tensors"): "zero_tensors",
     ("python.ops.gradients_util", "IsTrainable"): "is_trainable",
