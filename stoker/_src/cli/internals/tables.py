@@ -299,6 +299,7 @@ _CONTRIB = {
     "legacy_seq2seq": "python.ops python.ops.seq2seq",
     "losses": "python.losses python.losses.loss_ops",
     "eager": "python python.tfe",
+    "opt": "python.training python.training.external_optimizer",
     "image": "python.ops python.ops.image_ops python.ops.dense_image_warp",
     "learn": "python.learn",
     "metrics": "python.ops python.ops.metric_ops",
