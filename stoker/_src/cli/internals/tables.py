@@ -335,8 +335,11 @@ MODULES.update(
     {
         f"contrib.slim.{place}.{name}": (f"contrib.slim.nets.{name}", "contrib.slim")
         for place in ("nets", "python.slim.nets")
-        for name in ("resnet_utils", "resnet_v1", "resnet_v2", "vgg")
+        for name in ("alexnet", "inception", "resnet_utils", "resnet_v1", "resnet_v2", "vgg")
     }
+)
+MODULES.update(
+    {f"contrib.slim.python.slim.nets.inception_{kind}": ("contrib.slim.nets.inception",) for kind in ("v1", "v3")}
 )
 MODULES["contrib.layers.python.layers.utils"] = ("contrib.layers.utils",)
 MODULES["contrib.learn.python.learn.preprocessing"] = ("contrib.learn.preprocessing",)
