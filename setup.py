@@ -44,6 +44,7 @@ setup(
                 "batch_norm",
                 "columns",
                 "convolutions",
+                "cropping",
                 "cross_entropy",
                 "images",
                 "pooling",

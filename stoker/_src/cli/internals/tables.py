@@ -227,7 +227,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     **{
         f"python.keras.{name}": (f"keras.{name}", "keras")
         for name in (
-            "activations applications backend callbacks constraints datasets initializers layers losses metrics models optimizers "
+            "activations backend callbacks constraints datasets initializers layers losses metrics models optimizers "
             "preprocessing regularizers utils"
         ).split()
     },

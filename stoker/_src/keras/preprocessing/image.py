@@ -6,19 +6,11 @@ import os
 from typing import Any
 
 import numpy as np
-import PIL.Image
 
 from stoker._src.base.export import export
 from stoker._src.keras.base import default_data_format, floatx
 
-_METHODS = {
-    "nearest": PIL.Image.Resampling.NEAREST,
-    "bilinear": PIL.Image.Resampling.BILINEAR,
-    "bicubic": PIL.Image.Resampling.BICUBIC,
-    "hamming": PIL.Image.Resampling.HAMMING,
-    "box": PIL.Image.Resampling.BOX,
-    "lanczos": PIL.Image.Resampling.LANCZOS,
-}
+_METHODS = ("nearest", "bilinear", "bicubic", "hamming", "box", "lanczos")
 
 
 def _first(data_format: str | None) -> bool:
@@ -40,6 +32,8 @@ def array_to_img(x: Any, data_format: str | None = None, scale: bool = True, dty
     Raises:
         ValueError: it is no image of 1, 3 or 4 channels.
     """
+    from PIL import Image  # importing stoker must not import Pillow
+
     x = np.asarray(x, dtype=dtype or floatx())
     if x.ndim != 3:
         raise ValueError(f"Expected image array to have rank 3 (single image). Got array with shape: {x.shape}")
@@ -50,13 +44,11 @@ def array_to_img(x: Any, data_format: str | None = None, scale: bool = True, dty
         most = np.max(x)
         x = x / most * 255 if most != 0 else x
     channels = x.shape[2]
-    if channels == 4:
-        return PIL.Image.fromarray(x.astype("uint8"))
-    if channels == 3:
-        return PIL.Image.fromarray(x.astype("uint8"))
+    if channels in (3, 4):
+        return Image.fromarray(x.astype("uint8"))
     if channels == 1:
         wide = np.max(x) > 255  # 32 bits hold what 8 do not
-        return PIL.Image.fromarray(x[:, :, 0].astype("int32" if wide else "uint8"))
+        return Image.fromarray(x[:, :, 0].astype("int32" if wide else "uint8"))
     raise ValueError(f"Unsupported channel number: {channels}")
 
 
@@ -107,6 +99,8 @@ def load_img(
     Raises:
         ValueError: an argument is unknown.
     """
+    from PIL import Image
+
     modes = {"grayscale": "L", "rgba": "RGBA", "rgb": "RGB"}
     color_mode = "grayscale" if grayscale else color_mode
     if color_mode not in modes:
@@ -116,10 +110,10 @@ def load_img(
             f"Invalid interpolation method {interpolation} specified. Supported methods are {', '.join(_METHODS)}"
         )
     with open(os.fspath(path), "rb") as file:
-        img = PIL.Image.open(file)
+        img = Image.open(file)
         img.load()
     if color_mode != "grayscale" or img.mode not in ("L", "I;16", "I"):
         img = img.convert(modes[color_mode]) if img.mode != modes[color_mode] else img
     if target_size is None or img.size == (target_size[1], target_size[0]):
         return img
-    return img.resize((target_size[1], target_size[0]), _METHODS[interpolation])
+    return img.resize((target_size[1], target_size[0]), Image.Resampling[interpolation.upper()])

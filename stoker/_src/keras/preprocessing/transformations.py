@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import PIL.ImageEnhance
 
 from stoker._src.base.export import export
 from stoker._src.keras.preprocessing.image import array_to_img, img_to_array
@@ -103,9 +102,11 @@ def apply_channel_shift(x: Any, intensity: float, channel_axis: int = 0) -> np.n
 @export("keras.preprocessing.image.apply_brightness_shift")
 def apply_brightness_shift(x: Any, brightness: float, scale: bool = True) -> np.ndarray:
     """Makes an image brighter or darker by a factor. With `scale`, or if they do not fit, its values are spread over 0 to 255 before."""
+    from PIL import ImageEnhance  # importing stoker must not import Pillow
+
     least, most = np.min(x), np.max(x)
     fits = least >= 0 and most <= 255
-    img = PIL.ImageEnhance.Brightness(array_to_img(x, scale=scale or not fits)).enhance(brightness)
+    img = ImageEnhance.Brightness(array_to_img(x, scale=scale or not fits)).enhance(brightness)
     found = img_to_array(img)
     return found if scale or fits else found / 255 * (most - least) + least
 

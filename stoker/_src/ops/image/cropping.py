@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -9,12 +10,14 @@ import torch
 from stoker._src.base import dtypes
 from stoker._src.base.dtypes import DType
 from stoker._src.base.errors import InvalidArgumentError, OutOfRangeError
+from stoker._src.base.extensions import extension
 from stoker._src.base.shapes import Shape, merge_dims
 from stoker._src.graph.definition import STRING, define
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.array import shaping
 from stoker._src.ops.support.values import torch_dtype
 
+_native = extension("stoker._src.ops.native.cropping")
 _FLOATS = (dtypes.float16, dtypes.float32, dtypes.float64)
 _PIXELS = (dtypes.uint8, dtypes.uint16, dtypes.int8, dtypes.int16, dtypes.int32, dtypes.int64, *_FLOATS)
 _METHODS = ("bilinear", "nearest")
@@ -37,6 +40,28 @@ CROP_AND_RESIZE_GRAD_BOXES = define(
     T=_PIXELS,
     method=STRING("bilinear", allowed=("bilinear",)),
 )
+
+
+def _resampled(
+    function: str,
+    out: torch.Tensor,
+    given: torch.Tensor,
+    boxes: torch.Tensor,
+    box_ind: torch.Tensor,
+    image_size: Sequence[int],
+    crop_size: Sequence[int],
+    method: str,
+    usual: float = 0.0,
+) -> bool:
+    """Fills `out` natively. Returns whether it did: the tensors are of a kind that the extension takes, and all boxes are fine."""
+    if _native is None or not (given.is_cpu and given.is_contiguous() and given.dtype is torch.float32):
+        return False
+    if not (boxes.is_cpu and boxes.is_contiguous() and box_ind.is_cpu and box_ind.is_contiguous()):
+        return False
+    return getattr(_native, function)(
+        out, given, boxes, box_ind, tuple(image_size), len(boxes), tuple(crop_size), method == "nearest", usual,
+        torch.get_num_threads(),
+    )  # fmt: skip
 
 
 def _check(boxes: torch.Tensor, box_ind: torch.Tensor, batch: int) -> None:
@@ -118,6 +143,10 @@ def crop_and_resize_kernel(
         raise InvalidArgumentError(None, None, f"crop dimensions must be positive, got {crop_size}")
     if len(boxes) == 0:
         return torch.empty((0, *crop_size, channels), device=image.device)
+    if image.is_cpu:
+        out = torch.empty((len(boxes), *crop_size, channels))
+        if _resampled("crop", out, image, boxes, box_ind, image.shape, crop_size, method, extrapolation_value):
+            return out
     boxes, box_ind = boxes.to(image.device), box_ind.to(image.device)
     if not bool(torch.isfinite(boxes).all()):
         raise InvalidArgumentError(None, None, "Boxes contains at least one element that is not finite")
@@ -160,6 +189,10 @@ def crop_and_resize_grad_image_kernel(
     if len(image_size) != 4:
         raise InvalidArgumentError(None, None, f"image_size must have 4 elements, got {image_size}")
     _check(boxes, box_ind, image_size[0])
+    if T is dtypes.float32 and grads.is_cpu and grads.shape[0] == len(boxes) and grads.shape[3] == image_size[3]:
+        out = torch.zeros(image_size)
+        if _resampled("spread", out, grads, boxes, box_ind, image_size, grads.shape[1:3], method):
+            return out
     total = grads.new_zeros((image_size[0] * image_size[1] * image_size[2], image_size[3]))
     boxes, box_ind = boxes.to(grads.device), box_ind.to(grads.device)
     top, left, bottom, right = boxes.unbind(1)
