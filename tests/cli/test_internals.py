@@ -11,7 +11,7 @@ import pytest
 
 import stoker.compat.v1 as tf
 from stoker._src.cli import mnist
-from stoker._src.cli.internals import defun, framework, generated, strip_unused, test_util, util
+from stoker._src.cli.internals import defun, framework, generated, recurrent, strip_unused, test_util, util
 
 
 def test_generated_names_of_ops():
@@ -105,6 +105,32 @@ def test_the_part_of_a_graph_between_nodes():
     assert [(node.name, node.op) for node in cut.node] == [("y", "Placeholder"), ("z", "Identity")]
     with pytest.raises(KeyError, match="nope"):
         strip_unused.strip_unused(y.graph.as_graph_def(), ["nope"], ["z"], 1)
+
+
+def test_sizes_of_states():
+    """`rnn_cell_impl._concat` joins numbers, shapes and tensors to a tensor, or to a list where they are known."""
+    sizes = ((3, 4), (3, [4, 5]), (tf.TensorShape([2]), 4), (tf.constant(3), tf.constant([4, 5])), (3, []))
+    expected = [[3, 4], [3, 4, 5], [2, 4], [3, 4, 5], [3]]
+    with tf.Session() as session:
+        assert [session.run(recurrent.concat_sizes(*each)).tolist() for each in sizes] == expected
+    assert [recurrent.concat_sizes(*each, static=True) for each in sizes] == expected
+    assert recurrent.concat_sizes(3, tf.TensorShape([None, 2]), static=True) == [3, None, 2]
+    assert recurrent.concat_sizes(tf.placeholder(tf.int32, []), 4, static=True) is None
+    with pytest.raises(ValueError, match=r"Provided a prefix or suffix of None: 3 and \(\?, 2\)"):
+        recurrent.concat_sizes(3, tf.TensorShape([None, 2]))
+    with pytest.raises(ValueError, match="prefix tensor must be either a scalar or vector"):
+        recurrent.concat_sizes(tf.constant([[3]]), 4)
+
+
+def test_batch_sizes_of_inputs():
+    """`rnn._best_effort_input_batch_size` finds a static batch size in any input, or returns a tensor."""
+    unknown, known = tf.placeholder(tf.float32), tf.placeholder(tf.float32, [None, 3, 2])
+    assert recurrent.best_effort_input_batch_size([unknown, known]) == 3
+    with tf.Session() as session:
+        dynamic = recurrent.best_effort_input_batch_size([unknown])
+        assert session.run(dynamic, {unknown: np.zeros([5, 4, 2])}) == 4
+    with pytest.raises(ValueError, match="rank at least 2"):
+        recurrent.best_effort_input_batch_size([tf.zeros([3])])
 
 
 def test_modes_of_tests():

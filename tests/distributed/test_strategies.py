@@ -174,6 +174,13 @@ def test_simple_resolver():
         tf.distribute.cluster_resolver.SimpleClusterResolver(CLUSTER)
 
 
+def test_resolver_of_tpus():
+    """Programs can import the resolver of TPUs; only constructing one says that there are none."""
+    for resolver in (tf.contrib.cluster_resolver.TPUClusterResolver, tf.distribute.cluster_resolver.TPUClusterResolver):
+        with pytest.raises(NotImplementedError, match=r"TPUClusterResolver\('mine'\): stoker runs on CPUs and GPUs"):
+            resolver("mine", zone="here")
+
+
 def test_synchronous_replicas_need_all_processes(monkeypatch):
     """In launched processes, SyncReplicasOptimizer for another number of replicas is refused."""
     monkeypatch.setattr(groups, "_joined", groups._Membership(0, 2, "env://"))

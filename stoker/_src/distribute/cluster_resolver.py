@@ -178,3 +178,21 @@ class TFConfigClusterResolver(ClusterResolver):
         if job is None or index is None:
             raise ValueError(f"TF_CONFIG does not say which task this is: type {job}, index {index}.")
         return _target(spec.task_address(job, index), rpc_layer or self.rpc_layer)
+
+
+@export("distribute.cluster_resolver.TPUClusterResolver", v1="contrib.cluster_resolver.TPUClusterResolver")
+class TPUClusterResolver(ClusterResolver):
+    """Finds TPUs, which stoker does not use: constructing one raises an error. Programs import it for the case that there are TPUs.
+
+    Args:
+        tpu: the name or address of the TPUs.
+        **kwargs: where and how to find them.
+
+    Raises:
+        NotImplementedError: always.
+    """
+
+    def __init__(self, tpu: str | None = None, *args: Any, **kwargs: Any) -> None:
+        raise NotImplementedError(
+            f"TPUClusterResolver({tpu!r}): stoker runs on CPUs and GPUs, not on TPUs. Run the program without TPUs, for example with use_tpu=False."
+        )

@@ -294,9 +294,15 @@ class Layer(AutoTrackable, layers.Layer):
     @property
     def losses(self) -> list[Any]:
         """The penalties of its weights and outputs, and those of the layers inside it."""
-        mine = [found for each in self._losses if (found := each() if callable(each) else each) is not None]
-        mine.extend(penalty() for penalty in self._regularizations)
+        mine = _computed([*self._losses, *self._regularizations])
         return [*mine, *(each for layer in self._sublayers() for each in layer.losses)]
+
+    def get_losses_for(self, inputs: Any) -> list[Any]:
+        """The penalties that depend on `inputs`; for None, those that were not added for inputs. Also those of the layers inside it."""
+        mine = super().get_losses_for(inputs)
+        if inputs is None:
+            mine = [*mine, *self._regularizations]
+        return [*_computed(mine), *(each for layer in self._sublayers() for each in layer.get_losses_for(inputs))]
 
     @property
     def updates(self) -> list[Any]:
@@ -304,6 +310,13 @@ class Layer(AutoTrackable, layers.Layer):
         if not self._trainable and not self.stateful:
             return []
         return once([*self._updates, *(each for layer in self._sublayers() for each in layer.updates)])
+
+    def get_updates_for(self, inputs: Any) -> list[Any]:
+        """The updates that depend on `inputs`; for None, those that depend on no input. Also those of the layers inside it."""
+        if not self._trainable and not self.stateful:
+            return []
+        inner = (each for layer in self._sublayers() for each in layer.get_updates_for(inputs))
+        return once([*super().get_updates_for(inputs), *inner])
 
     @property
     def metrics(self) -> list[Any]:
@@ -622,7 +635,10 @@ class Layer(AutoTrackable, layers.Layer):
             kwargs = {**kwargs, "mask": masks}
         with in_call(training), self._scope_of_call():
             self._buildonce(inputs)
-            self._check(nest.flatten(inputs))
+            flat = nest.flatten(inputs)
+            self._check(flat)
+            if not context.executing_eagerly() and not context.get_default_graph().building_function:
+                self._seen.extend(flat)
             outputs = self.call(inputs, *args, **kwargs)
             if self._activity_regularizer is not None:
                 self._regularize_outputs(inputs, outputs)
@@ -687,6 +703,11 @@ class MasksInside:
 
 def once(values: Iterable[Any]) -> list[Any]:
     return list({id(each): each for each in values}.values())
+
+
+def _computed(losses: Iterable[Any]) -> list[Any]:
+    """The losses, with the results of those that are functions; None is none."""
+    return [found for each in losses if (found := each() if callable(each) else each) is not None]
 
 
 def _penalty(regularizer: Any, weight: Any, name: str) -> Any:

@@ -99,8 +99,15 @@ class Compiled:
             found.extend([*output.metrics, *output.weighted_metrics])
         return found
 
-    def total(self, targets: list[Any], predictions: list[Any], weights: list[Any], masks: list[Any]) -> Any:
-        """The loss of a batch, and the updates of the metrics."""
+    def total(
+        self,
+        targets: list[Any],
+        predictions: list[Any],
+        weights: list[Any],
+        masks: list[Any],
+        penalties: list[Any],
+    ) -> Any:
+        """The loss of a batch with the penalties of the layers, and the updates of the metrics."""
         total: Any = None
         position = 0
         for i, output in enumerate(self.outputs):
@@ -126,7 +133,6 @@ class Compiled:
                 )
             for metric in output.weighted_metrics:
                 metric(target, predictions[i], sample_weight=weight)
-        penalties = self.model.losses
         if penalties:
             extra = arithmetic.add_n(
                 [reductions.reduce_sum(each) if each.static_shape.rank else each for each in penalties]

@@ -186,7 +186,13 @@ class Model(Training, MasksInside, Layer):
 
     @property
     def state_updates(self) -> list[Any]:
+        """The updates of layers that keep a state between batches."""
         return [each for layer in self.layers if getattr(layer, "stateful", False) for each in layer.updates]
+
+    def _state_updates_for(self, inputs: list[Any]) -> list[Any]:
+        """Those of `state_updates` that belong to a step with these inputs."""
+        meant = {id(each) for each in (*self.get_updates_for(None), *self.get_updates_for(inputs))}
+        return [each for each in self.state_updates if id(each) in meant]
 
     @property
     def stateful(self) -> bool:

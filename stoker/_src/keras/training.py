@@ -135,7 +135,13 @@ class Training:
             ]
             masks = [getattr(each, "_keras_mask", None) for each in parts["outputs"]]
             with scopes.NameScope("loss"):
-                parts["loss"] = compiled.total(parts["targets"], parts["outputs"], parts["weights"], masks)
+                parts["loss"] = compiled.total(
+                    parts["targets"],
+                    parts["outputs"],
+                    parts["weights"],
+                    masks,
+                    [*own.get_losses_for(None), *own.get_losses_for(parts["inputs"])],
+                )
             compiled.functions["loss"] = parts["loss"]
         return parts
 
@@ -147,7 +153,7 @@ class Training:
         if made is None:
             if kind == "predict":
                 fetches = list(parts["outputs"])
-                updates = own.state_updates
+                updates = own._state_updates_for(parts["inputs"])
             else:
                 updates = [op for metric in self.metrics for op in metric._updates]
                 if kind == "train":
@@ -155,10 +161,11 @@ class Training:
                         updates = [
                             *updates,
                             *own.optimizer.get_updates(parts["loss"], own.trainable_weights),
-                            *own.updates,
+                            *own.get_updates_for(None),
+                            *own.get_updates_for(parts["inputs"]),
                         ]
                 else:
-                    updates = [*updates, *own.state_updates]
+                    updates = [*updates, *own._state_updates_for(parts["inputs"])]
                 with scopes.control_dependencies([getattr(each, "op", each) for each in updates]):
                     fetches = [parts["loss"], *[shaping.identity(each.result()) for each in self.metrics]]
             phase = learning_phase()
@@ -207,9 +214,8 @@ class Training:
                     with scopes.init_scope():
                         compiled.spread(outputs, names)
                 masks = [getattr(each, "_keras_mask", None) for each in outputs]
-                loss = compiled.total(
-                    [] if y is None else nest.flatten(y), outputs, _weight_list(w, len(outputs)), masks
-                )
+                targets = [] if y is None else nest.flatten(y)
+                loss = compiled.total(targets, outputs, _weight_list(w, len(outputs)), masks, own.losses)
             if training:
                 variables = own.trainable_weights
                 gradients = own.optimizer._bounded(recorded.gradient(loss, variables))

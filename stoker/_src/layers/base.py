@@ -370,13 +370,13 @@ class Layer(Trackable):
         """The losses that depend on `inputs`; for None, those that depend only on variables."""
         if inputs is None:
             return [each for each in self._losses if id(each) not in self._conditional]
-        return [each for each in self._losses if id(each) in self._conditional and _follows(each, inputs)]
+        return [each for each in self._losses if id(each) in self._conditional and follows(each, inputs)]
 
     def get_updates_for(self, inputs: Any) -> list[Any]:
         """The updates that depend on `inputs`; for None, those that depend on no input of the layer."""
         if inputs is None:
-            return [each for each in self._updates if not _follows(each, self._seen)]
-        return [each for each in self._updates if _follows(each, inputs)]
+            return [each for each in self._updates if not follows(each, self._seen)]
+        return [each for each in self._updates if follows(each, inputs)]
 
     # -- calling -------------------------------------------------------------------------------------------------
 
@@ -492,7 +492,7 @@ def called_once(layer: type[Layer], arguments: dict[str, Any]) -> Any:
     return layer(**given).apply(inputs, **chosen)
 
 
-def _follows(target: Any, sources: Any) -> bool:
+def follows(target: Any, sources: Any) -> bool:
     """Whether a tensor or op depends on one of the tensors `sources`."""
     wanted = {id(each) for each in nest.flatten(sources)}
     waiting, met = [getattr(target, "op", target)], set()

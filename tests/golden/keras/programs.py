@@ -430,4 +430,29 @@ def enlarged_images(tf, folder):
     return tf.keras.Model(inputs, [*outputs, pooled]).predict(IMAGES[:1])
 
 
+@program
+def called_on_other_inputs(tf, folder):
+    """Training runs the updates and penalties of the model's own inputs, not those of a call elsewhere in the program."""
+    layers = tf.keras.layers
+
+    def elsewhere():
+        return FEATURES if tf.executing_eagerly() else tf.placeholder(tf.float32, [None, 6])
+
+    inner = tf.keras.Sequential(
+        [layers.Dense(3, kernel_regularizer="l2", activity_regularizer="l1"), layers.BatchNormalization()]
+    )
+    inner(elsewhere())
+    inputs = tf.keras.Input((6,))
+    model = weighted(tf.keras.Model(inputs, layers.Dense(1)(inner(inputs))))
+    model(elsewhere())
+    model.compile("sgd", "mse")
+    history = fitted(model, FEATURES, TARGET)
+    counts = []
+    if not tf.executing_eagerly():
+        for each in (inner, model):
+            counts.append([len(each.get_updates_for(None)), len(each.get_updates_for(model.inputs))])
+            counts.append([len(each.get_losses_for(None)), len(each.get_losses_for(model.inputs))])
+    return history, counts, model.get_weights()
+
+
 import data_programs  # noqa: E402, F401 - adds its programs

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 _HERE = "stoker._src.cli.internals"
 _FRAMEWORK, _UTIL, _DEFUN, _TEST = f"{_HERE}.framework", f"{_HERE}.util", f"{_HERE}.defun", f"{_HERE}.test_util"
+_RECURRENT = f"{_HERE}.recurrent"
 _GENERATED = f"{_HERE}.generated"
 _OPS = "stoker._src.ops"
 _COLUMNS = tuple(
@@ -71,7 +72,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "python.ops.control_flow_ops": ("", _OPS + ".control_flow.branches_and_loops", _OPS + ".control_flow.grouping"),
     "python.ops.ctc_ops": ("nn",),
     "python.ops.custom_gradient": ("", _OPS + ".control_flow.custom_gradients"),
-    "python.ops.data_flow_ops": ("queue", "", "lookup"),
+    "python.ops.data_flow_ops": ("queue", "", "lookup", _OPS + ".resources.staging_areas"),
     "python.ops.embedding_ops": ("nn", ""),
     "python.ops.functional_ops": ("",),
     "python.ops.gradient_checker": ("test",),
@@ -115,9 +116,9 @@ MODULES: dict[str, tuple[str, ...]] = {
     "python.ops.random_ops": ("random", ""),
     "python.ops.ref_variable": (_OPS + ".variables.variables",),
     "python.ops.resource_variable_ops": (_FRAMEWORK, _OPS + ".variables.variables", ""),
-    "python.ops.rnn": ("nn", "", "stoker._src.layers.rnn"),
+    "python.ops.rnn": ("nn", "", "stoker._src.layers.rnn", _RECURRENT),
     "python.ops.rnn_cell": ("nn.rnn_cell",),
-    "python.ops.rnn_cell_impl": ("nn.rnn_cell", _FRAMEWORK, "stoker._src.layers.rnn_cells"),
+    "python.ops.rnn_cell_impl": ("nn.rnn_cell", _FRAMEWORK, "stoker._src.layers.rnn_cells", _RECURRENT),
     "python.ops.script_ops": ("",),
     "python.ops.session_ops": ("", _OPS + ".resources.session_tensors"),
     "python.ops.sets_impl": ("sets",),
@@ -129,6 +130,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "python.ops.standard_ops": ("",),
     "python.ops.state_ops": ("", _FRAMEWORK),
     "python.ops.stateless_random_ops": ("random", ""),
+    "python.ops.summary_op_util": (_OPS + ".summary.summary_ops",),
     "python.ops.string_ops": ("strings", ""),
     "python.ops.summary_ops": ("summary",),
     "python.ops.template": ("", _OPS + ".variables.template"),
@@ -297,6 +299,7 @@ _CONTRIB = {
     "legacy_seq2seq": "python.ops python.ops.seq2seq",
     "losses": "python.losses python.losses.loss_ops",
     "eager": "python python.tfe",
+    "opt": "python.training python.training.external_optimizer",
     "image": "python.ops python.ops.image_ops python.ops.dense_image_warp",
     "learn": "python.learn",
     "metrics": "python.ops python.ops.metric_ops",
@@ -332,8 +335,11 @@ MODULES.update(
     {
         f"contrib.slim.{place}.{name}": (f"contrib.slim.nets.{name}", "contrib.slim")
         for place in ("nets", "python.slim.nets")
-        for name in ("resnet_utils", "resnet_v1", "resnet_v2", "vgg")
+        for name in ("alexnet", "inception", "resnet_utils", "resnet_v1", "resnet_v2", "vgg")
     }
+)
+MODULES.update(
+    {f"contrib.slim.python.slim.nets.inception_{kind}": ("contrib.slim.nets.inception",) for kind in ("v1", "v3")}
 )
 MODULES["contrib.layers.python.layers.utils"] = ("contrib.layers.utils",)
 MODULES["contrib.learn.python.learn.preprocessing"] = ("contrib.learn.preprocessing",)
@@ -366,7 +372,10 @@ RENAMED: dict[tuple[str, str], str] = {
     ("python.ops.cond", "cond_for_tf_v2"): "cond_v2",
     ("python.ops.variables", "VariableV1"): "Variable",
     ("python.ops.resource_variable_ops", "BaseResourceVariable"): "ResourceVariable",
+    ("python.ops.rnn", "_best_effort_input_batch_size"): "best_effort_input_batch_size",
+    ("python.ops.rnn", "_concat"): "concat_sizes",
     ("python.ops.rnn", "_transpose_batch_time"): "_swapped",
+    ("python.ops.rnn_cell_impl", "_concat"): "concat_sizes",
     ("python.ops.rnn_cell_impl", "_LayerRNNCell"): "LayerRNNCell",
     ("python.ops.rnn_cell_impl", "_zero_state_tensors"): "zero_tensors",
     ("python.ops.gradients_util", "IsTrainable"): "is_trainable",

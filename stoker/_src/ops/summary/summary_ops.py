@@ -160,12 +160,15 @@ def summary_scope(
         yield (tag if family is None else f"{family}/{tag}"), scope
 
 
+def collect(val: Any, collections: Any, default_collections: Any) -> None:
+    """Adds a summary to `collections`, or to the default ones if that is None."""
+    names = default_collections if collections is None else collections
+    context.get_default_graph().add_to_collections(list(names or ()), val)
+
+
 def _collected(summary: Tensor, collections: Any) -> Tensor:
-    if context.executing_eagerly():
-        return summary
-    context.get_default_graph().add_to_collections(
-        [GraphKeys.SUMMARIES] if collections is None else list(collections), summary
-    )
+    if not context.executing_eagerly():
+        collect(summary, collections, [GraphKeys.SUMMARIES])
     return summary
 
 

@@ -28,6 +28,7 @@ from stoker.compat.v1.contrib import rnn as rnn
 from stoker.compat.v1.contrib import seq2seq as seq2seq
 from stoker.compat.v1.contrib import signal as signal
 from stoker.compat.v1.contrib import slim as slim
+from stoker.compat.v1.contrib import staging as staging
 from stoker.compat.v1.contrib import stateless as stateless
 from stoker.compat.v1.contrib import summary as summary
 from stoker.compat.v1.contrib import tensorboard as tensorboard

@@ -2,6 +2,8 @@
 
 # Written by scripts/api_gen.py.
 # fmt: off
+from stoker._src.contrib.external_optimizer import ExternalOptimizerInterface as ExternalOptimizerInterface
+from stoker._src.contrib.external_optimizer import ScipyOptimizerInterface as ScipyOptimizerInterface
 from stoker._src.contrib.opt import AdaMaxOptimizer as AdaMaxOptimizer
 from stoker._src.contrib.opt import AdamWOptimizer as AdamWOptimizer
 from stoker._src.contrib.opt import clip_gradients_by_global_norm as clip_gradients_by_global_norm

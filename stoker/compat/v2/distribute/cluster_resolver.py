@@ -5,3 +5,4 @@
 from stoker._src.distribute.cluster_resolver import ClusterResolver as ClusterResolver
 from stoker._src.distribute.cluster_resolver import SimpleClusterResolver as SimpleClusterResolver
 from stoker._src.distribute.cluster_resolver import TFConfigClusterResolver as TFConfigClusterResolver
+from stoker._src.distribute.cluster_resolver import TPUClusterResolver as TPUClusterResolver
