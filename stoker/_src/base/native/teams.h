@@ -2,6 +2,8 @@
 #ifndef STOKER_TEAMS_H
 #define STOKER_TEAMS_H
 
+#include <stdint.h>
+
 #ifdef _OPENMP
 #include <omp.h>
 #else
@@ -14,5 +16,8 @@ static inline int team_for(int used) {
     int all = omp_get_max_threads();
     return used <= 1 ? 1 : used < all ? all : used;
 }
+
+/* How many of the caller's threads work that is worth `shares` of them is divided among. */
+static inline int threads_for(int64_t shares, int threads) { return shares < 1 ? 1 : shares < threads ? (int)shares : threads; }
 
 #endif

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -17,7 +17,7 @@ from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.array import shaping
 from stoker._src.ops.support.values import torch_dtype
 
-_native = extension("stoker._src.ops.native.cropping")
+_native: Any = extension("stoker._src.ops.native.cropping")
 _FLOATS = (dtypes.float16, dtypes.float32, dtypes.float64)
 _PIXELS = (dtypes.uint8, dtypes.uint16, dtypes.int8, dtypes.int16, dtypes.int32, dtypes.int64, *_FLOATS)
 _METHODS = ("bilinear", "nearest")
@@ -42,8 +42,14 @@ CROP_AND_RESIZE_GRAD_BOXES = define(
 )
 
 
+def _is_native(given: torch.Tensor, boxes: torch.Tensor, box_ind: torch.Tensor) -> bool:
+    """Whether the extension takes tensors of this kind."""
+    plain = all(each.is_cpu and each.is_contiguous() for each in (given, boxes, box_ind))
+    return _native is not None and plain and given.dtype is torch.float32
+
+
 def _resampled(
-    function: str,
+    function: Callable[..., bool],
     out: torch.Tensor,
     given: torch.Tensor,
     boxes: torch.Tensor,
@@ -53,12 +59,8 @@ def _resampled(
     method: str,
     usual: float = 0.0,
 ) -> bool:
-    """Fills `out` natively. Returns whether it did: the tensors are of a kind that the extension takes, and all boxes are fine."""
-    if _native is None or not (given.is_cpu and given.is_contiguous() and given.dtype is torch.float32):
-        return False
-    if not (boxes.is_cpu and boxes.is_contiguous() and box_ind.is_cpu and box_ind.is_contiguous()):
-        return False
-    return getattr(_native, function)(
+    """Fills `out` natively. Returns False if a box is not fine."""
+    return function(
         out, given, boxes, box_ind, tuple(image_size), len(boxes), tuple(crop_size), method == "nearest", usual,
         torch.get_num_threads(),
     )  # fmt: skip
@@ -143,9 +145,9 @@ def crop_and_resize_kernel(
         raise InvalidArgumentError(None, None, f"crop dimensions must be positive, got {crop_size}")
     if len(boxes) == 0:
         return torch.empty((0, *crop_size, channels), device=image.device)
-    if image.is_cpu:
+    if _is_native(image, boxes, box_ind):
         out = torch.empty((len(boxes), *crop_size, channels))
-        if _resampled("crop", out, image, boxes, box_ind, image.shape, crop_size, method, extrapolation_value):
+        if _resampled(_native.crop, out, image, boxes, box_ind, image.shape, crop_size, method, extrapolation_value):
             return out
     boxes, box_ind = boxes.to(image.device), box_ind.to(image.device)
     if not bool(torch.isfinite(boxes).all()):
@@ -189,9 +191,10 @@ def crop_and_resize_grad_image_kernel(
     if len(image_size) != 4:
         raise InvalidArgumentError(None, None, f"image_size must have 4 elements, got {image_size}")
     _check(boxes, box_ind, image_size[0])
-    if T is dtypes.float32 and grads.is_cpu and grads.shape[0] == len(boxes) and grads.shape[3] == image_size[3]:
+    fits = grads.shape[0] == len(boxes) and grads.shape[3] == image_size[3]
+    if T is dtypes.float32 and fits and _is_native(grads, boxes, box_ind):
         out = torch.zeros(image_size)
-        if _resampled("spread", out, grads, boxes, box_ind, image_size, grads.shape[1:3], method):
+        if _resampled(_native.spread, out, grads, boxes, box_ind, image_size, grads.shape[1:3], method):
             return out
     total = grads.new_zeros((image_size[0] * image_size[1] * image_size[2], image_size[3]))
     boxes, box_ind = boxes.to(grads.device), box_ind.to(grads.device)

@@ -68,7 +68,7 @@ static PyObject *bucketize(PyObject *self, PyObject *args) {
     if (fine) {
         Py_BEGIN_ALLOW_THREADS;
         int64_t share = at / WORTH_A_THREAD;
-        int used = share < 1 ? 1 : share < threads ? (int)share : threads;
+        int used = threads_for(share, threads);
 #pragma omp parallel for schedule(dynamic, 4) num_threads(team_for(used)) if (used > 1)
         for (Py_ssize_t i = 0; i < many; i++) {
             search *each = &searches[i];

@@ -105,7 +105,7 @@ static PyObject *resample(PyObject *args, int backwards) {
         return NULL;
     p.boxes = boxes, p.images = images;
     int64_t share = p.count * p.rows * p.columns * p.channels / WORTH_A_THREAD, each = p.rows + p.columns;
-    int used = share < 1 ? 1 : share < threads ? (int)share : threads;
+    int used = threads_for(share, threads);
     place *room = malloc((size_t)(each * used) * sizeof *room);
     if (room == NULL) return PyErr_NoMemory();
     Py_BEGIN_ALLOW_THREADS;

@@ -147,7 +147,7 @@ static PyObject *gather(PyObject *self, PyObject *args) {
     outside = first_outside(indices, wide, count, size, 0);
     if (outside < 0) {
         int64_t share = count * bytes / 4 / WORTH_A_THREAD;
-        int used = share < 1 ? 1 : share < threads ? (int)share : threads;
+        int used = threads_for(share, threads);
         int64_t step = (count + used - 1) / used;
 #pragma omp parallel for num_threads(team_for(used)) if (used > 1)
         for (int part = 0; part < used; part++) {
@@ -192,7 +192,7 @@ static PyObject *add(PyObject *self, PyObject *args) {
     outside = first_outside(indices, wide, count, size, negatives);
     if (outside < 0) {
         int64_t share = count * width / WORTH_A_THREAD;
-        int used = share < 1 ? 1 : share < threads ? (int)share : threads;
+        int used = threads_for(share, threads);
 #pragma omp parallel for num_threads(team_for(used)) if (used > 1)
         for (int part = 0; part < used; part++) {
             if (doubles)
@@ -239,7 +239,7 @@ static PyObject *multiply(PyObject *self, PyObject *args) {
     }
     if (fine) {
         int64_t share = count * width / WORTH_A_THREAD;
-        int used = share < 1 ? 1 : share < threads ? (int)share : threads;
+        int used = threads_for(share, threads);
         memset(out, 0, (size_t)(rows * width) * (doubles ? sizeof(double) : sizeof(float)));
 #pragma omp parallel for num_threads(team_for(used)) if (used > 1)
         for (int part = 0; part < used; part++) {
@@ -416,7 +416,7 @@ static PyObject *exchange(PyObject *self, PyObject *args) {
         }
         if (fine) {
             int64_t tasks = copies * members, share = bytes * copies / 4 / WORTH_A_THREAD;
-            int used = share < 1 ? 1 : share < threads ? (int)share : threads;
+            int used = threads_for(share, threads);
 #pragma omp parallel for num_threads(team_for(used)) schedule(dynamic) if (used > 1)
             for (int64_t task = 0; task < tasks; task++) {
                 int64_t c = task / members, m = task % members;

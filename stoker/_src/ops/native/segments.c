@@ -94,11 +94,6 @@ static inline double factor(int how, int64_t count) {
 DEFINE_COMBINE(combine_floats, float)
 DEFINE_COMBINE(combine_doubles, double)
 
-static int threads_for(int64_t elements, int threads) {
-    int64_t share = elements / WORTH_A_THREAD;
-    return share < 1 ? 1 : share < threads ? (int)share : threads;
-}
-
 static PyObject *combine(PyObject *self, PyObject *args) {
     void *out, *table;
     numbers indices = {NULL, 0, 1}, ids = {NULL, 0, 1};
@@ -115,7 +110,7 @@ static PyObject *combine(PyObject *self, PyObject *args) {
     Py_BEGIN_ALLOW_THREADS;
     fine = narrow(rows, &indices, count, size) && narrow(places, &ids, count, segments) && ascending(places, count);
     if (fine) {
-        int used = threads_for(count * width, threads);
+        int used = threads_for(count * width / WORTH_A_THREAD, threads);
 #pragma omp parallel for num_threads(team_for(used)) if (used > 1)
         for (int part = 0; part < used; part++) {
             int64_t first = segments * part / used, last = segments * (part + 1) / used;
@@ -179,7 +174,7 @@ static task *tasks_read(PyObject *list, int64_t width) {
 static int threads_for_all(const task *tasks, Py_ssize_t many, int threads) {
     int64_t elements = 0;
     for (Py_ssize_t i = 0; i < many; i++) elements += tasks[i].count * (tasks[i].width + 4); /* checks and narrowing count, too */
-    return threads_for(elements, threads);
+    return threads_for(elements / WORTH_A_THREAD, threads);
 }
 
 static void combine_task(task *each, void *out, int how, int doubles) {
@@ -345,7 +340,7 @@ static int64_t spread(void *out, void *found, const void *grad, const numbers *i
             for (int64_t s = 0; s < segments; s++) factors[s] = factor(how, (int64_t)factors[s]);
         }
         memset(out, 0, (size_t)(total * width) * (doubles ? sizeof(double) : sizeof(float)));
-        int used = threads_for(count * width, threads);
+        int used = threads_for(count * width / WORTH_A_THREAD, threads);
 #pragma omp parallel for num_threads(team_for(used)) if (used > 1)
         for (int part = 0; part < used; part++) {
             if (doubles)

@@ -66,7 +66,7 @@ static PyObject *select_elements(PyObject *self, PyObject *args) {
         return NULL;
     Py_BEGIN_ALLOW_THREADS;
     int64_t share = count * run / WORTH_A_THREAD;
-    int used = share < 1 ? 1 : share < threads ? (int)share : threads;
+    int used = threads_for(share, threads);
 #pragma omp parallel for num_threads(team_for(used)) if (used > 1)
     for (int part = 0; part < used; part++) {
         int64_t first = count * part / used, last = count * (part + 1) / used;

@@ -187,7 +187,7 @@ static PyObject *rows(PyObject *self, PyObject *args) {
     }
     if (fine) {
         int64_t share = count * width / WORTH_A_THREAD;
-        int used = share < 1 ? 1 : share < threads ? (int)share : threads;
+        int used = threads_for(share, threads);
 #pragma omp parallel for num_threads(team_for(used)) if (used > 1)
         for (int part = 0; part < used; part++) /* a row belongs to one thread */
             for (int64_t i = 0; i < count; i++) {
