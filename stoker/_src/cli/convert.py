@@ -16,6 +16,7 @@ from typing import Any
 
 from stoker._src.base.errors import InvalidArgumentError, NotFoundError, OpError
 from stoker._src.cli import convert_tflite
+from stoker._src.cli.parsers import add_command
 from stoker._src.formats import gfile, safetensors_files
 from stoker._src.formats.safetensors_files import Converted, is_safetensors
 
@@ -34,13 +35,18 @@ class Kind:
 
 
 def add_parser(commands: Any) -> None:
-    parser = commands.add_parser(
+    parser = add_command(
+        commands,
         "convert",
         help="convert a checkpoint to safetensors or back, or a model to TFLite",
         description="Converts between formats. What is converted into what follows from the endings of the paths.",
-        epilog="examples: stoker convert logs/model-1000 model.safetensors     stoker convert model.safetensors restored/model     "
-        "stoker convert logs out.safetensors --skip Adam --rename '/=.' --max-shard-size 5GB     "
-        "stoker convert export model.tflite     stoker convert frozen.pb model.tflite --input_arrays x --output_arrays y",
+        examples=[
+            "logs/model-1000 model.safetensors",
+            "model.safetensors restored/model",
+            "logs out.safetensors --skip Adam --rename '/=.' --max-shard-size 5GB",
+            "export model.tflite",
+            "frozen.pb model.tflite --input_arrays x --output_arrays y",
+        ],
     )
     parser.add_argument(
         "source",

@@ -18,6 +18,7 @@ from stoker._src.base.errors import InvalidArgumentError, OpError
 from stoker._src.cli.checkpoint_report import checkpoint_report, is_older_checkpoint, safetensors_report
 from stoker._src.cli.graph_picture import svg
 from stoker._src.cli.graph_report import graph_report, saved_model_file, saved_model_report
+from stoker._src.cli.parsers import add_command
 from stoker._src.cli.record_report import record_lines
 from stoker._src.cli.reports import Report
 from stoker._src.formats import framing, gfile
@@ -40,12 +41,20 @@ class Kind:
 
 
 def add_parser(commands: Any) -> None:
-    parser = commands.add_parser(
+    parser = add_command(
+        commands,
         "inspect",
         help="show what a checkpoint, graph, SavedModel, TFLite model, TFRecord or event file holds, or where an op is defined",
         description="Shows the tensors of a checkpoint; the inputs, variables, constants, ops and signatures of a graph or SavedModel; the operators, tensors, sizes and quantization of a TFLite model; or how many records a file has and how large they are, the features of its Examples or the tags of its events, and the first records. "
         "With --op: the signature of ops, and the file and line of their definition, kernel, shape rule, gradient, what the planner uses, and samples.",
-        epilog="examples: stoker inspect logs/model-1000 --stats     stoker inspect frozen.pb --graph graph.svg     stoker inspect model.tflite --stats     stoker inspect train.tfrecord     stoker inspect -n 5 events.out.tfevents.1700000000.host     stoker inspect --op ApplyAdam MatMul",
+        examples=[
+            "logs/model-1000 --stats",
+            "frozen.pb --graph graph.svg",
+            "model.tflite --stats",
+            "train.tfrecord",
+            "-n 5 events.out.tfevents.1700000000.host",
+            "--op ApplyAdam MatMul",
+        ],
     )
     parser.add_argument(
         "file",

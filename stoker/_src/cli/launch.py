@@ -8,18 +8,23 @@ import re
 import sys
 from typing import Any
 
+from stoker._src.cli.parsers import add_command
+
 _PIN = "STOKER_PIN_CORES"
 
 
 def add_parser(commands: Any) -> None:
-    parser = commands.add_parser(
+    parser = add_command(
+        commands,
         "launch",
         help="run a program in several processes that train together",
         description="Starts N processes of a program with torchrun (torch.distributed.run): its rendezvous, its restarts, its logs. "
         "Each process is `stoker run SCRIPT ARGS`. In it, tf.train.SyncReplicasOptimizer, stoker.distribute.wrap and tf.distribute "
         "strategies average gradients over all processes, and MonitoredTrainingSession saves checkpoints in the first one.",
-        epilog="examples: stoker launch --workers 4 train.py --steps=100     "
-        "stoker launch --workers 8 --nodes 2 --rendezvous host0:29400 train.py",
+        examples=[
+            "--workers 4 train.py --steps=100",
+            "--workers 8 --nodes 2 --rendezvous host0:29400 train.py",
+        ],
     )
     parser.add_argument("--workers", type=int, required=True, metavar="N", help="processes on this machine")
     parser.add_argument(

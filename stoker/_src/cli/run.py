@@ -11,15 +11,20 @@ import zipfile
 from typing import Any
 
 from stoker._src.cli import children, launch, redirect
+from stoker._src.cli.parsers import add_command
 
 
 def add_parser(commands: Any) -> None:
-    parser = commands.add_parser(
+    parser = add_command(
+        commands,
         "run",
         help="run a TensorFlow program",
         description="Runs a Python program in which `import tensorflow` (and the modules inside of it that programs use) "
         "gives stoker. Arguments after the script are the script's; tracebacks and exit status are as with plain python.",
-        epilog="examples: stoker run train.py --steps=100     stoker run -m trainer.task --data=records",
+        examples=[
+            "train.py --steps=100",
+            "-m trainer.task --data=records",
+        ],
     )
     parser.add_argument(
         "--api", choices=("v1", "v2"), default="v1", help="which names `import tensorflow` gives (default: v1)"

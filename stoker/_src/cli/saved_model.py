@@ -20,18 +20,22 @@ import numpy as np
 
 from stoker._src.base.dtypes import as_dtype
 from stoker._src.base.errors import OpError
+from stoker._src.cli.parsers import add_command
 from stoker._src.formats import gfile
 from stoker._src.formats.filesystems import replacing
 from stoker._src.formats.protos import AttrValue, Example
 
 
 def add_parser(commands: Any) -> None:
-    parser = commands.add_parser(
+    parser = add_command(
+        commands,
         "saved_model",
         help="show the signatures of a SavedModel, or run one",
         description="Shows what a SavedModel holds, or runs one of its signatures.",
-        epilog="examples: stoker saved_model show --dir export --all     "
-        "stoker saved_model run --dir export --tag_set serve --signature_def serving_default --input_exprs 'x=[[1.0, 2.0]]'",
+        examples=[
+            "show --dir export --all",
+            "run --dir export --tag_set serve --signature_def serving_default --input_exprs 'x=[[1.0, 2.0]]'",
+        ],
     )
     actions = parser.add_subparsers(dest="action", metavar="show|run", required=True)
     show = actions.add_parser("show", help="show tag sets, signatures and their tensors")
