@@ -1,4 +1,4 @@
-"""The programs of `programs.py` and `more_programs.py` on a GPU: stoker beside its CPU, PyTorch (eager and compiled) and JAX of the same step.
+"""The four sets of programs (`programs.py`, `more_programs.py`, ...) on a GPU: stoker beside its CPU, PyTorch (eager and compiled) and JAX of the same step.
 
     python benchmarks/programs_on_gpu.py [--seconds S] [--sides SIDE,...] [--json FILE] [PROGRAM ...]
 
@@ -19,7 +19,9 @@ sys.path.insert(0, os.path.dirname(__file__))
 
 import counterpart_jax
 import counterpart_torch
+import further_programs
 import more_programs
+import other_programs
 import programs
 import torch
 import workloads
@@ -28,8 +30,9 @@ import stoker.compat.v1 as tf
 from stoker._src.runtime import devices
 
 EAGER = ("eager_tape", "function_loop")  # they change the mode of the process and come last
-PROGRAMS = {name: fn for name, fn in {**programs.ALL, **more_programs.ALL}.items() if name not in EAGER}
-PROGRAMS.update({name: {**programs.ALL, **more_programs.ALL}[name] for name in EAGER})
+SETS = (programs, more_programs, further_programs, other_programs)
+PROGRAMS = {name: fn for each in SETS for name, fn in each.ALL.items()}
+PROGRAMS.update({name: PROGRAMS.pop(name) for name in EAGER})
 SIDES = {
     "cpu": "CPU",
     "gpu": "stoker",
@@ -94,7 +97,8 @@ def main():
     def timed(work, items, seconds=0.0, warm=12):
         return rate(work, items, args.seconds, max(warm, 12))
 
-    programs._rate = more_programs._rate = timed
+    for each in SETS:
+        each._rate = timed
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
     device = torch.cuda.get_device_name(0) if torch.cuda.is_available() else "no GPU"
     print(f"{device}, {os.cpu_count()} cores, torch {torch.__version__}; steps per second\n")

@@ -96,4 +96,7 @@ class Planning:
     )
     # A node's kernel for a GPU (it also takes the `device`). Its state is there, so that a recorded step repeats it.
     on_gpu: Callable[[Any], Kernel | None] | None = None
+    on_host: bool = False  # the kernel computes on the host, wherever its inputs are
+    # The kernel refuses some data through `device_checks.require`. It may be part of a recorded step.
+    refuses: bool = False
     background: tuple[Callable[[Any], Any], Kernel, Kernel] | None = None  # the key, and the two halves of the kernel

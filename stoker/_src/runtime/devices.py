@@ -8,7 +8,6 @@ names a device, all of its data is moved there.
 from __future__ import annotations
 
 import functools
-import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -19,6 +18,7 @@ from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
 from stoker._src.graph.definition import Trait
 from stoker._src.graph.tensor import Operation
+from stoker._src.ops.support.moving import moved_to
 
 PREFIX = "/job:localhost/replica:0/task:0/device:"
 _UNMOVED = Trait.SOURCE | Trait.BLOCKING | Trait.RETAINS
@@ -151,6 +151,18 @@ class Placement:
         return f"_on_{wanted.type}{wanted.index or ''}", _on(wanted, kernel)
 
 
+class Nowhere:
+    """The placement of work of the host: everything stays where it is."""
+
+    gpu = None
+
+    def data(self, value: Any) -> Any:
+        return value
+
+    def kernel(self, op: Any, kernel: Any) -> tuple[str, Any]:
+        return "", kernel
+
+
 def _tensors(args: Any) -> Any:
     for arg in args:
         if isinstance(arg, torch.Tensor):
@@ -166,27 +178,6 @@ def _moved(args: Any, device: torch.device) -> list[Any]:
         moved_to(arg, device) if isinstance(arg, torch.Tensor) else _moved(arg, device) if type(arg) is list else arg
         for arg in args
     ]
-
-
-# What a step that is recorded (cuda_graphs.py) reads from pinned memory at every replay. `kept` collects the copies of host tensors, or is None
-# while nothing is recorded; `spare` holds copies of an earlier run of the same step, whose memory is used again.
-recording = threading.local()
-
-
-def moved_to(tensor: torch.Tensor, device: torch.device) -> torch.Tensor:
-    """Moves a tensor. A step that is recorded reads a copy of a host tensor at every replay."""
-    kept = getattr(recording, "kept", None)
-    if kept is None or tensor.is_cuda:
-        return tensor.to(device)
-    # Pinned memory must not be allocated during a recording: torch would release it with the recording's own memory.
-    spare = getattr(recording, "spare", None)
-    found = spare.pop(0) if spare else None
-    if found is not None and found.shape == tensor.shape and found.dtype == tensor.dtype:
-        found.copy_(tensor)
-    else:
-        found = tensor.pin_memory()
-    kept.append(found)
-    return found.to(device, non_blocking=True)  # the device reads pinned memory without making the host wait
 
 
 def _following(kernel: Callable[..., Any]) -> Callable[..., Any]:

@@ -14,6 +14,7 @@ from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import ANY, SHAPE, STATEFUL, STRING, VIEW, OpDefinition, define, unchanged
 from stoker._src.graph.tensor import Operation, Tensor
+from stoker._src.ops.support.device_checks import require
 from stoker._src.ops.support.dispatching import elementwise
 
 
@@ -67,17 +68,19 @@ CHECK_NUMERICS_V2 = define("CheckNumericsV2(tensor: T) -> (output: T)", VIEW | S
 
 
 def _check(tensor: torch.Tensor, message: str, signs: bool) -> torch.Tensor:
-    if bool(torch.isfinite(tensor).all()):
-        return tensor
-    found = []
-    if signs:
-        found += ["-Inf"] if bool(torch.isneginf(tensor).any()) else []
-        found += ["+Inf"] if bool(torch.isposinf(tensor).any()) else []
-    else:
-        found += ["Inf"] if bool(torch.isinf(tensor).any()) else []
-    found += ["NaN"] if bool(torch.isnan(tensor).any()) else []
-    listed = " and ".join(found) if len(found) < 3 else f"{', '.join(found[:-1])}, and {found[-1]}"
-    raise InvalidArgumentError(None, None, f"{message} : Tensor had {listed} values")
+    def refusal() -> InvalidArgumentError:
+        found = []
+        if signs:
+            found += ["-Inf"] if bool(torch.isneginf(tensor).any()) else []
+            found += ["+Inf"] if bool(torch.isposinf(tensor).any()) else []
+        else:
+            found += ["Inf"] if bool(torch.isinf(tensor).any()) else []
+        found += ["NaN"] if bool(torch.isnan(tensor).any()) else []
+        listed = " and ".join(found) if len(found) < 3 else f"{', '.join(found[:-1])}, and {found[-1]}"
+        return InvalidArgumentError(None, None, f"{message} : Tensor had {listed} values")
+
+    require(torch.isfinite(tensor), refusal)
+    return tensor
 
 
 @CHECK_NUMERICS.kernel
@@ -92,6 +95,7 @@ def check_numerics_v2_kernel(tensor: torch.Tensor, *, message: str) -> torch.Ten
 
 def _with_gradient(definition: OpDefinition) -> None:
     definition.shape(unchanged)
+    definition.planning.refuses = True
 
     @definition.grad
     def gradient(op: Operation, g: Tensor) -> Tensor:

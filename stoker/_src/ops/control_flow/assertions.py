@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import torch
 
 from stoker._src.base import dtypes
 from stoker._src.base.errors import InvalidArgumentError
@@ -14,20 +15,27 @@ from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import INT32, STATEFUL, TYPES, define
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Tensor
+from stoker._src.ops.support.device_checks import require
 from stoker._src.ops.support.number_text import float_text, question_marks, string_text
 from stoker._src.ops.support.values import to_numpy
 
 ASSERT = define(
     "Assert(condition: host bool, data: [T]) -> ()", STATEFUL, T=TYPES(minimum=1), summarize=INT32(3)
 ).not_differentiable()
+ASSERT.planning.refuses, ASSERT.planning.device_numbers = True, frozenset(("condition",))
 
 
 @ASSERT.kernel
-def assert_kernel(condition: bool, data: list[Any], *, summarize: int) -> None:
-    if condition is not True:
+def assert_kernel(condition: bool | torch.Tensor, data: list[Any], *, summarize: int) -> None:
+    def refusal() -> InvalidArgumentError:
         shown = " ".join(f"[{summary(to_numpy(value), summarize)}]" for value in data)
         shown = shown.encode(errors="surrogateescape").decode(errors="backslashreplace")
-        raise InvalidArgumentError(None, None, f"assertion failed: {shown}")
+        return InvalidArgumentError(None, None, f"assertion failed: {shown}")
+
+    if isinstance(condition, torch.Tensor) and condition.ndim == 0:
+        require(condition, refusal)
+    elif condition is not True:
+        raise refusal()
 
 
 def summary(array: np.ndarray, limit: int) -> str:

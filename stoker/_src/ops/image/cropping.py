@@ -15,6 +15,7 @@ from stoker._src.base.shapes import Shape, merge_dims
 from stoker._src.graph.definition import STRING, define
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.array import shaping
+from stoker._src.ops.support.device_checks import require
 from stoker._src.ops.support.values import torch_dtype
 
 _native: Any = extension("stoker._src.ops.native.cropping")
@@ -40,6 +41,8 @@ CROP_AND_RESIZE_GRAD_BOXES = define(
     T=_PIXELS,
     method=STRING("bilinear", allowed=("bilinear",)),
 )
+for _definition in (CROP_AND_RESIZE, CROP_AND_RESIZE_GRAD_IMAGE, CROP_AND_RESIZE_GRAD_BOXES):
+    _definition.planning.refuses = True
 
 
 def _is_native(given: torch.Tensor, boxes: torch.Tensor, box_ind: torch.Tensor) -> bool:
@@ -75,8 +78,16 @@ def _check(boxes: torch.Tensor, box_ind: torch.Tensor, batch: int) -> None:
         raise InvalidArgumentError(
             None, None, f"box_index has incompatible shape {list(box_ind.shape)} for {len(boxes)} boxes"
         )
-    if len(boxes) and (int(box_ind.min()) < 0 or int(box_ind.max()) >= batch):
-        raise OutOfRangeError(None, None, f"box_index has values outside [0, batch_size), the batch size is {batch}")
+    message = f"box_index has values outside [0, batch_size), the batch size is {batch}"
+    require((box_ind >= 0) & (box_ind < batch), lambda: OutOfRangeError(None, None, message))
+
+
+def _on(
+    like: torch.Tensor, boxes: torch.Tensor, box_ind: torch.Tensor, batch: int
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Moves boxes to the device of an image. A number of an image that is refused only later reads another image until then."""
+    boxes, box_ind = boxes.to(like.device), box_ind.to(like.device)
+    return boxes, box_ind.clamp(0, batch - 1) if box_ind.is_cuda else box_ind
 
 
 class _Places(NamedTuple):
@@ -149,9 +160,10 @@ def crop_and_resize_kernel(
         out = torch.empty((len(boxes), *crop_size, channels))
         if _resampled(_native.crop, out, image, boxes, box_ind, image.shape, crop_size, method, extrapolation_value):
             return out
-    boxes, box_ind = boxes.to(image.device), box_ind.to(image.device)
-    if not bool(torch.isfinite(boxes).all()):
-        raise InvalidArgumentError(None, None, "Boxes contains at least one element that is not finite")
+    boxes, box_ind = _on(image, boxes, box_ind, batch)
+    message = "Boxes contains at least one element that is not finite"
+    require(torch.isfinite(boxes), lambda: InvalidArgumentError(None, None, message))
+    boxes = boxes.nan_to_num(0.0, 0.0, 0.0)
     top, left, bottom, right = boxes.unbind(1)
     if method == "nearest":
         rows, rows_inside = _nearest(top, bottom, height, crop_size[0])
@@ -197,7 +209,7 @@ def crop_and_resize_grad_image_kernel(
         if _resampled(_native.spread, out, grads, boxes, box_ind, image_size, grads.shape[1:3], method):
             return out
     total = grads.new_zeros((image_size[0] * image_size[1] * image_size[2], image_size[3]))
-    boxes, box_ind = boxes.to(grads.device), box_ind.to(grads.device)
+    boxes, box_ind = _on(grads, boxes, box_ind, image_size[0])
     top, left, bottom, right = boxes.unbind(1)
     crop = grads.shape[1:3]
     if method == "nearest":
@@ -230,7 +242,8 @@ def crop_and_resize_grad_boxes_kernel(
     if grads.ndim != 4 or image.ndim != 4:
         raise InvalidArgumentError(None, None, f"grads and image must be 4-D: {list(grads.shape)}, {list(image.shape)}")
     _check(boxes, box_ind, image.shape[0])
-    boxes, box_ind, grads = boxes.to(image.device), box_ind.to(image.device), grads.to(image.device)
+    boxes, box_ind = _on(image, boxes, box_ind, image.shape[0])
+    grads = grads.to(image.device)
     top, left, bottom, right = boxes.unbind(1)
     crop = grads.shape[1:3]
     height, width = image.shape[1:3]

@@ -18,6 +18,7 @@ import numpy as np
 import torch
 
 from stoker._src.base.extensions import extension
+from stoker._src.ops.support.moving import moved_to
 from stoker._src.ops.support.values import from_numpy
 
 native = extension("stoker._src.ops.native.images")
@@ -230,7 +231,7 @@ def _on(array: np.ndarray, device: torch.device, rank: int = 1, axis: int = 0) -
     shape = [1] * rank
     shape[axis] = -1
     tensor = from_numpy(array.astype(np.int64) if array.dtype.kind == "i" else array)
-    return (tensor if device.type == "cpu" else tensor.to(device)).reshape(shape)
+    return moved_to(tensor, device).reshape(shape)
 
 
 def take_nearest(images: torch.Tensor, rows: np.ndarray, columns: np.ndarray) -> torch.Tensor:

@@ -62,6 +62,17 @@ COMBINED_NON_MAX_SUPPRESSION = define(
     clip_boxes=True,
 )
 
+for _definition in (
+    NON_MAX_SUPPRESSION,
+    NON_MAX_SUPPRESSION_V2,
+    NON_MAX_SUPPRESSION_V3,
+    NON_MAX_SUPPRESSION_V4,
+    NON_MAX_SUPPRESSION_V5,
+    NON_MAX_SUPPRESSION_WITH_OVERLAPS,
+    COMBINED_NON_MAX_SUPPRESSION,
+):
+    _definition.planning.on_host = True
+
 # ---- choosing ---------------------------------------------------------------------------------------------------
 
 

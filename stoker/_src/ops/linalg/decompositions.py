@@ -37,6 +37,7 @@ def product(a: Tensor, b: Tensor, adjoint_a: bool = False, adjoint_b: bool = Fal
 
 MATRIX_INVERSE = define("MatrixInverse(input: T) -> (output: T)", adjoint=False, T=TYPES)
 MATRIX_INVERSE.shape(square)
+MATRIX_INVERSE.planning.refuses = True
 
 
 @MATRIX_INVERSE.kernel
@@ -77,7 +78,7 @@ def cholesky_kernel(input: torch.Tensor) -> torch.Tensor:
     check_square(input)
     factor, info = torch.linalg.cholesky_ex(wide(input))
     failed = info != 0
-    if bool(failed.any()):  # not positive definite
+    if factor.is_cuda or bool(failed.any()):  # not positive definite
         factor = torch.where(failed[..., None, None], torch.full_like(factor, torch.nan).tril(), factor)
     return factor.to(input.dtype)
 
@@ -533,6 +534,7 @@ def eigvals(tensor: Any, name: str | None = None) -> Tensor:
 LU = define(
     "Lu(input: T) -> (lu: T, p: output_idx_type)", T=TYPES, output_idx_type=one_of(*INDEX, default=dtypes.int32)
 )
+LU.planning.refuses = True
 
 
 @LU.kernel

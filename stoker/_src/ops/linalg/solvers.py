@@ -39,6 +39,7 @@ def _check_rows(matrix: torch.Tensor, rhs: torch.Tensor) -> None:
 # ---- MatrixSolve ------------------------------------------------------------------------------------------------
 
 MATRIX_SOLVE = define("MatrixSolve(matrix: T, rhs: T) -> (output: T)", adjoint=False, T=_TYPES)
+MATRIX_SOLVE.planning.refuses = True
 
 
 @MATRIX_SOLVE.kernel

@@ -6,6 +6,7 @@ import torch
 
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.shapes import Shape, merge_dims
+from stoker._src.ops.support.device_checks import require
 
 
 def square(shape: Shape) -> Shape:
@@ -33,6 +34,10 @@ def of_invertible(x: torch.Tensor, info: torch.Tensor, result: torch.Tensor, ref
         InvalidArgumentError: a matrix is singular, or starts with NaN, which TensorFlow treats as a zero pivot.
     """
     holes = torch.isnan(x).any(-1).any(-1)
+    if x.is_cuda:
+        good = ((info == 0) | holes) & ~torch.isnan(x[..., 0, 0])
+        require(good, lambda: InvalidArgumentError(None, None, refusal))
+        return torch.where(holes[..., None, None], torch.nan, result)
     if not bool(holes.any()):
         if bool((info != 0).any()):
             raise InvalidArgumentError(None, None, refusal)

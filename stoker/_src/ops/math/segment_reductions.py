@@ -81,9 +81,17 @@ _max_rows = _extreme_rows("amax", lambda dtype: _limits(dtype).min)
 _min_rows = _extreme_rows("amin", lambda dtype: _limits(dtype).max)
 
 
+def occurrences(ids: torch.Tensor, count: int) -> torch.Tensor:
+    """How often each of the numbers below `count` occurs. On a GPU, torch's own function would make the host wait."""
+    if not ids.is_cuda:
+        return torch.bincount(ids, minlength=count)
+    ones = torch.ones_like(ids, dtype=torch.int64)
+    return torch.zeros(count, dtype=torch.int64, device=ids.device).index_add_(0, ids, ones)
+
+
 def _mean_rows(data: torch.Tensor, ids: torch.Tensor, count: int) -> torch.Tensor:
     totals = _add_rows(data, ids, count)
-    divisors = _per_row(torch.bincount(ids, minlength=count).clamp_(min=1), data)
+    divisors = _per_row(occurrences(ids, count).clamp_(min=1), data)
     if data.is_floating_point() or data.is_complex():
         return totals / divisors.to(data.dtype)
     return arithmetic.TRUNCATE_DIV.kernel_fn(totals, divisors.to(data.dtype))  # type: ignore[misc]
@@ -99,9 +107,7 @@ def _emptied(combine: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor
 
     def run(data: torch.Tensor, ids: torch.Tensor, count: int) -> torch.Tensor:
         result = combine(data, ids, count)
-        return torch.where(
-            _per_row(torch.bincount(ids, minlength=count) == 0, data), torch.zeros((), dtype=data.dtype), result
-        )
+        return torch.where(_per_row(occurrences(ids, count) == 0, data), torch.zeros((), dtype=data.dtype), result)
 
     return run
 

@@ -55,7 +55,7 @@ def _largest(input: torch.Tensor, k: int, index_dtype: torch.dtype) -> tuple[tor
     found = _few_largest(input, k)
     if found is not None:
         return found[0], found[1].to(index_dtype)
-    if input.shape[-1] >= 256 and k < input.shape[-1] // 4:
+    if input.shape[-1] >= 256 and k < input.shape[-1] // 4 and not input.is_cuda:  # a GPU would make the host wait
         values, places = torch.topk(input, k, -1)
         if not _has_ties(input, values):
             return values, places.to(index_dtype)

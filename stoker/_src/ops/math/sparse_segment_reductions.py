@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -14,11 +15,14 @@ from stoker._src.base.export import export, named
 from stoker._src.base.shapes import Shape
 from stoker._src.graph.definition import OpDefinition, define, one_of
 from stoker._src.graph.indexed_slices import IndexedSlices
+from stoker._src.graph.planning import Prepared
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.array import shaping
+from stoker._src.ops.math.segment_reductions import occurrences
 from stoker._src.ops.support import table_rows
 from stoker._src.ops.support.movement import allocatable, itemsize
 from stoker._src.ops.support.unsigned import SIGNED_TWIN
+from stoker._src.ops.support.values import torch_dtype
 
 _PLACES = one_of(*INDEX, default=dtypes.int32)
 _SHORT = 256  # most elements of a row of reductions that share a call; one with longer rows is worth threads of its own
@@ -29,7 +33,7 @@ def _weights(how: str, ids: torch.Tensor, count: int, dtype: torch.dtype) -> tor
     """The factor for each segment's sum; None for plain sums."""
     if how == "Sum":
         return None
-    sizes = torch.bincount(ids, minlength=count).clamp_(min=1).to(torch.float64)
+    sizes = occurrences(ids, count).clamp_(min=1).to(torch.float64)
     if how == "SqrtN":
         # Unlike NumPy's, torch's square root on a CPU is not always rounded correctly.
         sizes = torch.from_numpy(np.sqrt(sizes.numpy())) if sizes.is_cpu else torch.sqrt(sizes)
@@ -58,6 +62,29 @@ def _combine(how: str, data: torch.Tensor, indices: torch.Tensor, ids: torch.Ten
         result = table_rows.combine(how, data, indices, ids, count)
         if result is not None:
             return result
+    count = _checked_count(indices, ids, count)
+    _check_places(indices, data.shape[0])
+    places = ids.to(torch.int64).contiguous()
+    twin = SIGNED_TWIN.get(data.dtype)
+    bits = data if twin is None else data.view(twin)
+    rows = table_rows.gather(bits, indices)
+    if rows is None:
+        rows = bits.index_select(0, indices.to(torch.int64))
+    wide = rows.float() if rows.dtype in (torch.float16, torch.bfloat16) else rows
+    allocatable([count, *rows.shape[1:]], itemsize(wide))
+    result = _summed(count, places, wide)
+    weights = _weights(how, places, count, wide.dtype)
+    if weights is not None:
+        result *= weights.reshape(-1, *[1] * (rows.ndim - 1))
+    return result.to(rows.dtype) if twin is None else result.view(data.dtype)
+
+
+def _checked_count(indices: torch.Tensor, ids: torch.Tensor, count: int | None) -> int:
+    """The number of segments: the given one, or one more than the last.
+
+    Raises:
+        InvalidArgumentError: ids are unsorted, negative or too large.
+    """
     if indices.ndim != 1 or ids.ndim != 1 or indices.shape != ids.shape:
         raise InvalidArgumentError(
             None,
@@ -75,20 +102,70 @@ def _combine(how: str, data: torch.Tensor, indices: torch.Tensor, ids: torch.Ten
         count = last + 1
     elif count < 0 or last >= count:
         raise InvalidArgumentError(None, None, f"segment ids must be < num_segments: {last} is not below {count}.")
-    _check_places(indices, data.shape[0])
-    places = ids.to(torch.int64).contiguous()
-    twin = SIGNED_TWIN.get(data.dtype)
-    bits = data if twin is None else data.view(twin)
-    rows = table_rows.gather(bits, indices)
-    if rows is None:
-        rows = bits.index_select(0, indices.to(torch.int64))
-    wide = rows.float() if rows.dtype in (torch.float16, torch.bfloat16) else rows
-    allocatable([count, *rows.shape[1:]], itemsize(wide))
-    result = _summed(count, places, wide)
-    weights = _weights(how, places, count, wide.dtype)
-    if weights is not None:
-        result *= weights.reshape(-1, *[1] * (rows.ndim - 1))
-    return result.to(rows.dtype) if twin is None else result.view(data.dtype)
+    return count
+
+
+def _prepared_sums(how: str, op: Operation, shape_of: Any) -> Prepared | None:
+    """The host looks at indices, segments and their number; the device takes the weights of the segments."""
+    data = op._inputs[0]
+    rows = shape_of(data)[0] if shape_of(data).rank else None
+    if rows is None or data.dtype.base_dtype not in (dtypes.float32, dtypes.float64):
+        return None
+
+    def prepare(indices: torch.Tensor, ids: torch.Tensor, count: int | None = None) -> tuple[torch.Tensor, ...]:
+        count = _checked_count(indices, ids, count)
+        _check_places(indices, rows)
+        return _weighted_places(how, indices, ids, count, data)
+
+    def kernel(data: torch.Tensor, indices: Any, ids: Any, weights: torch.Tensor, **attributes: Any) -> torch.Tensor:
+        result = _summed(weights.shape[0], ids, data.index_select(0, indices))
+        return result if how == "Sum" else result.mul_(weights.reshape(-1, *[1] * (data.ndim - 1)))
+
+    takes = tuple(arg.name for arg in op.definition.inputs[1:])
+    return Prepared(takes, prepare, 3, ("data",), kernel)
+
+
+def _prepared_gradient(how: str, op: Operation, shape_of: Any) -> Prepared | None:
+    grad = op._inputs[0]
+    count = shape_of(grad)[0] if shape_of(grad).rank else None
+    if count is None or grad.dtype.base_dtype not in (dtypes.float32, dtypes.float64):
+        return None
+
+    def prepare(indices: torch.Tensor, ids: torch.Tensor, output_dim0: int) -> tuple[torch.Tensor, ...]:
+        _check_segments(indices, ids, count)
+        _check_places(indices, output_dim0)
+        allocatable([output_dim0], 1)
+        return *_weighted_places(how, indices, ids, count, grad), torch.empty((output_dim0, 0))
+
+    def kernel(
+        grad: torch.Tensor, indices: Any, ids: Any, weights: torch.Tensor, sizes: torch.Tensor, **attributes: Any
+    ) -> torch.Tensor:
+        rows = grad if how == "Sum" else grad * weights.reshape(-1, *[1] * (grad.ndim - 1))
+        return _summed(sizes.shape[0], indices, rows.index_select(0, ids))
+
+    return Prepared(("indices", "segment_ids", "output_dim0"), prepare, 4, ("grad",), kernel)
+
+
+def _weighted_places(
+    how: str, indices: torch.Tensor, ids: torch.Tensor, count: int, like: Tensor
+) -> tuple[torch.Tensor, ...]:
+    """Indices and segments as 64-bit integers, and a number for each segment, which plain sums do not use."""
+    allocatable([count], 8)
+    places, dtype = ids.to(torch.int64).contiguous(), torch_dtype(like.dtype.base_dtype)
+    weights = _weights(how, places, count, dtype)
+    return indices.to(torch.int64), places, torch.empty((count, 0)) if weights is None else weights
+
+
+def _check_segments(indices: torch.Tensor, ids: torch.Tensor, count: int) -> None:
+    if indices.shape != ids.shape:
+        raise InvalidArgumentError(
+            None,
+            None,
+            f"segment_ids and indices should have same size: {list(ids.shape)} and {list(indices.shape)}.",
+        )
+    if ids.numel() and (int(ids.min()) < 0 or int(ids.max()) >= count):
+        bad = int(ids[(ids < 0) | (ids >= count)][0])
+        raise InvalidArgumentError(None, None, f"Segment id {bad} out of range [0, {count}): grad has {count} rows.")
 
 
 def _row_width(op: Operation) -> Any:
@@ -114,19 +191,9 @@ def _definitions(how: str, allowed: tuple[DType, ...]) -> tuple[OpDefinition, Op
     def gradient(
         grad: torch.Tensor, indices: torch.Tensor, segment_ids: torch.Tensor, output_dim0: int
     ) -> torch.Tensor:
-        if indices.shape != segment_ids.shape:
-            raise InvalidArgumentError(
-                None,
-                None,
-                f"segment_ids and indices should have same size: {list(segment_ids.shape)} and {list(indices.shape)}.",
-            )
         places = segment_ids.to(torch.int64).contiguous()
         count = grad.shape[0] if grad.ndim else 0
-        if places.numel() and (int(places.min()) < 0 or int(places.max()) >= count):
-            bad = int(places[(places < 0) | (places >= count)][0])
-            raise InvalidArgumentError(
-                None, None, f"Segment id {bad} out of range [0, {count}): grad has {count} rows."
-            )
+        _check_segments(indices, places, count)
         _check_places(indices, output_dim0)
         weights = _weights(how, places, count, grad.dtype)
         rows = grad if weights is None else grad * weights.reshape(-1, *[1] * (grad.ndim - 1))
@@ -142,6 +209,8 @@ def _definitions(how: str, allowed: tuple[DType, ...]) -> tuple[OpDefinition, Op
         sparse_gradient=False,
     )
     first.kernel(plain)
+    first.planning.prepares = functools.partial(_prepared_sums, how)
+    first.planning.padded = lambda op, padded, shape_of: None if any(padded[1:]) else [False]
     first.shape(sparse_segment_shape)
     second = define(
         f"SparseSegment{how}WithNumSegments(data: T, indices: Tidx, segment_ids: Tsegmentids, "
@@ -153,6 +222,7 @@ def _definitions(how: str, allowed: tuple[DType, ...]) -> tuple[OpDefinition, Op
         sparse_gradient=False,
     )
     second.kernel(counted)
+    second.planning.prepares, second.planning.padded = first.planning.prepares, first.planning.padded
     second.shape(counted_shape, values=["num_segments"])
     third = define(
         f"SparseSegment{how}Grad(grad: T, indices: vector Tidx, segment_ids: vector Tsegmentids, output_dim0: scalar host int32) -> (output: T)",
@@ -161,6 +231,9 @@ def _definitions(how: str, allowed: tuple[DType, ...]) -> tuple[OpDefinition, Op
         Tsegmentids=_PLACES,
     )
     third.kernel(gradient)
+    third.planning.prepares = functools.partial(_prepared_gradient, how)
+    # The rows that are too many belong to no index, so they stay zero.
+    third.planning.padded = lambda op, padded, shape_of: None if any(padded[:3]) else [True]
     third.shape(gradient_shape, values=["output_dim0"])
     fourth = define(
         f"SparseSegment{how}GradV2(grad: T, indices: vector Tidx, segment_ids: vector Tsegmentids, dense_output_dim0: scalar host int32) -> "

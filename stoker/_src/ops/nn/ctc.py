@@ -45,6 +45,7 @@ CTC_LOSS_V2 = define(
 
 
 def _register_loss(definition: OpDefinition, blank_is_first: bool) -> None:
+    definition.planning.refuses = True
     definition.planning.prepares = lambda op, shape_of: ctc_cuda.prepared(op, shape_of(op._inputs[0]), blank_is_first)
 
     @definition.kernel

@@ -5,14 +5,17 @@ torch's own CUDA kernels take lengths as numbers of the host, so a recording wou
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import torch
 
+from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.shapes import Shape
 from stoker._src.graph.planning import Prepared
 from stoker._src.ops.nn import ctc_kernels
 from stoker._src.ops.support import cuda_kernels
+from stoker._src.ops.support.device_checks import require
 
 _THREADS = 128
 _WIDTHS = 8  # rows of labels are padded to a multiple of this, so that few shapes occur
@@ -84,24 +87,27 @@ extern "C" __global__ void ctc(const float* logs, const i64* labels, const i64* 
 
 def prepared(op: Any, shape: Shape, blank_is_first: bool) -> Prepared | None:
     """How a recorded step computes the loss of a node; None if it cannot."""
-    if not shape.known or not op.attrs["ctc_merge_repeated"] or op._inputs[0].dtype.base_dtype.name != "float32":
+    if shape.rank != 3 or not op.attrs["ctc_merge_repeated"] or op._inputs[0].dtype.base_dtype.name != "float32":
         return None
-    steps, batch, classes = (int(size) for size in shape)  # type: ignore[arg-type]
+    steps, batch, classes = shape
+    if classes is None:
+        return None
     blank = 0 if blank_is_first else classes - 1
     names = ("labels_indices", "labels_values", "sequence_length")
 
     def prepare(indices: Any, values: Any, lengths: list[int]) -> tuple[torch.Tensor, ...]:
+        count = len(lengths) if batch is None else batch
         rows = ctc_kernels.checked_rows(
-            ctc_kernels.label_rows(indices, values, batch),
+            ctc_kernels.label_rows(indices, values, count),
             lengths,
             classes,
-            steps,
+            sys.maxsize if steps is None else steps,
             op.attrs["preprocess_collapse_repeated"],
             op.attrs["ignore_longer_outputs_than_inputs"],
             blank,
         )
         most = max((len(row) for row in rows if row is not None), default=0)
-        labels = torch.zeros((batch, -(-max(most, 1) // _WIDTHS) * _WIDTHS), dtype=torch.int64)
+        labels = torch.zeros((count, -(-max(most, 1) // _WIDTHS) * _WIDTHS), dtype=torch.int64)
         for i, row in enumerate(rows):
             if row:
                 labels[i, : len(row)] = torch.tensor(row)
@@ -111,6 +117,14 @@ def prepared(op: Any, shape: Shape, blank_is_first: bool) -> Prepared | None:
     def kernel(
         inputs: torch.Tensor, labels: torch.Tensor, counts: torch.Tensor, lengths: torch.Tensor, **attributes: Any
     ) -> tuple[torch.Tensor, torch.Tensor]:
+        steps = inputs.shape[0]
+        if len(counts) != inputs.shape[1]:
+            raise InvalidArgumentError(
+                None, None, f"len(sequence_length) != batch_size: {len(counts)} vs {inputs.shape[1]}"
+            )
+        if shape[0] is None:
+            require(lengths <= steps, lambda: InvalidArgumentError(None, None, f"sequence_length <= {steps}"))
+            lengths = lengths.clamp(max=steps)
         return loss_and_gradient(inputs, labels, counts, lengths, blank)
 
     return Prepared(names, prepare, 3, ("inputs",), kernel)

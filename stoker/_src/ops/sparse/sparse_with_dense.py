@@ -12,6 +12,7 @@ from stoker._src.base.dtypes import INDEX, NUMERIC
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.shapes import Shape, merge_dims
 from stoker._src.graph.definition import OpDefinition, define, one_of
+from stoker._src.graph.planning import Prepared
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.array import gathering, ranges, scattering, shaping
 from stoker._src.ops.math import arithmetic, reductions, unary_functions
@@ -52,18 +53,27 @@ def sparse_tensor_dense_mat_mul_kernel(
     if adjoint_a:
         sizes, a_values = sizes[::-1], a_values.conj()
     right = b.mH if adjoint_b else b
-    if right.shape[0] != sizes[1]:
-        raise InvalidArgumentError(
-            None,
-            None,
-            f"Cannot multiply A and B because inner dimension does not match: {sizes[1]} vs. {right.shape[0]}. Did you forget a transpose? Dimensions of A: {Shape(sizes)}. Dimensions of B: {Shape(right.shape)}",
-        )
+    _check_inner(sizes, right)
     wanted = allocatable([sizes[0], right.shape[1]], itemsize(a_values))
     if 0 in wanted:
         return right.new_zeros(wanted)
     product = table_rows.sparse_product(a_indices, a_values, right.contiguous(), sizes[0], transposed=adjoint_a)
     if product is not None:
         return product
+    return _summed_products(*_places(a_indices, sizes, adjoint_a), a_values, right, sizes[0])
+
+
+def _check_inner(sizes: list[int], right: torch.Tensor) -> None:
+    if right.shape[0] != sizes[1]:
+        raise InvalidArgumentError(
+            None,
+            None,
+            f"Cannot multiply A and B because inner dimension does not match: {sizes[1]} vs. {right.shape[0]}. Did you forget a transpose? Dimensions of A: {Shape(sizes)}. Dimensions of B: {Shape(right.shape)}",
+        )
+
+
+def _places(a_indices: torch.Tensor, sizes: list[int], adjoint_a: bool) -> tuple[torch.Tensor, torch.Tensor]:
+    """The rows and columns of A's elements, checked against its sizes."""
     rows, columns = a_indices[:, 0].long(), a_indices[:, 1].long()
     if adjoint_a:
         rows, columns = columns, rows
@@ -73,8 +83,50 @@ def sparse_tensor_dense_mat_mul_kernel(
             raise InvalidArgumentError(
                 None, None, f"{label} ({int(places[at])}) from index[{at},{column}] out of bounds (>={size})"
             )
+    return rows, columns
+
+
+def _summed_products(
+    rows: torch.Tensor, columns: torch.Tensor, a_values: torch.Tensor, right: torch.Tensor, count: int
+) -> torch.Tensor:
     products = right.index_select(0, columns) * a_values.unsqueeze(1)
-    return products.new_zeros(wanted).index_add_(0, rows, products)
+    return products.new_zeros((count, right.shape[1])).index_add_(0, rows, products)
+
+
+def _prepared_product(op: Operation, shape_of: Any) -> Prepared | None:
+    """The host looks at the positions and sizes of A; the device takes rows and columns, and as many numbers as the result has rows."""
+    adjoint_a, adjoint_b = op.attrs["adjoint_a"], op.attrs["adjoint_b"]
+
+    def prepare(a_indices: torch.Tensor, a_shape: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        sizes = a_shape.tolist()
+        if len(sizes) != 2 or a_indices.ndim != 2 or a_indices.shape[1] != 2:
+            raise InvalidArgumentError(
+                None,
+                None,
+                f"SparseTensorDenseMatMul needs a matrix, got {Shape(sizes)} with indices {Shape(a_indices.shape)}",
+            )
+        sizes = sizes[::-1] if adjoint_a else sizes
+        allocatable(sizes[:1], 1)
+        rows, columns = _places(a_indices, sizes, adjoint_a)
+        return rows, columns, torch.empty((*sizes, 0))
+
+    def kernel(
+        a_values: torch.Tensor,
+        b: torch.Tensor,
+        rows: torch.Tensor,
+        columns: torch.Tensor,
+        sizes: torch.Tensor,
+        **attributes: Any,
+    ) -> torch.Tensor:
+        right = b.mH if adjoint_b else b
+        _check_inner(list(sizes.shape), right)
+        values = a_values.conj() if adjoint_a else a_values
+        return _summed_products(rows, columns, values, right, sizes.shape[0])
+
+    return Prepared(("a_indices", "a_shape"), prepare, 3, ("a_values", "b"), kernel)
+
+
+SPARSE_TENSOR_DENSE_MAT_MUL.planning.prepares = _prepared_product
 
 
 @SPARSE_TENSOR_DENSE_MAT_MUL.shape(as_shapes=["a_shape"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
@@ -33,7 +32,6 @@ from stoker._src.runtime.locks import Holding
 from stoker._src.runtime.plan import threads
 from stoker._src.runtime.plan.emit import Step, copied
 from stoker._src.runtime.plan.instructions import Value
-from stoker._src.runtime.plan.on_host import Nowhere
 from stoker._src.runtime.resources import NodeContext
 from stoker._src.runtime.worker import Worker
 
@@ -604,13 +602,11 @@ class EagerExecutor:
 
         A function that is given only such ones runs there as a whole. If its constants were on a GPU, every op would move data.
         """
-        compiler = self.worker.compiler
-        if on_host and compiler.placement.gpu is not None:
-            for_host = copy.copy(compiler)
-            for_host.placement = Nowhere()  # type: ignore[assignment]
-            compiled = for_host(record, values, wanted)  # type: ignore[arg-type]
+        compiler, placement = self.worker.compiler, self.worker.placement
+        if on_host and placement.gpu is not None:
+            compiled = compiler.on_host()(record, values, wanted)  # type: ignore[arg-type]
             ops = [op for step in compiled.steps for each in step.with_functions() for op in each.planner.ops]
-            requested = [compiler.placement.requested(op) for op in ops]
+            requested = [placement.requested(op) for op in ops]
             if all(device is None or device.type == "cpu" for device in requested):
                 return compiled
         return compiler(record, values, wanted)  # type: ignore[arg-type]

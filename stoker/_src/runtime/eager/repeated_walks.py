@@ -10,7 +10,6 @@ Gradient functions that users register run at every step, as they may do anythin
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
 from typing import Any
 
@@ -27,7 +26,6 @@ from stoker._src.ops.array import constants
 from stoker._src.runtime.eager.executor import EagerOperation, EagerTensor, executor
 from stoker._src.runtime.plan import threads
 from stoker._src.runtime.plan.emit import emit
-from stoker._src.runtime.plan.on_host import Nowhere
 from stoker._src.runtime.plan.planner import Planner
 
 Walk = Callable[[list[Any], list[Any], list[Any], list[Any], list[Any]], list[Any]]
@@ -201,9 +199,7 @@ class CompiledWalk:
         fed = [tensor for tensor in stand_ins if tensor.op.type == "Placeholder"]
         worker = executor.worker
         worker.look_for_devices()
-        compiler = worker.compiler.for_plan()
-        compiler = copy.copy(compiler)
-        compiler.placement = Nowhere()  # type: ignore[assignment]
+        compiler = worker.compiler.for_plan().on_host()
         probe = Planner(fetches, [], fed, worker.node_context, compiler).build()
         if any(op.definition.traits & (STATEFUL | BLOCKING) or op.definition.needs_context for op in probe.ops):
             raise ValueError("the walk has ops with a state")

@@ -10,7 +10,7 @@ A function that an op keeps (`OpDefinition.keeping`, for example one that a data
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -25,7 +25,7 @@ from stoker._src.graph.interchange.function_def import function_refs
 from stoker._src.graph.interchange.function_library import check_call, check_results
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.support.waiting import RunState, current_run, running
-from stoker._src.runtime.devices import Placement
+from stoker._src.runtime.devices import Nowhere, Placement
 from stoker._src.runtime.failures import explain_failure
 from stoker._src.runtime.functions.loop_sums import SummingBody, loop_sums
 from stoker._src.runtime.functions.native_loops import native_loop
@@ -58,7 +58,7 @@ class FunctionCompiler:
         self, node_context: Any, placement: Placement, variables_lock: VariablesLock, config: Any = None
     ) -> None:
         self.node_context = node_context
-        self.placement = placement
+        self.placement: Placement | Nowhere = placement
         self.variables_lock = variables_lock
         self.precision = precision_of(self.placement, config)
         self.fuses_kernels = False  # whether bodies are part of a step that is recorded on a GPU (fused_kernels.py)
@@ -69,6 +69,12 @@ class FunctionCompiler:
         compiler = copy.copy(self)
         compiler.fuses_kernels = fuses_kernels
         compiler._bodies = {}
+        return compiler
+
+    def on_host(self) -> FunctionCompiler:
+        """Returns a compiler of functions that run on the host as a whole."""
+        compiler = copy.copy(self)
+        compiler.placement = Nowhere()
         return compiler
 
     def __call__(
@@ -230,12 +236,14 @@ class KeptFunction:
     """A function compiled for a worker rather than for a run. It may be called later, from any thread, with its captured values.
 
     Its last inputs are the captured values, which `bind` supplies. Captured resources (variables, tables) are known from then on, and
-    the body is compiled for them.
+    the body is compiled for them. Such functions prepare data record by record, so they run on the host, unless one of their variables is
+    on a GPU.
     """
 
     def __init__(self, compiler: FunctionCompiler, function: Function) -> None:
         self.function = function
         self._compiler = compiler
+        self.may_use_gpu = compiler.placement.gpu is not None
         self._compiling = forking.lock()
         self._compiled: tuple[dict[int, Any], Step] | None = None
 
@@ -261,7 +269,8 @@ class KeptFunction:
                 if known.keys() == resources.keys() and all(known[i] is value for i, value in resources.items()):
                     return step
             effects = [op for op in _targets(self.function) if op not in self.function.control_outputs]
-            step = self._compiler.compile(self.function, self.function.outputs, resources, effects, is_kept=True)
+            compiler = self._compiler.on_host() if _are_on_host(resources.values()) else self._compiler
+            step = compiler.compile(self.function, self.function.outputs, resources, effects, is_kept=True)
             self._compiled = resources, step
             return step
 
@@ -278,10 +287,11 @@ class BoundFunction:
     ) -> None:
         self.name = kept.function.name
         self.takes = takes
-        self._captured = captured
         self._step = step
         self._lock = variables_lock
         planner = step.planner
+        self._moves = kept.may_use_gpu and planner.compile_function.placement.gpu is None
+        self._captured = _on_host(captured) if self._moves else captured
         self._writes = planner.writes_variables
         self._touches = planner.writes_variables or planner.reads_variables
         self._blocks = planner.blocks
@@ -307,7 +317,8 @@ class BoundFunction:
         holding = Holding(self._lock, writes=self._writes, state=state, touches=self._touches)
         try:
             holding.acquire()
-            return self._step.function(holding, *values, *self._captured)
+            given = _on_host(values) if self._moves else values
+            return self._step.function(holding, *given, *self._captured)
         except BaseException as error:
             raise step_failure(error, self._step) from error
         finally:
@@ -315,6 +326,20 @@ class BoundFunction:
                 holding.end()
             else:
                 holding.release()
+
+
+def _are_on_host(resources: Iterable[Any]) -> bool:
+    """Whether no variable is on a GPU, or will be when it is initialized."""
+    devices = [
+        place
+        for each in resources
+        for place in (getattr(each, "device", None), getattr(getattr(each, "value", None), "device", None))
+    ]
+    return not any(isinstance(device, torch.device) and device.type == "cuda" for device in devices)
+
+
+def _on_host(values: Iterable[Any]) -> list[Any]:
+    return [value.cpu() if isinstance(value, torch.Tensor) else value for value in values]
 
 
 def _dims(shape: Shape | None) -> Any:
@@ -383,6 +408,10 @@ def _inputs_reached(function: Function, outputs: list[Tensor], targets: list[Ope
 def step_failure(error: BaseException, *candidates: Step) -> BaseException:
     """Returns the error to raise for a failure in one of the steps. It names the node whose line failed and the inputs of that line."""
     steps = {each.filename: each for step in candidates for each in step.with_functions()}
+    asked = getattr(error, "step_line", None)  # a refusal that became known later (device_checks.py)
+    if asked is not None and asked[0] in steps:
+        instruction = steps[asked[0]].lines.get(asked[1])
+        return explain_failure(error, None if instruction is None else instruction.op)
     found = None
     trace = error.__traceback__
     while trace is not None:

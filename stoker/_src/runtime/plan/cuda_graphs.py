@@ -20,14 +20,19 @@ import threading
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import torch
 
 from stoker._src.base.errors import OpError
 from stoker._src.base.shapes import Shape
 from stoker._src.graph.definition import Trait
-from stoker._src.runtime.devices import Placement, recording
+from stoker._src.ops.support import device_checks
+from stoker._src.ops.support.device_checks import Answer
+from stoker._src.ops.support.moving import recording
+from stoker._src.runtime.devices import Placement
 from stoker._src.runtime.locks import VariablesLock
 from stoker._src.runtime.plan import fused_kernels, threads
 from stoker._src.runtime.plan.division import Division, Obstacle
@@ -78,7 +83,7 @@ class Repeated:
         self.obstacle: str | None = None  # why the plan is not recorded
         if os.environ.get("STOKER_CUDA_GRAPHS") == "0":
             self.obstacle = _TURNED_OFF
-        elif len(planner.instructions) < _FEWEST:
+        elif len(planner.instructions) < _FEWEST and not any(each.steps for each in planner.instructions):
             self.obstacle = _TOO_SHORT
 
     @property
@@ -116,9 +121,9 @@ class Repeated:
     def run(self, function: Any, holding: Any, values: Any) -> Any:
         """Runs the step. `function` is the step for feeds of any shape."""
         for value in values:
-            if not isinstance(value, torch.Tensor):
+            if not isinstance(value, torch.Tensor | np.ndarray):
                 return function(holding, *self._placed(values))
-        key = tuple([(value.shape, value.dtype, value.get_device()) for value in values])
+        key = tuple([_kind(value) for value in values])
         choice = self._choices.get(key)
         if choice is not None or self._may_run_on_host():
             choice = choice or self._choice(key, values)
@@ -146,7 +151,7 @@ class Repeated:
         if len(self._choices) >= _MOST_SHAPES or (key not in self._divided and self._runs.get(key, 0) <= _RUNS_BEFORE):
             self._runs[key] = self._runs.get(key, 0) + (self.obstacle is not None)
             return None
-        if any(value.is_cuda for value in values):
+        if any(isinstance(value, torch.Tensor) and value.is_cuda for value in values):
             return None
         with self._lock:
             found = self._choices.get(key)
@@ -189,6 +194,13 @@ class Repeated:
         return found
 
 
+def _kind(value: Any) -> Any:
+    """What a recording depends on: the shape of a feed, its dtype and where it is. Strings are on the host."""
+    return (
+        (value.shape, value.dtype, value.get_device()) if isinstance(value, torch.Tensor) else (value.shape, "strings")
+    )
+
+
 def _only_keeps(instruction: Instruction) -> bool:
     """Whether an instruction puts its inputs into a queue and computes nothing."""
     return bool(instruction.traits & Trait.BLOCKING) and instruction.op is not None and not instruction.op.outputs
@@ -217,9 +229,7 @@ class _Divided:
         self._pool = torch.cuda.graph_pool_handle()
         self._lock = threading.Lock()
         self._runs: set[Any] = set()  # the combinations of shapes and numbers that were seen
-        self._pinned: dict[
-            Any, tuple[list[Any], list[Any]]
-        ] = {}  # memory of the host for a recording of those that ran once
+        self._pinned: dict[Any, _Pinned] = {}  # for a recording of those that ran once
         self._own_inputs: dict[Any, _Inputs] = {}
         self.recordings: OrderedDict[Any, _Recording] = OrderedDict()
         self.obstacle: str | None = None
@@ -245,7 +255,8 @@ class _Divided:
         if key not in self._runs and len(self._runs) < _MOST_KEYS and all(n.numel() <= _MOST_NUMBERS for n in numbers):
             self._runs.add(key)
             results = self._watched(key, inputs, numbers)
-            self._pinned[key] = self._pinned.get(key, ([], []))[0], [_pinned_like(result) for result in results]
+            if key in self._pinned:
+                self._pinned[key].results = [_pinned_like(result) for result in results]
             if len(self._pinned) > _MOST_RECORDINGS:  # of combinations that may never return
                 del self._pinned[next(iter(self._pinned))]
             return results
@@ -290,13 +301,23 @@ class _Divided:
     def _watched(self, key: Any, inputs: list[Any], numbers: list[Any]) -> Any:
         """Runs the device's part and checks whether the host waits for the device. Recording that could leave libraries in a bad state."""
         moved = [value.to(self._device) for value in inputs]
+        answers = 0
+
+        def look(asked: list[Answer]) -> None:
+            nonlocal answers
+            answers += len(asked)
+            torch.cuda.set_sync_debug_mode("default")
+            _look([bool(each.good) for each in asked], asked)
+            torch.cuda.set_sync_debug_mode("warn")
+
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             recording.kept = kept = []
             torch.cuda.set_sync_debug_mode("warn")
             try:
-                results = self._on_device(None, *moved, *numbers)
-                self._pinned[key] = kept, []
+                with device_checks.collected(look):
+                    results = self._on_device(None, *moved, *numbers)
+                self._pinned[key] = _Pinned(kept, torch.empty(answers, dtype=torch.bool, pin_memory=True))
                 return results
             except (RuntimeError, NotImplementedError) as error:
                 self.obstacle = str(error)
@@ -314,6 +335,22 @@ def _line(warning: Any) -> str:
     return f"{os.path.basename(warning.filename)}, line {warning.lineno}"
 
 
+@dataclass
+class _Pinned:
+    """Memory of the host for one recording. It cannot be allocated while the device's work is recorded."""
+
+    moved: list[Any]  # what the step moves to the device
+    answers: torch.Tensor  # of checks of data (device_checks.py)
+    results: list[Any] = field(default_factory=list)
+
+
+def _look(good: list[bool], asked: list[Answer]) -> None:
+    """Raises the first refusal."""
+    for is_good, answer in zip(good, asked):
+        if not is_good:
+            answer.raise_refusal()
+
+
 class _Recording:
     """One recorded run of the device's part. It is called with the inputs, and returns the outputs."""
 
@@ -325,25 +362,27 @@ class _Recording:
         own: _Inputs,
         inputs: list[Any],
         numbers: list[Any],
-        pinned: tuple[list[Any], list[Any]],
+        pinned: _Pinned,
     ) -> None:
-        """`pinned` is memory of the host for the tensors that the step moves to the device, and for its results."""
         self._variables = [(state, state.value) for state in variables]
         self._inputs = own
         own.fill(inputs)
-        self._graph = torch.cuda.CUDAGraph()
+        self._graphs: list[torch.cuda.CUDAGraph] = []
+        self._looks: list[tuple[torch.Tensor, list[Answer]]] = []  # the answers after each graph, in the host's memory
+        self._pool, self._answers = pool, pinned.answers
         # The recording reads the step's constants at fixed addresses, so they are kept alive.
         self._step, self._numbers = step, numbers
         self._kept = recording.kept = []
-        recording.spare, hosts = list(pinned[0]), pinned[1]
+        recording.spare = list(pinned.moved)
         collects = gc.isenabled()
         gc.disable()  # what is destroyed during a recording could end it
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # torch warns about the empty graph that a failed recording leaves
-                with torch.cuda.graph(self._graph, pool=pool, capture_error_mode="relaxed"):
+                capture = self._capture = torch.cuda.graph(self._new_graph(), pool=pool, capture_error_mode="relaxed")
+                with capture, device_checks.collected(self._record_look):
                     self._results = step(None, *own.moved(), *numbers)
-                    self._fetched = [_to_host(result, host) for result, host in zip(self._results, hosts)]
+                    self._fetched = [_to_host(result, host) for result, host in zip(self._results, pinned.results)]
         finally:
             recording.kept = recording.spare = None
             if collects:
@@ -355,9 +394,25 @@ class _Recording:
             raise Obstacle(f"the memory of variable {moved[0][0].name} changes")
         self._waits = any(host is not None for host in self._fetched)
 
+    def _new_graph(self) -> torch.cuda.CUDAGraph:
+        self._graphs.append(torch.cuda.CUDAGraph())
+        return self._graphs[-1]
+
+    def _record_look(self, asked: list[Answer]) -> None:
+        """Ends a graph with the transfer of answers. What follows is recorded as another graph, which runs if the host finds no refusal."""
+        if len(asked) > len(self._answers):
+            raise Obstacle("it asks more than in an earlier run")
+        room, self._answers = self._answers[: len(asked)], self._answers[len(asked) :]
+        room.copy_(torch.stack([each.good for each in asked]), non_blocking=True)
+        self._looks.append((room, asked))
+        self._capture.cuda_graph.capture_end()
+        self._capture.cuda_graph = self._new_graph()
+        self._capture.cuda_graph.capture_begin(pool=self._pool, capture_error_mode="relaxed")
+
     def release(self) -> None:
         self._results = self._fetched = self._kept = []
-        self._graph.reset()
+        for graph in self._graphs:
+            graph.reset()
 
     def is_current(self) -> bool:
         """Whether every variable still has the memory that was recorded."""
@@ -365,7 +420,12 @@ class _Recording:
 
     def __call__(self, inputs: list[Any]) -> list[Any]:
         self._inputs.fill(inputs)
-        self._graph.replay()
+        *first, last = self._graphs
+        for graph, (room, asked) in zip(first, self._looks):
+            graph.replay()
+            _current_stream(self._inputs.device_index).synchronize()
+            _look(room.tolist(), asked)
+        last.replay()
         if self._waits:
             _current_stream(self._inputs.device_index).synchronize()
         else:

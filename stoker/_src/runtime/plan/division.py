@@ -9,7 +9,7 @@ Python functions. Numbers that the device's part needs on the host are computed 
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import torch
@@ -18,12 +18,12 @@ from stoker._src.base import dtypes
 from stoker._src.base.devices import DeviceSpec
 from stoker._src.graph.definition import Trait
 from stoker._src.graph.tensor import Operation
+from stoker._src.ops.support import device_checks
+from stoker._src.ops.support.moving import moved_to
 from stoker._src.ops.variables.state_ops import VariableState
-from stoker._src.runtime.devices import moved_to
 from stoker._src.runtime.plan import fused_kernels
 from stoker._src.runtime.plan.emit import Step, emit
 from stoker._src.runtime.plan.instructions import EFFECTS, FEED, Host, Instruction, Value, renumber, values_of
-from stoker._src.runtime.plan.on_host import Nowhere
 from stoker._src.runtime.plan.planner import Planner
 
 BEFORE, DEVICE, AFTER = range(3)
@@ -93,6 +93,7 @@ class Division:
         self._place: dict[int, int] = {}  # by the id of an instruction
         self._makers: dict[Value, Instruction] = {}
         self._available: set[Value] = set()  # values that the host can compute without the device
+        self._of_data: set[Value] = set()  # those that depend on feeds of floating-point numbers
         self._of_host: set[int] = (
             set()
         )  # ids of instructions of the device's part that run on host tensors while it is recorded
@@ -114,9 +115,8 @@ class Division:
         Raises:
             Obstacle: the device's work needs something from the host that depends on the device's work.
         """
-        for feed, tensor in zip(planner.feed_values, planner.feeds):
-            if not (tensor.dtype.is_floating or tensor.dtype.is_complex) and not feed.handle:
-                self._available.add(feed)
+        self._available = {feed for feed in planner.feed_values if not feed.handle}
+        self._of_data = {feed for feed, each in zip(planner.feed_values, planner.feeds) if _is_device_data(each)}
         self._makers = {value: each for each in planner.instructions for value in values_of(each.results)}
         self._assign_places(planner)
         instructions = [new for each in planner.instructions for new in (*self._added.get(id(each), ()), each)]
@@ -129,7 +129,7 @@ class Division:
         parts: list[list[Instruction]] = [[], [], []]
         for each in instructions:
             parts[self._place[id(each)]].append(each)
-        parts[DEVICE] = self._used(parts[DEVICE], parts[AFTER], planner.results)
+        parts[DEVICE] = _with_settlements(self._used(parts[DEVICE], parts[AFTER], planner.results))
         self._connect(planner, parts)
         if planner.compile_function.fuses_kernels:
             parts[DEVICE] = fused_kernels.form(
@@ -150,7 +150,7 @@ class Division:
             self._know_sizes(each)
             self._prepare(planner, each)
             states = _states(each)
-            only_host = self._is_of_host(each, states)
+            only_host = self._is_of_host(each, states) or self._is_refusal_of_host(each)
             on_device = [state for state in states if self._is_here(state)]
             given = _data(each)
             waits = any(value in late for value in given)
@@ -170,7 +170,7 @@ class Division:
                     if each.traits & EFFECTS and each.op is not None:
                         waiting |= planner.behind([each.op])
                 place = AFTER if waits else BEFORE
-            elif waits:
+            elif waits or self._ends_the_devices_work(planner, each, on_device):
                 if on_device or each.steps:
                     raise Obstacle(f"{_name(each)} waits for what the host makes of the device's results")
                 place = AFTER
@@ -184,6 +184,8 @@ class Division:
                 tensors = each.op.outputs if each.kind != "read" and each.op is not None else ()
                 if not any(tensor.dtype.base_dtype is dtypes.variant for tensor in tensors):
                     self._available.update(results)
+                    if not self._of_data.isdisjoint(given):
+                        self._of_data.update(results)
         self.variables = list(seen.values())
 
     def _know_sizes(self, instruction: Instruction) -> None:
@@ -252,7 +254,10 @@ class Division:
             return not self._is_here(states[0])
         if any(not self._is_here(state) for state in states):
             return True
-        if any(_is_string(tensor) for tensor in (*op._inputs, *op.outputs)):
+        if op.definition.planning.refuses:
+            given = zip(values_of(instruction.arguments), instruction.inputs)
+            return any(_is_string(tensor) and not value.is_constant for value, tensor in given)
+        if op.definition.planning.on_host or any(_is_string(tensor) for tensor in (*op._inputs, *op.outputs)):
             return True
         if op.device and DeviceSpec.from_string(op.device).device_type == "CPU":
             return True
@@ -263,6 +268,44 @@ class Division:
         on_gpu = op.definition.planning.on_gpu
         own_state = traits & Trait.STATEFUL and not traits & (Trait.WRITES | Trait.READS)
         return bool(own_state) and (on_gpu is None or on_gpu(op) is None)
+
+    def _ends_the_devices_work(self, planner: Planner, instruction: Instruction, on_device: list[Any]) -> bool:
+        """Whether the size of a result depends on the device's data, while only the host's data meets the result afterwards."""
+        op = instruction.op
+        if op is None or instruction.kind != "kernel" or on_device or instruction.steps:
+            return False
+        if instruction.kernel is not op.definition.kernel_fn or instruction.traits & EFFECTS:
+            return False
+        if all(value in self._available for value in _data(instruction)):
+            return False
+        if any(each.dtype.base_dtype is dtypes.variant for each in (*instruction.inputs, *op.outputs)):
+            return False
+        sized_by_data = any(not planner.shape_of(each).known for each in op.outputs)
+        if not sized_by_data or not all(planner.shape_of(each).known for each in instruction.inputs):
+            return False
+        behind = planner.behind([op])
+        following = [each for each in planner.instructions if each.op in behind]
+        known = self._independent(planner).union(values_of(instruction.results))
+        for each in following:
+            known.update(values_of(each.results))
+        return not any(
+            each.steps or any(map(self._is_here, _states(each))) or not known.issuperset(_data(each))
+            for each in following
+        )
+
+    def _independent(self, planner: Planner) -> set[Value]:
+        """Returns the values that depend on no variable of the device."""
+        found = {feed for feed in planner.feed_values if not feed.handle}
+        for each in planner.instructions:
+            if not each.steps and found.issuperset(_data(each)) and not any(map(self._is_here, _states(each))):
+                found.update(values_of(each.results))
+        return found
+
+    def _is_refusal_of_host(self, instruction: Instruction) -> bool:
+        """Whether an instruction that only refuses some data looks at numbers of the host."""
+        if instruction.op is None or not instruction.op.definition.planning.refuses:
+            return False
+        return all(value in self._available and value not in self._of_data for value in _data(instruction))
 
     def _checked_bodies(self, instruction: Instruction) -> Iterator[VariableState]:
         """Checks that the functions that an instruction calls can be part of the device's work. Returns their variables."""
@@ -339,12 +382,16 @@ class Division:
             self._asked.add(each)
             maker = self._makers.get(each)
             if each in self._available:
+                # The host does not compute with data so that it can decide, but it may have done so for another reason.
+                if each in self._of_data and (maker is None or self._place[id(maker)] != BEFORE):
+                    raise Obstacle(
+                        f"{_name(asker)} needs on the host what is computed from a fed floating-point tensor"
+                    )
                 if maker is not None:
                     self._to_host(maker)
                 self.numbers.append(each)
                 continue
-            if maker is None:
-                raise Obstacle(f"{_name(asker)} needs the numbers of a fed floating-point tensor on the host")
+            assert maker is not None
             traits = maker.traits
             if self._place[id(maker)] == DEVICE and _has_fixed_result(maker):
                 continue
@@ -426,13 +473,38 @@ class Division:
         first, second, _ = self.counts
         lines = planner.instructions
         feeds = planner.feed_values
-        on_host = copy.copy(planner.compile_function)
-        on_host.placement = Nowhere()
+        on_host = planner.compile_function.on_host()
         return [
             _part(planner, lines[:first], feeds, self.made, compiler=on_host),
             _part(planner, lines[first : first + second], [*self.inputs, *self._forms], self.outputs),
             _part(planner, lines[first + second :], [*feeds, *self.made, *self.outputs], planner.results, lends=False),
         ]
+
+
+def _with_settlements(instructions: list[Instruction]) -> list[Instruction]:
+    """Lets the host look at the refusals of data before the next instruction that changes variables.
+
+    Raises:
+        Obstacle: a function that is called both refuses data and changes variables.
+    """
+    result, open_answers = [], False
+    for each in instructions:
+        writes = _any(each, lambda one: bool(one.traits & Trait.WRITES))
+        refuses = _any(each, lambda one: one.op is not None and one.op.definition.planning.refuses)
+        if writes and refuses:
+            raise Obstacle(f"a function that {_name(each)} calls refuses data and changes variables")
+        if writes and open_answers:
+            result.append(Instruction(each.op, "kernel", device_checks.settle, [], traits=Trait.WRITES))
+            open_answers = False
+        open_answers |= refuses
+        result.append(each)
+    return result
+
+
+def _any(instruction: Instruction, holds: Callable[[Instruction], bool]) -> bool:
+    """Whether something holds for an instruction, or for one in a function that it calls."""
+    inner = (each for step in instruction.steps for each in step.planner.instructions)
+    return holds(instruction) or any(_any(each, holds) for each in inner)
 
 
 def _part(

@@ -24,8 +24,9 @@ from stoker._src.base import dtypes
 from stoker._src.base.shapes import Shape
 from stoker._src.graph.definition import Trait
 from stoker._src.graph.tensor import Tensor
+from stoker._src.ops.support.moving import moved_to
 from stoker._src.ops.support.values import host_value
-from stoker._src.runtime.devices import Placement, moved_to
+from stoker._src.runtime.devices import Placement
 from stoker._src.runtime.failures import explain_failure
 from stoker._src.runtime.plan.instructions import EFFECTS, Host, Instruction, Value, renumber, values_of
 from stoker._src.runtime.plan.kernel_nodes import BOOL, FLOAT, INT, LONG, KernelBuilder, Node, fits

@@ -13,7 +13,6 @@ Either way the measurement tells what the copies cost in this program. STOKER_RU
 
 from __future__ import annotations
 
-import copy
 import os
 import statistics
 import time
@@ -44,18 +43,6 @@ _UNUSUAL = 4  # times the median: a longer run was interrupted and counts as tha
 _NEXT_TRY, _LATER = 1000, 10  # runs of the GPU until the host is measured again, and the factor between such tries
 _CLEARLY_FASTER = 0.9  # of the GPU's time, for the host to be chosen
 _NO_LONGER_FASTER = 1.3  # of the GPU's time, for both to be measured again
-
-
-class Nowhere:
-    """The placement of work of the host: everything stays where it is."""
-
-    gpu = None
-
-    def data(self, value: Any) -> Any:
-        return value
-
-    def kernel(self, op: Any, kernel: Any) -> tuple[str, Any]:
-        return "", kernel
 
 
 def read_variables(planner: Planner, placement: Placement, *, recorded: bool = True) -> list[VariableState] | None:
@@ -112,8 +99,7 @@ def _with_bodies(planner: Planner) -> Iterator[tuple[Instruction, Planner]]:
 def _step(make_planner: Callable[..., Planner], values: Any) -> Step:
     """Compiles a plan for the host and feeds of these shapes."""
     planner = make_planner(known=[Known(Shape(value.shape)) for value in values])
-    planner.compile_function = copy.copy(planner.compile_function)
-    planner.compile_function.placement = Nowhere()
+    planner.compile_function = planner.compile_function.on_host()
     return emit(planner.build())
 
 
