@@ -52,6 +52,7 @@ setup(
                 "rows",
                 "segments",
                 "selection",
+                "shared",
                 "transposition",
                 "updates",
             )
