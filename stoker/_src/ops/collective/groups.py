@@ -114,7 +114,7 @@ def connect() -> None:
 def part(size: int, dtype: torch.dtype, device: torch.device) -> shared_memory.Part | None:
     """What this process contributes to a sum in the memory that the processes share; None if they share none, or not for such tensors."""
     neighbours = None if _joined is None else _joined.neighbours
-    return neighbours.part(size, dtype) if neighbours is not None and neighbours.adds(dtype, device) else None
+    return neighbours.part(size, dtype) if neighbours is not None and neighbours.adds(size, dtype, device) else None
 
 
 def _leave() -> None:

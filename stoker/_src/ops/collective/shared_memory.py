@@ -110,9 +110,9 @@ class Neighbours:
         self._rooms: list[_Room] = []
         self._end = _PARTS
 
-    def adds(self, dtype: torch.dtype, device: torch.device) -> bool:
+    def adds(self, size: int, dtype: torch.dtype, device: torch.device) -> bool:
         """Whether tensors of this kind are added in shared memory."""
-        return dtype in _KINDS and device.type == "cpu"
+        return size > 0 and dtype in _KINDS and device.type == "cpu"
 
     def part(self, size: int, dtype: torch.dtype) -> Part:
         """Returns room for a contribution of `size` elements to the next sum.
@@ -122,7 +122,7 @@ class Neighbours:
         """
         nbytes = max(_PAGE, -(-size * dtype.itemsize // _PAGE) * _PAGE)
         with self._lock:
-            kept = max(self._kept(each) for each in self.segments)
+            kept = max(map(self._kept, self.segments))
             over = self._announced - kept  # parts before this number are of no use to anybody
             if kept >= _ENTRIES:
                 raise ResourceExhaustedError(None, None, f"{_ENTRIES} sums over processes were started and not taken.")
@@ -197,14 +197,16 @@ class Neighbours:
     def _kept(self, segment: _Segment) -> int:
         """How many of the announced parts a process has not taken the sums of."""
         taken = int.from_bytes(segment.memory[_TAKEN : _TAKEN + 4], "little")
-        return (self._announced - taken) & 0xFFFFFFFF
+        ahead = (self._announced - taken) & 0xFFFFFFFF
+        return ahead if ahead < 1 << 31 else 0  # one whose steps failed may have given up sums that this process does not know yet
 
 
 def connect(rank: int, size: int) -> Neighbours | None:
     """Shares memory with the other processes, if all are on this machine and can. Every process must call it; all get the same answer."""
     token = secrets.randbits(62)
     own, nbytes = None, 0
-    if _native is not None and size <= _MOST_PROCESSES and hasattr(os, "memfd_create"):
+    wanted = os.environ.get("STOKER_SHARED_MEMORY") != "0" and size <= _MOST_PROCESSES
+    if wanted and _native is not None and hasattr(os, "memfd_create"):
         own, nbytes = _create(token)
     mine = torch.tensor([*_machine(), os.getpid(), -1 if own is None else own.file, nbytes, token])
     rows = [torch.empty_like(mine) for _ in range(size)]
