@@ -187,7 +187,7 @@ def main() -> None:
     for nbytes, seconds in together[0]["all_reduce"].items():
         print(f"all-reduce {int(nbytes):>10,d} bytes {seconds * 1e3:8.2f} ms")
     if args.json:
-        alone = {"steps": together[0]["seconds"]["alone"], "bytes": together[0]["bytes"]}
+        alone = {"steps": [each for one in together for each in one["seconds"]["alone"]], "bytes": together[0]["bytes"]}
         steps = [{**each, "steps": each["seconds"]["together"]} for each in together]
         Path(args.json).write_text(json.dumps({"workers": counts[-1], "alone": alone, "together": steps}))
 
