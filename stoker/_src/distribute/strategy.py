@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from stoker._src.base import nest
+from stoker._src.base import dtypes, nest
 from stoker._src.base.export import export
 from stoker._src.data.dataset import Dataset
 from stoker._src.distribute import shared_input
@@ -21,11 +21,12 @@ from stoker._src.distribute.contexts import (
 )
 from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor
-from stoker._src.graph.scopes import device
+from stoker._src.graph.scopes import device, init_scope
 from stoker._src.ops.array import casting, shaping
 from stoker._src.ops.collective import groups, replicas
 from stoker._src.ops.control_flow import grouping
 from stoker._src.ops.math import reductions
+from stoker._src.ops.variables import variable_functions
 from stoker._src.ops.variables.creators import variable_creator_scope
 from stoker._src.train.optimizers.replicated import broadcast
 
@@ -170,16 +171,14 @@ class Strategy:
             yield self
 
     def _create_variable(self, next_creator: Callable[..., Any], **kwargs: Any) -> Any:
-        initial = kwargs.get("initial_value")
-        if self.num_replicas_in_sync > 1 and initial is not None:
-
-            def of_first_process() -> Any:
-                dtype = kwargs.get("dtype")
-                value = initial() if callable(initial) and not hasattr(initial, "dtype") else initial
-                return broadcast(convert_to_tensor(value, dtype))
-
-            kwargs["initial_value"] = of_first_process
         variable = next_creator(**kwargs)
+        if self.num_replicas_in_sync > 1 and variable.dtype != dtypes.string:
+            # The initial value itself stays that of this process, because what depends on it may run in one process alone.
+            with init_scope():
+                if context.executing_eagerly():
+                    variable.assign(broadcast(variable.value()))
+                elif variable.initial_value is not None:
+                    variable_functions.start_with(variable, broadcast(variable.initial_value))
         variable._distribute_strategy = self
         return variable
 
@@ -360,5 +359,5 @@ def experimental_set_strategy(strategy: Strategy | None) -> None:
 
 @export(v1="distribute.get_loss_reduction")
 def get_loss_reduction() -> ReduceOp:
-    """Returns how optimizers combine the losses of replicas: by sum."""
-    return ReduceOp.SUM
+    """Returns how optimizers combine the losses of replicas: by sum, and in a model function of an Estimator by mean, if the last loss was none."""
+    return ReduceOp.MEAN if replicas.losses_are_means() else ReduceOp.SUM

@@ -18,7 +18,7 @@ import torch
 import torch.distributed as dist
 
 from stoker._src.base import forking
-from stoker._src.base.errors import DeadlineExceededError, UnavailableError, UnimplementedError
+from stoker._src.base.errors import DeadlineExceededError, LostReplicaError, UnimplementedError
 from stoker._src.base.export import export
 from stoker._src.ops.collective import shared_memory
 
@@ -138,17 +138,17 @@ def check_size(group_size: int) -> None:
 
 @contextmanager
 def failures(what: str) -> Iterator[None]:
-    """Raises what torch.distributed reports as TensorFlow's error for a lost peer.
+    """Raises what torch.distributed reports as errors of TensorFlow's kinds.
 
     Raises:
         DeadlineExceededError: the other processes did not take part in time.
-        UnavailableError: a connection broke.
+        LostReplicaError: a connection broke.
     """
     try:
         yield
     except RuntimeError as error:  # torch's DistError is one
         text = f"{what} failed in process {rank()} of {size()}: {error}"
-        kind = DeadlineExceededError if "imed out" in str(error) else UnavailableError
+        kind = DeadlineExceededError if "imed out" in str(error) else LostReplicaError
         raise kind(None, None, text) from error
 
 

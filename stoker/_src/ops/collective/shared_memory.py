@@ -28,8 +28,8 @@ from stoker._src.base import forking
 from stoker._src.base.errors import (
     DeadlineExceededError,
     InvalidArgumentError,
+    LostReplicaError,
     ResourceExhaustedError,
-    UnavailableError,
 )
 from stoker._src.base.extensions import extension
 
@@ -86,7 +86,7 @@ class Part:
 
         Raises:
             DeadlineExceededError: they did not come within `timeout` seconds.
-            UnavailableError: a process has ended.
+            LostReplicaError: a process has ended.
             InvalidArgumentError: another process adds another number of elements, or another dtype.
         """
         assert self._number is not None
@@ -186,7 +186,7 @@ class Neighbours:
         while not _native.await_number(address, least, _LOOK_EVERY):
             # What a process announced before it ended counts.
             if other.is_left() and not _native.await_number(address, least, 0):
-                raise UnavailableError(
+                raise LostReplicaError(
                     None, None, f"CollectiveReduce failed in process {self.rank}: process {rank} has ended."
                 )
             if time.monotonic() > deadline:
