@@ -119,6 +119,9 @@ class Analysis:
         self.kept |= {each.value for each in self.changes.values() if isinstance(each.value, Made)}
         if len(set(self.states.values())) < len(self.states) or not self.programs:
             raise Unfit
+        draws = bool(self.skipped) or any(isinstance(each, Drawn) for each in self.what.values())
+        if draws and any(program.may_refuse for program in self.programs):
+            raise Unfit  # the iterations could not run again with the same random numbers
         self._check_reads()
 
     def _of(self, value: Value | None) -> Any:

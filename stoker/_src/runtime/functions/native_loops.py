@@ -501,7 +501,8 @@ class _Execution:
             raise Unfit
         return found.contiguous()
 
-    def run(self, state: Any) -> list[Any]:
+    def run(self, state: Any) -> list[Any] | None:
+        """Returns the loop variables after the last iteration; None if an iteration must run by the ops' own kernels."""
         layout = self.layout
         analysis, trips = layout.analysis, layout.trips
         table = layout.template.copy()
@@ -519,7 +520,8 @@ class _Execution:
         programs = tuple(analysis.programs)
         for first in range(0, trips, _TRIPS_AT_ONCE):
             state.check("While")
-            native.run_loop(programs, moves, first, min(first + _TRIPS_AT_ONCE, trips))
+            if not native.run_loop(programs, moves, first, min(first + _TRIPS_AT_ONCE, trips)):
+                return None
         returned = list(self.values)
         for position, result in layout.results:
             returned[position] = result(self, self.values[position])

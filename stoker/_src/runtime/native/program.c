@@ -13,10 +13,11 @@
 #endif
 
 #include "../../base/native/blas.h"
+#include "dense.h"
 #include "loops.h"
 
 enum { WORDS = 20 }; /* length of an instruction: its kind and the operands of that kind, see `execute` */
-enum { UNARY_LOOP, BINARY_LOOP, MATMUL, SUM, SOFTMAX, COPY, SELECT, MAX };
+enum { UNARY_LOOP, BINARY_LOOP, MATMUL, SUM, SOFTMAX, COPY, SELECT, MAX, DENSE, BAND };
 
 static const unary_loop UNARY_LOOPS[] = {loop_neg, loop_square, loop_sqrt, loop_rsqrt, loop_reciprocal,
                                          loop_abs, loop_exp, loop_log, loop_log1p, loop_tanh, loop_sigmoid, loop_relu, loop_expm1, loop_elu, loop_is_finite, loop_floor, loop_ceil, loop_rint, loop_sign,
@@ -30,6 +31,7 @@ static const char *BINARY_NAMES[] = {"add", "sub", "mul", "div", "max", "min",
                                      "square_difference", "tanh_grad", "sigmoid_grad", "relu_grad",
                                      "sqrt_grad", "rsqrt_grad", "reciprocal_grad", "leaky_relu",
                                      "less", "less_equal", "greater", "greater_equal", "equal", "not_equal", "elu_grad"};
+enum { DENSE_KINDS = sizeof DENSE_NAMES / sizeof *DENSE_NAMES };
 enum { UNARIES = sizeof UNARY_LOOPS / sizeof *UNARY_LOOPS, BINARIES = sizeof BINARY_LOOPS / sizeof *BINARY_LOOPS };
 
 typedef struct {
@@ -44,6 +46,7 @@ typedef struct {
     Py_ssize_t inputs, outputs, scratch_count, constant_count, length, segment_count;
     int64_t scratch_size; /* in floats; that of one row if `rows` is not 0 */
     int64_t rows, block;  /* number of rows that threads share (or 0), and number of rows in one block */
+    char may_refuse;      /* whether there are inputs for which the loops have no result */
 } Program;
 
 static PyObject *str_shape, *str_is_contiguous, *str_contiguous, *str_data_ptr, *str_unbind;
@@ -103,7 +106,8 @@ static void products(const int64_t *w, float **buffers, int64_t from, int64_t to
     }
 }
 
-static void execute(const int64_t *w, const int64_t *end, float **buffers) {
+/* Returns 0 if the ops' own kernels must run instead. */
+static int execute(const int64_t *w, const int64_t *end, float **buffers) {
     for (; w < end; w += WORDS) {
         switch (w[0]) {
         case UNARY_LOOP: /* loop, out, a, n */
@@ -130,8 +134,15 @@ static void execute(const int64_t *w, const int64_t *end, float **buffers) {
         case SELECT: /* out, mask, t, e, sizes, steps */
             choose(w + 5, buffers[w[1]], buffers[w[2]], buffers[w[3]], buffers[w[4]]);
             break;
+        case DENSE: /* out, a, b, room, kind, count, rows, columns of b, adjoint, lower */
+            if (!loop_dense(w[5], buffers[w[1]], buffers[w[2]], buffers[w[3]], buffers[w[4]], w[6], w[7], w[8], (int)w[9], (int)w[10])) return 0;
+            break;
+        case BAND: /* out, a, outer, rows, columns, diagonals below and above */
+            loop_band(buffers[w[1]], buffers[w[2]], w[3], w[4], w[5], w[6], w[7]);
+            break;
         }
     }
+    return 1;
 }
 
 /* Restricts a loop (four sizes, then the four strides of two buffers) to rows `from` to `to`. `first` and `second` become the offsets of
@@ -145,7 +156,7 @@ static void restrict_walk(int64_t *walk, int64_t rows, int64_t from, int64_t to,
     walk[outermost] = each * (to - from);
 }
 
-/* `execute` for rows `from` to `to` only. The rows are independent of each other. */
+/* `execute` for rows `from` to `to` only. The rows are independent of each other, which those of matrices are not. */
 static void execute_rows(const int64_t *w, const int64_t *end, float **buffers, int64_t all, int64_t from, int64_t to) {
     int64_t walk[12], a, b;
     for (; w < end; w += WORDS) {
@@ -225,14 +236,15 @@ static int execute_shared(const Program *self, float **buffers) {
     return enough;
 }
 
-/* Runs the segments of a program of small tensors one after the other. Threads share the rows of those that have enough work. */
-static void execute_segments(const Program *self, float **buffers) {
+/* Runs the segments of a program of small tensors one after the other. Threads share the rows of those that have enough work. Returns 0 if the ops' own
+ * kernels must run instead. */
+static int execute_segments(const Program *self, float **buffers) {
     const int64_t *code = (const int64_t *)PyBytes_AS_STRING(self->code), *segment = (const int64_t *)PyBytes_AS_STRING(self->segments);
     for (Py_ssize_t i = 0; i < self->segment_count; i++, segment += 3) {
         const int64_t *first = code + segment[0] * WORDS, *last = code + segment[1] * WORDS;
         int64_t all = segment[2];
         if (!all) {
-            execute(first, last, buffers);
+            if (!execute(first, last, buffers)) return 0;
             continue;
         }
 #pragma omp parallel
@@ -245,6 +257,7 @@ static void execute_segments(const Program *self, float **buffers) {
             execute_rows(first, last, buffers, all, all * thread / threads, all * (thread + 1) / threads);
         }
     }
+    return 1;
 }
 
 /* The address of a tensor's elements; NULL with an exception set on failure. */
@@ -353,17 +366,18 @@ static PyObject *call(PyObject *callable, PyObject *const *args, size_t flags, P
     rest += self->scratch_count;
     const int64_t *places = (const int64_t *)PyBytes_AS_STRING(self->places);
     for (Py_ssize_t i = 0; i < self->constant_count; i++) rest[i] = (float *)PyBytes_AS_STRING(self->constants) + places[i];
-    int enough = 1;
+    int enough = 1, refused = 0;
     Py_BEGIN_ALLOW_THREADS
     if (self->rows)
         enough = execute_shared(self, buffers);
     else
-        execute_segments(self, buffers);
+        refused = !execute_segments(self, buffers);
     Py_END_ALLOW_THREADS
     if (!enough) {
         PyErr_NoMemory();
         goto failed;
     }
+    if (refused) Py_SETREF(results, PyObject_Vectorcall(self->fallback, args, (size_t)self->inputs, NULL));
 done:
     PyMem_Free(buffers);
     PyMem_RawFree(scratch);
@@ -403,6 +417,8 @@ static int prepare(Part *part, const Program *program, PyObject *moves) {
     return 0;
 }
 
+enum { DONE, REFUSED, NO_MEMORY };
+
 static int iterate(const Part *part, int64_t iteration) {
     const Program *program = part->program;
     const int64_t *booleans = (const int64_t *)PyBytes_AS_STRING(program->booleans);
@@ -416,12 +432,12 @@ static int iterate(const Part *part, int64_t iteration) {
             numbers += booleans[i];
         }
     }
-    if (program->rows) return execute_shared(program, part->buffers);
-    execute_segments(program, part->buffers);
-    return 1;
+    if (program->rows) return execute_shared(program, part->buffers) ? DONE : NO_MEMORY;
+    return execute_segments(program, part->buffers) ? DONE : REFUSED;
 }
 
-/* run_loop(programs, moves, first, last): iterations `first` to `last` of a loop whose body is a list of programs. */
+/* run_loop(programs, moves, first, last): iterations `first` to `last` of a loop whose body is a list of programs. Returns False if a program has no result
+ * for its inputs, so that the ops' own kernels must run instead. */
 static PyObject *run_loop(PyObject *m, PyObject *args) {
     (void)m;
     PyObject *programs, *moves;
@@ -441,20 +457,20 @@ static PyObject *run_loop(PyObject *m, PyObject *args) {
         }
     }
     Part *parts = PyMem_RawCalloc((size_t)count + 1, sizeof *parts);
-    int enough = parts != NULL;
-    for (Py_ssize_t i = 0; enough && i < count; i++)
-        enough = prepare(&parts[i], (Program *)PyTuple_GET_ITEM(programs, i), PyTuple_GET_ITEM(moves, i)) == 0;
+    int outcome = parts == NULL ? NO_MEMORY : DONE;
+    for (Py_ssize_t i = 0; outcome == DONE && i < count; i++)
+        if (prepare(&parts[i], (Program *)PyTuple_GET_ITEM(programs, i), PyTuple_GET_ITEM(moves, i)) < 0) outcome = NO_MEMORY;
     Py_BEGIN_ALLOW_THREADS
-    for (int64_t iteration = first; enough && iteration < last; iteration++)
-        for (Py_ssize_t i = 0; enough && i < count; i++) enough = iterate(&parts[i], iteration);
+    for (int64_t iteration = first; outcome == DONE && iteration < last; iteration++)
+        for (Py_ssize_t i = 0; outcome == DONE && i < count; i++) outcome = iterate(&parts[i], iteration);
     Py_END_ALLOW_THREADS
     for (Py_ssize_t i = 0; parts != NULL && i < count; i++) {
         PyMem_RawFree(parts[i].buffers);
         PyMem_RawFree(parts[i].scratch);
     }
     PyMem_RawFree(parts);
-    if (!enough) return PyErr_NoMemory();
-    Py_RETURN_NONE;
+    if (outcome == NO_MEMORY) return PyErr_NoMemory();
+    return PyBool_FromLong(outcome == DONE);
 }
 
 static PyObject *program_new(PyTypeObject *type, PyObject *args, PyObject *keywords) {
@@ -500,6 +516,8 @@ static PyObject *program_new(PyTypeObject *type, PyObject *args, PyObject *keywo
     self->rows = rows;
     self->block = block;
     self->length = PyBytes_GET_SIZE(code) / (Py_ssize_t)(WORDS * sizeof(int64_t));
+    for (Py_ssize_t i = 0; i < self->length; i++)
+        if (((const int64_t *)PyBytes_AS_STRING(code))[i * WORDS] == DENSE) self->may_refuse = 1;
     return (PyObject *)self;
 }
 
@@ -532,6 +550,7 @@ static void dealloc(Program *self) {
 static PyMemberDef members[] = {
     {"input_shapes", T_OBJECT, offsetof(Program, input_shapes), READONLY, "The shape of each input."},
     {"output_groups", T_OBJECT, offsetof(Program, output_groups), READONLY, "The outputs: (how many, shape of all of them, elements of each)."},
+    {"may_refuse", T_BOOL, offsetof(Program, may_refuse), READONLY, "Whether there are inputs for which the ops' own kernels must run."},
     {NULL, 0, 0, 0, NULL},
 };
 
@@ -553,7 +572,7 @@ static PyTypeObject ProgramType = {
 static int is_program(PyObject *object) { return Py_IS_TYPE(object, &ProgramType); }
 
 static PyMethodDef functions[] = {
-    {"run_loop", run_loop, METH_VARARGS, "Runs iterations of a loop whose body is a list of programs, with the addresses of all buffers."},
+    {"run_loop", run_loop, METH_VARARGS, "Runs iterations of a loop whose body is a list of programs, with the addresses of all buffers. Returns whether all have results."},
     {"set_sgemm", set_sgemm, METH_VARARGS, "Takes the address of sgemm_ and whether it is fast for a few columns, with which products of any size can be fused."},
     {NULL, NULL, 0, NULL},
 };
@@ -587,6 +606,7 @@ PyMODINIT_FUNC PyInit_program(void) {
     if (PyModule_AddObjectRef(m, "Program", (PyObject *)&ProgramType) < 0 || PyModule_AddIntConstant(m, "WORDS", WORDS) < 0 ||
         PyModule_AddIntMacro(m, UNARY_LOOP) < 0 || PyModule_AddIntMacro(m, BINARY_LOOP) < 0 || PyModule_AddIntMacro(m, MATMUL) < 0 ||
         PyModule_AddIntMacro(m, SUM) < 0 || PyModule_AddIntMacro(m, SOFTMAX) < 0 || PyModule_AddIntMacro(m, COPY) < 0 || PyModule_AddIntMacro(m, SELECT) < 0 || PyModule_AddIntMacro(m, MAX) < 0 ||
+        PyModule_AddIntMacro(m, DENSE) < 0 || PyModule_AddIntMacro(m, BAND) < 0 || add_names(m, "DENSE_KINDS", DENSE_NAMES, DENSE_KINDS) < 0 ||
         add_names(m, "UNARY", UNARY_NAMES, UNARIES) < 0 || add_names(m, "BINARY", BINARY_NAMES, BINARIES) < 0) {
         Py_DECREF(m);
         return NULL;

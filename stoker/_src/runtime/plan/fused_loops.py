@@ -42,6 +42,7 @@ _MOST_OF_MANY = 1 << 20 if blas.is_own else 1 << 16  # the same of each of many 
 _MOST_BLAS_PRODUCTS = (
     1 << 24
 )  # most multiplications of a matmul that the loops leave to BLAS; torch has faster products beyond that
+_MOST_DENSE = 1 << 20  # most multiplications of a factorization; LAPACK is faster beyond that
 _FEWEST = 2  # fewest ops worth fusing; a single one if its kernel needs several torch calls, or slow ones
 _DIMENSIONS = 4  # number of dimensions of a native loop
 _FEWEST_ROWS = 16  # fewest rows of large tensors, so that threads can share them
@@ -163,6 +164,45 @@ class Builder:
         out = Buffer(x.shape)
         self.code.append([native.SOFTMAX, out, x, x.size // x.shape[-1], x.shape[-1]])
         return out
+
+    def dense(
+        self, kind: str, a: Buffer, b: Buffer | None = None, *, adjoint: bool = False, lower: bool = False
+    ) -> Buffer | None:
+        """A factorization ("cholesky"), the "inverse" or the "determinant" of each small matrix in `a`, or solutions of equations with right sides `b`
+        ("solve", or "triangular" for `lower` or upper triangular matrices)."""
+        *outer, rows, n = a.shape
+        columns = n if b is None else b.shape[-1]
+        count = math.prod(outer)
+        if rows != n or not 0 < count * n * n * max(n, columns) <= _MOST_DENSE:
+            return None
+        if b is not None and b.shape[:-1] != a.shape[:-1]:
+            return None
+        out = Buffer(tuple(outer) if kind == "determinant" else (*outer, n, columns))
+        room = Buffer(() if kind == "triangular" else (n, n))
+        number, flags = native.DENSE_KINDS[kind], (int(adjoint), int(lower))
+        self.code.append([native.DENSE, out, a, a if b is None else b, room, number, count, n, columns, *flags])
+        return out
+
+    def band(self, x: Buffer, low: int, high: int) -> Buffer | None:
+        """Matrices with zeros beyond `low` diagonals below and `high` above the main one; -1 keeps all."""
+        *outer, rows, columns = x.shape
+        if low > rows or high > columns or not x.size:
+            return None
+        out = Buffer(x.shape)
+        low, high = rows if low < 0 else low, columns if high < 0 else high
+        self.code.append([native.BAND, out, x, math.prod(outer), rows, columns, low, high])
+        return out
+
+    def with_diagonal(self, x: Buffer | None, diagonal: Buffer, shape: tuple[int, ...]) -> Buffer | None:
+        """Matrices of `shape` with the given main diagonals, which elsewhere are those of `x`, or zeros."""
+        *outer, rows, columns = shape
+        if diagonal.shape != (*outer, min(rows, columns)) or not diagonal.size:
+            return None
+        steps = _row_major(shape)
+        out = self.copy(self.scalar(0.0), shape, [0] * len(shape)) if x is None else self.copy(x, shape, steps)
+        along = [*steps[:-2], steps[-2] + steps[-1]]
+        flat = diagonal, 0, _row_major(diagonal.shape), diagonal.shape
+        return out if out is not None and self.copy_into(out, 0, along, *flat) else None
 
     def copy(self, x: Buffer, shape: tuple[int, ...], steps: list[int], begin: int = 0) -> Buffer | None:
         """A tensor of `shape` whose element (i, j, ...) is element `begin + i * steps[0] + j * steps[1] + ...` of x."""
@@ -366,7 +406,7 @@ class Builder:
         """Whether the loops of a single op are worth a native call: there are several, or they are slower as torch calls."""
         loops = [line for line in self.code if line[0] != native.COPY]
         return len(loops) > 1 or any(
-            line[0] == native.SOFTMAX
+            line[0] in (native.SOFTMAX, native.DENSE)
             or (line[0] == native.MATMUL and line[11] > 1)
             or (line[0] == native.UNARY_LOOP and line[1] in _slow_loops())
             for line in loops
@@ -498,6 +538,10 @@ def _time(line: list[Any]) -> float:
     """About how many nanoseconds a loop takes."""
     if line[0] == native.MATMUL:
         return line[4] * line[5] * line[6] * line[11] * _PRODUCT
+    if line[0] == native.DENSE:
+        return math.prod(line[6:9]) * line[7] * _QUICK
+    if line[0] == native.BAND:
+        return math.prod(line[3:6]) * _QUICK
     slow = line[0] == native.SOFTMAX or (line[0] == native.UNARY_LOOP and line[1] in _slow_loops())
     return _size(line) * (_SLOW if slow else _QUICK)
 
