@@ -134,6 +134,21 @@ class KernelBuilder:
     def band(self, x: Node, low: int, high: int) -> None:
         return None
 
+    def cast(self, x: Node, kind: str) -> None:
+        return None
+
+    def gather(self, table: Node, indices: Node, depth: int) -> None:
+        return None
+
+    def segments(self, kind: str, data: Node, ids: Node, count: int) -> None:
+        return None
+
+    def place(self, x: Node, axis: int, kind: str, *, least: bool) -> None:
+        return None
+
+    def top(self, x: Node, k: int, kind: str) -> None:
+        return None
+
     def with_diagonal(self, x: Node | None, diagonal: Node, shape: tuple[int, ...]) -> None:
         return None
 
