@@ -52,15 +52,19 @@ setup(
                 "rows",
                 "segments",
                 "selection",
+                "shared",
                 "transposition",
                 "updates",
             )
         ),
-        extension(
-            "ops.native.patches",
-            ["ops/native/patches.c"],
-            "ops/native/*.h",
-            [*COMPILE_ARGS, "-ffp-contract=fast", "-fopenmp"],
+        *(
+            extension(
+                f"ops.native.{name}",
+                [f"ops/native/{name}.c"],
+                "ops/native/*.h",
+                [*COMPILE_ARGS, "-ffp-contract=fast", "-fopenmp"],
+            )
+            for name in ("depthwise", "patches")
         ),
         extension(
             "runtime.native.program",

@@ -4,19 +4,19 @@
 process has the whole batch of a single one, so that ideal scaling is N times the examples in the same time. A machine rarely runs at the same speed for minutes, so the
 N processes measure three kinds of blocks in turns, a round after the other:
 
-    alone           the first process trains by itself, without sending anything, and the others sleep
+    alone           one process trains by itself, without sending anything, and the others sleep; each process in turn, as cores differ
     side by side    all processes train by themselves; the slowest one counts, as it does when they train together
     together        all processes average their gradients
 
-The table has a row for each N with the milliseconds of a step, medians over the rounds, and
+The table has a row for each N with the milliseconds of a step: medians over the rounds, for `alone` the mean of the processes' medians. Then
 
     efficiency      alone / together
     of the machine  alone / side by side: what cores lose by sharing memory and power with each other, and to other programs
     of sending      side by side / together: what averaging the gradients costs
 
-each as the median over the rounds and, after the slash, from the least time of each kind of block: what the machine does when it is undisturbed.
-For the largest N the least time of an all-reduce by its number of bytes follows, to which scripts/simulate_scale.py fits its model. The machine
-needs a free core for each process.
+each of the medians and, after the slash, of the least times of each kind of block: what the machine does when it is undisturbed. CPU times are the mean of the processes'
+medians. For the largest N the least time of an all-reduce by its number of bytes follows, to which scripts/simulate_scale.py fits its model. The machine
+needs a free core for each process; benchmarks/cores.py finds some.
 """
 
 from __future__ import annotations
@@ -90,19 +90,20 @@ def measure(folder: str, rounds: int, block: int, batch: int, width: int, apart:
                 run(feed[x], feed[y])
             cpu = time.process_time() - cpu
             barrier()
-            return time.perf_counter() - started, cpu
+            return (time.perf_counter() - started) / block, cpu / block
 
         for each in (
             "alone",
             "together",
         ):  # plans are made in the first runs, and tried with several numbers of threads
             timed(steps[each], 2)
-        for _ in range(rounds):
+        for turn in range(rounds):
             for kind in KINDS:
-                idle = kind == "alone" and rank > 0
+                idle = kind == "alone" and rank != turn % size
                 seconds, cpu = timed(steps[kind], 0 if idle else block)
-                result["seconds"][kind].append(seconds / block)
-                result["cpu"][kind].append(cpu / block)
+                if not idle:
+                    result["seconds"][kind].append(seconds)
+                    result["cpu"][kind].append(cpu)
         for nbytes in SIZES if size > 1 else ():
             sent = tf.placeholder(tf.float32, [nbytes // 4])
             reduced: Any = session.make_callable(tf.reduce_max(collectives.all_reduce(sent)), [sent])
@@ -139,18 +140,19 @@ def launched(workers: int, args: argparse.Namespace) -> list[dict[str, Any]]:
 
 
 def report(workers: int, processes: list[dict[str, Any]]) -> None:
-    """Prints a row of the table. All processes leave a block at the same time, so the first one's times are those of all."""
-    alone, side_by_side, together = (np.array(processes[0]["seconds"][kind]) for kind in KINDS)
+    """Prints a row of the table. All processes leave a block at the same time, so the first one's times are those of all, but for `alone`."""
 
-    def ratio(one: np.ndarray, other: np.ndarray) -> str:
-        return f"{np.median(one) / np.median(other):.1%} / {one.min() / other.min():.1%}"
+    def of(kind: str, measure: str, statistic: Callable[..., Any]) -> float:
+        return float(np.mean([statistic(each[measure][kind]) for each in processes])) * 1e3
 
-    times = " | ".join(f"{np.median(each) * 1e3:.1f}" for each in (alone, side_by_side, together))
-    shares = " | ".join((ratio(alone, together), ratio(alone, side_by_side), ratio(side_by_side, together)))
-    print(f"| {workers} | {times} | {shares} |")
-    for kind in KINDS[1:]:
-        cpu = [f"{np.median(each['cpu'][kind]) * 1e3:.0f}" for each in processes]
-        print(f"CPU time of each process {kind.replace('_', ' ')}, ms: {', '.join(cpu)}")
+    def ratio(one: str, other: str) -> str:
+        shares = [of(one, "seconds", each) / of(other, "seconds", each) for each in (np.median, np.min)]
+        return " / ".join(f"{share:.1%}" for share in shares)
+
+    times = " | ".join(f"{of(kind, 'seconds', np.median):.1f}" for kind in KINDS)
+    shares = " | ".join((ratio(KINDS[0], KINDS[2]), ratio(KINDS[0], KINDS[1]), ratio(KINDS[1], KINDS[2])))
+    cpu = " | ".join(f"{of(kind, 'cpu', np.median):.1f}" for kind in KINDS)
+    print(f"| {workers} | {times} | {shares} | {cpu} |")
 
 
 def main() -> None:
@@ -176,14 +178,16 @@ def main() -> None:
     found = {workers: launched(workers, args) for workers in counts}
     together = found[counts[-1]]
     print(f"gradients of {together[0]['bytes'] / 1e6:.1f} MB, {args.batch} examples per process, {cores} cores")
-    print("| processes | alone, ms | side by side | together | efficiency | of the machine | of sending |")
-    print("|---:|---:|---:|---:|---:|---:|---:|")
+    print(
+        "| processes | alone, ms | side by side | together | efficiency | of the machine | of sending | CPU alone, ms | side by side | together |"
+    )
+    print("|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|")
     for workers, processes in found.items():
         report(workers, processes)
     for nbytes, seconds in together[0]["all_reduce"].items():
         print(f"all-reduce {int(nbytes):>10,d} bytes {seconds * 1e3:8.2f} ms")
     if args.json:
-        alone = {"steps": together[0]["seconds"]["alone"], "bytes": together[0]["bytes"]}
+        alone = {"steps": [each for one in together for each in one["seconds"]["alone"]], "bytes": together[0]["bytes"]}
         steps = [{**each, "steps": each["seconds"]["together"]} for each in together]
         Path(args.json).write_text(json.dumps({"workers": counts[-1], "alone": alone, "together": steps}))
 

@@ -117,11 +117,65 @@ def test_input_functions():
         tf.distribute.InputContext(2, 0, 2).get_per_replica_batch_size(9)
 
 
-def test_a_dataset_is_not_divided_without_tf_data(monkeypatch):
-    """Dividing a dataset among processes says what is missing."""
-    monkeypatch.setattr(groups, "_joined", groups._Membership(0, 2, "env://"))
-    with pytest.raises(NotImplementedError, match=r"among 2 processes needs tf.data"):
-        tf.distribute.MirroredStrategy().experimental_distribute_dataset([1, 2])
+def process(monkeypatch, rank, size):
+    monkeypatch.setattr(groups, "_joined", groups._Membership(rank, size, "env://"))
+    return tf.distribute.MirroredStrategy()
+
+
+@pytest.mark.parametrize("drop_remainder", [False, True])
+def test_batches_are_divided_among_processes(monkeypatch, drop_remainder):
+    """The processes have the rows of each batch between them, in their order, whatever the structure of an element."""
+    rows = np.arange(11)
+    sparse = tf.SparseTensorValue([[0, 1], [4, 0], [5, 2], [10, 1]], [1, 2, 3, 4], [11, 3])
+    found = []
+    for rank in range(3):
+        strategy = process(monkeypatch, rank, 3)
+        with tf.Graph().as_default(), tf.Session() as session:
+            data = tf.data.Dataset.from_tensor_slices({"x": (rows, rows * 2.0), "sparse": sparse})
+            iterator = strategy.make_dataset_iterator(data.batch(6, drop_remainder))
+            session.run(iterator.initialize())
+            element = iterator.get_next()
+            assert element["x"][0].shape.as_list() == [2 if drop_remainder else None]
+            element["dense"] = tf.sparse.to_dense(element.pop("sparse"))
+            found.append([session.run(element) for _ in range(1 if drop_remainder else 2)])
+    dense = np.zeros((11, 3), int)
+    dense[tuple(np.transpose(sparse.indices))] = sparse.values
+    for step, start in enumerate((0, 6)[: len(found[0])]):
+        parts = [each[step] for each in found]
+        batch = slice(start, start + 6)
+        np.testing.assert_array_equal(np.concatenate([part["x"][0] for part in parts]), rows[batch])
+        np.testing.assert_array_equal(np.concatenate([part["x"][1] for part in parts]), rows[batch] * 2.0)
+        np.testing.assert_array_equal(np.concatenate([part["dense"] for part in parts]), dense[batch])
+
+
+def test_ragged_batches_are_divided(monkeypatch):
+    """A batch of rows of different lengths is divided by rows."""
+    found = []
+    for rank in range(2):
+        strategy = process(monkeypatch, rank, 2)
+        with tf.Graph().as_default(), tf.Session() as session:
+            ragged = tf.data.Dataset.from_tensor_slices(tf.ragged.constant([[1], [2, 3], [], [4, 5, 6], [7]]))
+            made = tf.data.make_one_shot_iterator(strategy.experimental_distribute_dataset(ragged.batch(5)))
+            found.append(session.run(made.get_next()).to_list())
+    assert found == [[[1], [2, 3]], [[], [4, 5, 6], [7]]]
+
+
+def test_only_batches_are_divided(monkeypatch):
+    """Elements without rows cannot be divided among several processes."""
+    with pytest.raises(ValueError, match="among 2 processes; call `batch` first"):
+        process(monkeypatch, 1, 2).experimental_distribute_dataset(tf.data.Dataset.range(4))
+
+
+def test_a_dataset_of_arrays():
+    """experimental_make_numpy_dataset gives the rows of a structure of arrays, as eager iterators do."""
+    strategy = tf.distribute.MirroredStrategy()
+    with tf.Graph().as_default(), tf.Session() as session:
+        data = strategy.experimental_make_numpy_dataset((np.arange(4), np.eye(4)), session)
+        iterator = strategy.make_dataset_iterator(data.batch(2))
+        session.run(iterator.initializer)
+        numbers, rows = session.run(iterator.get_next())
+    assert numbers.tolist() == [0, 1]
+    assert rows.tolist() == [[1, 0, 0, 0], [0, 1, 0, 0]]
 
 
 # -- clusters ----------------------------------------------------------------------------------------------------

@@ -6,8 +6,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from stoker._src.base import nest
+from stoker._src.base import dtypes, nest
 from stoker._src.base.export import export
+from stoker._src.data.dataset import Dataset
+from stoker._src.distribute import shared_input
 from stoker._src.distribute.contexts import (
     InputContext,
     InputReplicationMode,
@@ -19,18 +21,14 @@ from stoker._src.distribute.contexts import (
 )
 from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor
-from stoker._src.graph.scopes import device
+from stoker._src.graph.scopes import device, init_scope
 from stoker._src.ops.array import casting, shaping
 from stoker._src.ops.collective import groups, replicas
 from stoker._src.ops.control_flow import grouping
 from stoker._src.ops.math import reductions
+from stoker._src.ops.variables import variable_functions
 from stoker._src.ops.variables.creators import variable_creator_scope
 from stoker._src.train.optimizers.replicated import broadcast
-
-_NO_DATASETS = (
-    "Dividing a dataset among {count} processes needs tf.data, which is missing. Give each process its own part: "
-    "distribute_datasets_from_function, or tf.distribute.InputContext."
-)
 
 
 @export("distribute.StrategyExtended")
@@ -124,21 +122,6 @@ class StrategyExtended:
             yield
 
 
-class _InputIterator:
-    """The iterator that `make_input_fn_iterator` returns if the input function returns a function."""
-
-    def __init__(self, produce: Callable[[], Any]) -> None:
-        self._produce = produce
-
-    def get_next(self) -> Any:
-        """Returns the next input of this process."""
-        return self._produce()
-
-    def initialize(self) -> Any:
-        """Returns an op that does nothing, because there is no state to reset."""
-        return None if context.executing_eagerly() else grouping.no_op()
-
-
 @export("distribute.Strategy")
 class Strategy:
     """The base class of strategies.
@@ -188,16 +171,14 @@ class Strategy:
             yield self
 
     def _create_variable(self, next_creator: Callable[..., Any], **kwargs: Any) -> Any:
-        initial = kwargs.get("initial_value")
-        if self.num_replicas_in_sync > 1 and initial is not None:
-
-            def of_first_process() -> Any:
-                dtype = kwargs.get("dtype")
-                value = initial() if callable(initial) and not hasattr(initial, "dtype") else initial
-                return broadcast(convert_to_tensor(value, dtype))
-
-            kwargs["initial_value"] = of_first_process
         variable = next_creator(**kwargs)
+        if self.num_replicas_in_sync > 1 and variable.dtype != dtypes.string:
+            # The initial value itself stays that of this process, because what depends on it may run in one process alone.
+            with init_scope():
+                if context.executing_eagerly():
+                    variable.assign(broadcast(variable.value()))
+                elif variable.initial_value is not None:
+                    variable_functions.start_with(variable, broadcast(variable.initial_value))
         variable._distribute_strategy = self
         return variable
 
@@ -266,14 +247,18 @@ class Strategy:
         return dataset_fn(self._input_context())
 
     def experimental_distribute_dataset(self, dataset: Any, options: Any = None) -> Any:
-        """Returns the part of a dataset for this process.
+        """Returns the part of a dataset of batches for this process: its rows of each batch, in the order of the ranks.
+
+        Every process reads the dataset, so a shuffle needs a seed. Batches are as equal as their number of rows allows.
 
         Raises:
-            NotImplementedError: more than one process is running.
+            ValueError: an element of the dataset is not a batch.
         """
-        if self.num_replicas_in_sync > 1:
-            raise NotImplementedError(_NO_DATASETS.format(count=self.num_replicas_in_sync))
-        return dataset
+        return shared_input.own_rows(dataset, groups.rank(), self.num_replicas_in_sync)
+
+    def experimental_make_numpy_dataset(self, numpy_input: Any, session: Any = None) -> Any:
+        """Returns a dataset of the rows of arrays. They are constants of the graph, so no session is needed to store them."""
+        return Dataset.from_tensor_slices(numpy_input)
 
     def experimental_distribute_values_from_function(self, value_fn: Callable[[Any], Any]) -> Any:
         """Returns the result of `value_fn` for this replica."""
@@ -291,16 +276,11 @@ class Strategy:
         """
         if replication_mode is not InputReplicationMode.PER_WORKER:
             raise ValueError(f"Input replication mode not supported: {replication_mode}")
-        made = input_fn(self._input_context())
-        return _InputIterator(made) if callable(made) else _iterator_of(made)
+        return shared_input.InputIterator(input_fn(self._input_context()))
 
     def make_dataset_iterator(self, dataset: Any) -> Any:
-        """Returns an iterator over the part of a dataset for this process.
-
-        Raises:
-            NotImplementedError: more than one process is running.
-        """
-        return _iterator_of(self.experimental_distribute_dataset(dataset))
+        """Returns an iterator over the part of a dataset for this process, as of `experimental_distribute_dataset`."""
+        return shared_input.InputIterator(self.experimental_distribute_dataset(dataset))
 
     # -- sessions ------------------------------------------------------------------------------------------------
 
@@ -316,13 +296,6 @@ class Strategy:
     def colocate_vars_with(self, colocate_with_variable: Any) -> Any:
         """Places the variables created inside on the device of another variable."""
         return self._extended.colocate_vars_with(colocate_with_variable)
-
-
-def _iterator_of(dataset: Any) -> Any:
-    for name in ("make_initializable_iterator", "make_one_shot_iterator"):
-        if hasattr(dataset, name):
-            return getattr(dataset, name)()
-    return iter(dataset)
 
 
 class _DefaultStrategy(Strategy):
@@ -386,5 +359,5 @@ def experimental_set_strategy(strategy: Strategy | None) -> None:
 
 @export(v1="distribute.get_loss_reduction")
 def get_loss_reduction() -> ReduceOp:
-    """Returns how optimizers combine the losses of replicas: by sum."""
-    return ReduceOp.SUM
+    """Returns how optimizers combine the losses of replicas: by sum, and in a model function of an Estimator by mean, if the last loss was none."""
+    return ReduceOp.MEAN if replicas.losses_are_means() else ReduceOp.SUM

@@ -13,6 +13,8 @@ from stoker._src.base import tf_logging
 from stoker._src.base.deprecation import deprecated
 from stoker._src.base.errors import OutOfRangeError
 from stoker._src.base.export import export
+from stoker._src.distribute.contexts import has_strategy
+from stoker._src.distribute.strategy import get_loss_reduction, get_strategy
 from stoker._src.estimator import exporting
 from stoker._src.estimator.eval_files import write_results
 from stoker._src.estimator.evaluation import StopAfterNEvalsHook, evaluate_once
@@ -26,6 +28,7 @@ from stoker._src.graph.graph import Graph
 from stoker._src.graph.keys import GraphKeys
 from stoker._src.graph.scopes import device
 from stoker._src.layers.metrics import mean
+from stoker._src.ops.collective import replicas
 from stoker._src.ops.control_flow.grouping import group
 from stoker._src.ops.random.uniform_normal import set_random_seed
 from stoker._src.ops.summary.summary_ops import scalar_summary
@@ -209,6 +212,9 @@ class Estimator:
             features, labels, input_hooks = tensors_of(self._call_input_fn(input_fn, ModeKeys.TRAIN))
             call = self._in_replica(self._config.train_distribute)
             spec = call(lambda: self._call_model_fn(features, labels, ModeKeys.TRAIN, self.config))
+            if self._config.train_distribute is not None:
+                loss = self._config.train_distribute.reduce(get_loss_reduction(), spec.loss)
+                spec = spec._replace(loss=loss)
             return self._train_with_spec(spec, [*input_hooks, *hooks], saving_listeners)
 
     def _train_with_spec(self, spec: EstimatorSpec, hooks: list[Any], saving_listeners: list[Any]) -> Any:
@@ -519,6 +525,7 @@ class Estimator:
         with ExitStack() as stack:
             if strategy is not None:
                 stack.enter_context(strategy.scope())
+                replicas.average_losses()
             yield
 
     def _in_replica(self, strategy: Any) -> Callable[[Callable[[], Any]], Any]:
@@ -528,6 +535,8 @@ class Estimator:
         """Calls an input function with those of `mode`, `params` and `config` that it takes."""
         names = argument_names(input_fn)
         known = {"mode": mode, "params": self.params, "config": self.config}
+        if has_strategy():
+            known["input_context"] = get_strategy()._input_context()
         with device("/cpu:0"):
             return input_fn(**{name: value for name, value in known.items() if name in names})
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from stoker._src.base import dtypes, settings
-from stoker._src.keras import losses, metrics
+from stoker._src.keras import losses, metrics, together
 from stoker._src.keras.serialization import find
 from stoker._src.ops.array import casting, ranges, shaping
 from stoker._src.ops.math import arithmetic, reductions
@@ -108,6 +108,10 @@ class Compiled:
         penalties: list[Any],
     ) -> Any:
         """The loss of a batch with the penalties of the layers, and the updates of the metrics."""
+        if self.options["together"]:
+            parts = [targets, predictions, weights, masks]
+            whole = iter(together.gathered([each for part in parts for each in part]))
+            targets, predictions, weights, masks = ([next(whole) for _ in part] for part in parts)
         total: Any = None
         position = 0
         for i, output in enumerate(self.outputs):

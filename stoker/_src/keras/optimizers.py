@@ -11,15 +11,18 @@ from stoker._src.base.export import export
 from stoker._src.graph import context, scopes
 from stoker._src.graph.indexed_slices import IndexedSlices
 from stoker._src.graph.trackable import Trackable
+from stoker._src.keras import together
 from stoker._src.keras.serialization import deserialize as _deserialize
 from stoker._src.keras.serialization import serialize as _serialize
 from stoker._src.keras.sessions import batch_get_value, batch_set_value, remember_variable
 from stoker._src.ops.array import casting, constants, shaping
+from stoker._src.ops.collective import replicas
 from stoker._src.ops.control_flow import gradients as control_flow_gradients
 from stoker._src.ops.math import clipping
 from stoker._src.ops.variables import variables as variables_variables
 from stoker._src.runtime.eager import tape
 from stoker._src.train.optimizers import optimizer as train_optimizer
+from stoker._src.train.optimizers.replicated import reduced
 
 _OLD_NAMES = {"lr": "learning_rate"}
 
@@ -217,7 +220,11 @@ class Optimizer(Trackable):
                 )
         return self._bounded(found)
 
+    _averages = False  # over the processes that train a model together
+
     def _bounded(self, gradients: list[Any]) -> list[Any]:
+        if self._averages:
+            gradients = together.averaged(gradients)
         if self.clipnorm:
             gradients = [each if each is None else clipping.clip_by_norm(each, self.clipnorm) for each in gradients]
         if self.clipvalue:
@@ -258,6 +265,9 @@ class Optimizer(Trackable):
         if not pairs:
             raise ValueError("No gradients provided for any variable.")
         variables = [variable for _, variable in pairs]
+        strategy, replica = replicas.current()
+        if replica is not None and strategy.num_replicas_in_sync > 1:
+            pairs = reduced(pairs, mean=False)
         with scopes.NameScope(self._name):
             with scopes.init_scope():
                 self.iterations  # noqa: B018

@@ -10,7 +10,7 @@ import numpy as np
 
 from stoker._src.base import nest
 from stoker._src.graph import context, conversion, scopes
-from stoker._src.keras import optimizers
+from stoker._src.keras import optimizers, together
 from stoker._src.keras.base import is_symbolic
 from stoker._src.keras.compiled import Compiled
 from stoker._src.keras.data import Arrays, Sequence, Stream, standardized, unpacked
@@ -66,8 +66,10 @@ class Training:
             "run_eagerly": bool(kwargs.get("run_eagerly")),
             "sample_weight_mode": sample_weight_mode,
             "optimizer": optimizer,
+            "together": together.is_wanted(),
         }
         own.optimizer = optimizers.get(optimizer)
+        own.optimizer._averages = options["together"]
         own.__dict__["_compiled"] = compiled = Compiled(self, loss, metrics, loss_weights, weighted_metrics, options)
         own.loss = loss
         if own._network is not None:
@@ -90,6 +92,11 @@ class Training:
     def metrics_names(self) -> list[str]:
         """The names of what `evaluate` returns."""
         return ["loss", *(each.name for each in self.metrics)]
+
+    @property
+    def _together(self) -> bool:
+        """Whether several processes train this model."""
+        return self._compiled is not None and self._compiled.options["together"]
 
     @property
     def total_loss(self) -> Any:
@@ -164,6 +171,9 @@ class Training:
                             *own.get_updates_for(None),
                             *own.get_updates_for(parts["inputs"]),
                         ]
+                        if self._together:
+                            with scopes.control_dependencies([getattr(each, "op", each) for each in updates]):
+                                updates += together.equalized(own.non_trainable_weights)
                 else:
                     updates = [*updates, *own._state_updates_for(parts["inputs"])]
                 with scopes.control_dependencies([getattr(each, "op", each) for each in updates]):
@@ -220,6 +230,8 @@ class Training:
                 variables = own.trainable_weights
                 gradients = own.optimizer._bounded(recorded.gradient(loss, variables))
                 own.optimizer.apply_gradients(list(zip(gradients, variables)))
+                if self._together:
+                    together.equalized(own.non_trainable_weights)
             return [loss, *[each.result() for each in self.metrics]]
 
         plain = predict if kind == "predict" else step
@@ -230,6 +242,15 @@ class Training:
         """Runs one batch: the predictions, or the loss and the values of the metrics."""
         own: Any = self
         x, y = standardized(x, own.input_names), standardized(y, own.output_names)
+        if self._together and kind != "predict":
+            count = together.row_count(x)
+            given = _weight_list(w, 1 if y is None else len(nest.flatten(y)))
+            w = [np.ones(count, np.float32) if each is None else each for each in given]
+            x, y, w = (together.own_rows(part, count) for part in (x, y, w))
+        with together.apart() if self._together else nullcontext():
+            return self._run_here(kind, x, y, w)
+
+    def _run_here(self, kind: str, x: Any, y: Any, w: Any) -> list[Any]:
         if not context.executing_eagerly():
             return self._graph_function(kind, x, y, w)()
         x, y, w = (None if part is None else nest.map_structure(_as_input, part) for part in (x, y, w))

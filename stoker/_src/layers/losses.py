@@ -13,6 +13,7 @@ from stoker._src.graph.scopes import control_dependencies, name_scope
 from stoker._src.graph.tensor import Tensor
 from stoker._src.layers.weights import broadcast_weights, check_weights, without_last_one
 from stoker._src.ops.array import casting, constants, ranges, selection, shaping
+from stoker._src.ops.collective import replicas
 from stoker._src.ops.math import arithmetic, comparison, reductions, unary_functions
 from stoker._src.ops.nn import activations, cross_entropy
 
@@ -161,6 +162,7 @@ def compute_weighted_loss(
                     count = casting.cast(ranges.size(losses), dtypes.float32)
                     loss = _safe_mean(loss, count)
             loss = casting.cast(loss, kind)
+        replicas.loss_was_made(reduction == Reduction.SUM)
         add_loss(loss, loss_collection)
         return loss
 

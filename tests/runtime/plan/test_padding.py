@@ -82,7 +82,8 @@ def test_sparse_gradients_have_fixed_shapes(optimizer):
         return [loss, optimizer.minimize(loss)], [ids]
 
     planner = _planned(build, (20,))
-    sums = [each.op for each in planner.instructions if each.op is not None and each.op.type == "UnsortedSegmentSum"]
+    ops = [op for each in planner.instructions for op in (each.members or [each.op]) if op is not None]
+    sums = [op for op in ops if op.type == "UnsortedSegmentSum"]
     assert [planner.shape_of(op.outputs[0]).dims for op in sums] == [(20, 4)]
 
 

@@ -32,13 +32,41 @@ def test_other_attributes_and_bounds_are_other_values():
     np.testing.assert_array_equal(parts.ravel(), both[0][:2])
 
 
-def test_floats_are_computed_again():
-    """A program that recomputes an activation to save memory is taken at its word."""
+def _inverses_computed(size, between):
+    """How often a plan inverts a matrix whose inverse appears twice, with `between` computed from the first one before the second."""
     with tf.Graph().as_default(), tf.Session() as session:
-        x = tf.placeholder(tf.float32, [None, None])
+        x = tf.placeholder(tf.float32, [size, size])
+        first = tf.linalg.inv(x)
+        total = between(first)
+        with tf.control_dependencies([total]):
+            last = tf.linalg.inv(x)
+        total = total + tf.reduce_sum(last)
+        fed = {x: 2 * np.eye(size)}
+        assert session.run(total, fed) == size
+        return session.explain(total, fed).count("= MatrixInverse(")
+
+
+def test_many_floats_are_computed_again():
+    """A program that recomputes an activation to save memory is taken at its word, but a small value is kept."""
+    assert _inverses_computed(200, tf.reduce_sum) == 2
+    assert _inverses_computed(120, tf.reduce_sum) == 1
+
+
+def test_floats_in_use_are_shared():
+    """Many floats that are computed again while they are still needed are not computed again."""
+    with tf.Graph().as_default(), tf.Session() as session:
+        x = tf.placeholder(tf.float32, [200, 200])
         total = tf.linalg.inv(x) - tf.linalg.inv(x)
-        session.run(total, {x: np.eye(2)})
-        assert session.explain(total, {x: np.eye(2)}).count("= MatrixInverse(") == 2
+        np.testing.assert_array_equal(session.run(total, {x: np.eye(200)}), np.zeros((200, 200)))
+        assert session.explain(total, {x: np.eye(200)}).count("= MatrixInverse(") == 1
+
+
+def test_floats_of_different_signs_are_other_values():
+    """0 and -0 are equal as numbers, but the quotients by them are not."""
+    with tf.Graph().as_default(), tf.Session() as session:
+        x = tf.placeholder(tf.float32, [2])
+        up, down = (x / tf.constant(zero) for zero in (0.0, -0.0))
+        assert session.run(up - down, {x: [1.0, 1.0]}).tolist() == [np.inf, np.inf]
 
 
 def test_random_numbers_are_drawn_each_time():

@@ -239,6 +239,8 @@ def test_arguments_in_the_order_of_0_12():
     averages = tf.train.ExponentialMovingAverage(0.5)
     optimizer = tf.train.SyncReplicasOptimizer(tf.train.GradientDescentOptimizer(1.0), 2, averages, [], 1, 3)
     assert (optimizer._replica_id, optimizer._total_num_replicas, optimizer._variable_averages) == (1, 3, averages)
+    whole = tf.train.SyncReplicasOptimizer(tf.train.GradientDescentOptimizer(1.0), 2, None, None, 0, 3, True, "mine")
+    assert (whole._replica_id, whole._total_num_replicas, whole._use_locking, whole.get_name()) == (0, 3, True, "mine")
     with pytest.raises(ValueError, match=r"replica_id must be in \[0, total_num_replicas=2\), not 2"):
         tf.train.SyncReplicasOptimizer(tf.train.GradientDescentOptimizer(1.0), 2, replica_id=2)
 

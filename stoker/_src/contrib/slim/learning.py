@@ -306,7 +306,8 @@ def _run(
                 threads = supervisor.start_queue_runners(used)
                 tf_logging.info("Starting Queues.")
                 if queue_runners:
-                    supervisor.start_queue_runners(used, queue_runners)
+                    # At the end the chief waits for gradients that nobody sends, until the session is closed.
+                    supervisor._coord._forget_threads(supervisor.start_queue_runners(used, queue_runners))
                 for token in tokens:
                     used.run(token)
                 try:

@@ -183,6 +183,14 @@ def gather_kernel(params: Any, indices: torch.Tensor, axis: int, *, batch_dims: 
     return take(params, indices, axis)
 
 
+@GATHER_V2.lower
+def gather_lower(build: Any, op: Operation, params: Any, indices: Any, axis: Any) -> Any:
+    return build.gather(params, indices, 1) if axis == 0 and not op.attr("batch_dims") else None
+
+
+GATHER_V2.planning.lowers_large_inputs = True
+
+
 @GATHER_V2.shape(values=["axis"])
 def gather_shape(params: Shape, indices: Shape, axis: np.ndarray | None, *, batch_dims: int) -> Shape:
     params = params.at_least(1)
@@ -361,6 +369,17 @@ GATHER_ND = define(
     Tindices=(dtypes.int16, *INDEX),
     bad_indices_policy=POLICY,
 )
+
+
+@GATHER_ND.lower
+def gather_nd_lower(build: Any, op: Operation, params: Any, indices: Any) -> Any:
+    if not indices.shape or not 0 < indices.shape[-1] <= len(params.shape):
+        return None
+    depth = indices.shape[-1]
+    return build.gather(params, build.reshape(indices, indices.shape[:-1]) if depth == 1 else indices, depth)
+
+
+GATHER_ND.planning.lowers_large_inputs = True
 
 
 @GATHER_ND.kernel

@@ -44,7 +44,7 @@ def slice_kernel(input: Any, begin: list[int], size: list[int]) -> Any:
             None,
             f"Expected begin and size arguments to be 1-D tensors of size {input.ndim}, but got {begin} and {size} instead.",
         )
-    index = []
+    cuts = []
     for axis, (start, count, extent) in enumerate(zip(begin, size, input.shape)):
         if not 0 <= start <= extent:
             raise InvalidArgumentError(None, None, f"Expected begin[{axis}] in [0, {extent}], but got {start}")
@@ -52,8 +52,16 @@ def slice_kernel(input: Any, begin: list[int], size: list[int]) -> Any:
             count = extent - start
         if not 0 <= count <= extent - start:
             raise InvalidArgumentError(None, None, f"Size[{axis}] must be in [0, {extent - start}], but is {count}")
-        index.append(builtin_slice(start, start + count))
-    return input[tuple(index)]
+        if count != extent:
+            cuts.append((axis, start, count))
+    if isinstance(input, np.ndarray):
+        index = [builtin_slice(None)] * input.ndim
+        for axis, start, count in cuts:
+            index[axis] = builtin_slice(start, start + count)
+        return input[tuple(index)]
+    for cut in cuts:
+        input = input.narrow(*cut)
+    return input
 
 
 SLICE.lower(viewed)

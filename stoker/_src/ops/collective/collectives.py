@@ -91,33 +91,30 @@ def begin_reduce(
 ) -> Any:
     """Starts to reduce tensors over all processes, in one message."""
     groups.check_size(group_size)
-    shapes = [each.shape for each in inputs]
-    divisor = group_size if final_op == "Div" else 1
-    if divisor > 1 and merge_op == "Add" and inputs[0].dtype in _DIVIDED_FIRST:
-        # The copy into the message divides, so that the sum needs no pass of its own.
-        flat, divisor = _quotients(inputs, divisor), 1
-    else:
-        flat = torch.cat([each.reshape(-1) for each in inputs]) if len(inputs) > 1 else inputs[0].reshape(-1).clone()
-    works = []
     if group_size > 1:
         groups.connect()
+    shapes = [each.shape for each in inputs]
+    count, dtype, device = sum(each.numel() for each in inputs), inputs[0].dtype, inputs[0].device
+    part = groups.part(count, dtype, device) if group_size > 1 and merge_op == "Add" else None
+    flat = inputs[0].new_empty(count) if part is None else part.tensor
+    divisor = group_size if final_op == "Div" else 1
+    divides = divisor > 1 and merge_op == "Add" and dtype in _DIVIDED_FIRST
+    for each, piece in zip(inputs, flat.split([each.numel() for each in inputs])):
+        # The copy into the message divides, so that the sum needs no pass of its own.
+        torch.div(each, divisor, out=piece.view(each.shape)) if divides else piece.view(each.shape).copy_(each)
+    works = []
+    if part is not None:
+        part.announce()
+    elif group_size > 1:
         with groups.failures("CollectiveReduce"):
             works.append(dist.all_reduce(flat, _MERGES[merge_op], async_op=True))
-    return Pending(works, [flat], shapes, timeout_seconds), divisor
-
-
-def _quotients(inputs: list[torch.Tensor], divisor: int) -> torch.Tensor:
-    """Returns the elements of all inputs, divided, in one row."""
-    flat = inputs[0].new_empty(sum(each.numel() for each in inputs))
-    for each, part in zip(inputs, flat.split([each.numel() for each in inputs])):
-        torch.div(each, divisor, out=part.view(each.shape))
-    return flat
+    return Pending(works, [flat], shapes, timeout_seconds), part, 1 if divides else divisor
 
 
 def finish_reduce(started: Any) -> tuple[torch.Tensor, ...]:
-    pending, divisor = started
+    pending, part, divisor = started
     pending.wait()
-    (flat,) = pending.buffers
+    (flat,) = pending.buffers if part is None else (part.total(groups.timeout(pending.timeout)),)
     if divisor > 1:
         flat.div_(divisor) if flat.is_floating_point() else flat.div_(divisor, rounding_mode="trunc")
     parts = flat.split([shape.numel() for shape in pending.shapes])

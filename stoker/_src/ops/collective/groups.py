@@ -18,8 +18,9 @@ import torch
 import torch.distributed as dist
 
 from stoker._src.base import forking
-from stoker._src.base.errors import DeadlineExceededError, UnavailableError, UnimplementedError
+from stoker._src.base.errors import DeadlineExceededError, LostReplicaError, UnimplementedError
 from stoker._src.base.export import export
+from stoker._src.ops.collective import shared_memory
 
 _NEEDED = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 _TIMEOUT_SECS = 600.0  # how long a process waits for the others in one collective op
@@ -31,6 +32,7 @@ class _Membership:
     def __init__(self, rank: int, size: int, init_method: str) -> None:
         self.rank, self.size, self.init_method = rank, size, init_method
         self.connected = False
+        self.neighbours: shared_memory.Neighbours | None = None
 
 
 _lock = forking.lock()
@@ -78,8 +80,9 @@ def size() -> int:
     return 1 if known is None else known.size
 
 
-def _timeout() -> timedelta:
-    return timedelta(seconds=float(os.environ.get("STOKER_COLLECTIVE_TIMEOUT_SECS", _TIMEOUT_SECS)))
+def timeout(seconds: float = 0.0) -> float:
+    """How many seconds a process waits for the others in a collective op that says so, or, with 0, does not."""
+    return seconds if seconds > 0 else float(os.environ.get("STOKER_COLLECTIVE_TIMEOUT_SECS", _TIMEOUT_SECS))
 
 
 def connect() -> None:
@@ -97,10 +100,21 @@ def connect() -> None:
             backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() and dist.is_nccl_available() else "gloo"
             with failures("Connecting to the other processes"):
                 dist.init_process_group(
-                    backend, init_method=known.init_method, rank=known.rank, world_size=known.size, timeout=_timeout()
+                    backend,
+                    init_method=known.init_method,
+                    rank=known.rank,
+                    world_size=known.size,
+                    timeout=timedelta(seconds=timeout()),
                 )
+                known.neighbours = shared_memory.connect(known.rank, known.size)
             atexit.register(_leave)
         known.connected = True
+
+
+def part(size: int, dtype: torch.dtype, device: torch.device) -> shared_memory.Part | None:
+    """What this process contributes to a sum in the memory that the processes share; None if they share none, or not for such tensors."""
+    neighbours = None if _joined is None else _joined.neighbours
+    return neighbours.part(size, dtype) if neighbours is not None and neighbours.adds(size, dtype, device) else None
 
 
 def _leave() -> None:
@@ -124,17 +138,17 @@ def check_size(group_size: int) -> None:
 
 @contextmanager
 def failures(what: str) -> Iterator[None]:
-    """Raises what torch.distributed reports as TensorFlow's error for a lost peer.
+    """Raises what torch.distributed reports as errors of TensorFlow's kinds.
 
     Raises:
         DeadlineExceededError: the other processes did not take part in time.
-        UnavailableError: a connection broke.
+        LostReplicaError: a connection broke.
     """
     try:
         yield
     except RuntimeError as error:  # torch's DistError is one
         text = f"{what} failed in process {rank()} of {size()}: {error}"
-        kind = DeadlineExceededError if "imed out" in str(error) else UnavailableError
+        kind = DeadlineExceededError if "imed out" in str(error) else LostReplicaError
         raise kind(None, None, text) from error
 
 

@@ -48,6 +48,11 @@ def matrix_inverse_kernel(input: torch.Tensor, *, adjoint: bool) -> torch.Tensor
     return of_invertible(x, info, inverse, "Input is not invertible.").to(input.dtype)
 
 
+@MATRIX_INVERSE.lower
+def matrix_inverse_lower(build: Any, op: Operation, input: Any) -> Any:
+    return build.dense("inverse", input, adjoint=op.attr("adjoint"))
+
+
 @MATRIX_INVERSE.grad
 def matrix_inverse_grad(op: Operation, g: Tensor) -> Tensor:
     y = op.outputs[0]
@@ -94,6 +99,11 @@ def _cholesky_gradient(l: Tensor, g: Tensor) -> Tensor:
     middle = solve(l, inner, adjoint=True)
     full = adjoint(solve(l, adjoint(middle), adjoint=True))
     return arithmetic.multiply(constants.number(0.5, g), arithmetic.add(full, adjoint(full)))
+
+
+@CHOLESKY.lower
+def cholesky_lower(build: Any, op: Operation, input: Any) -> Any:
+    return build.dense("cholesky", input)
 
 
 @CHOLESKY.grad
@@ -145,6 +155,11 @@ LOG_MATRIX_DETERMINANT = define("LogMatrixDeterminant(input: T) -> (sign: T, log
 def matrix_determinant_kernel(input: torch.Tensor) -> torch.Tensor:
     check_square(input)
     return torch.linalg.det(wide(input)).to(input.dtype)
+
+
+@MATRIX_DETERMINANT.lower
+def matrix_determinant_lower(build: Any, op: Operation, input: Any) -> Any:
+    return build.dense("determinant", input)
 
 
 @MATRIX_DETERMINANT.shape

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from stoker._src.ops.math import arithmetic, reductions
 from stoker._src.ops.support.movement import allocatable
 from stoker._src.ops.support.unsigned import modular
 
+_MAIN = (0, [0], [0, 0])  # forms of `k` that mean the main diagonal
 ALIGN = STRING("RIGHT_LEFT", allowed=("LEFT_RIGHT", "RIGHT_LEFT", "LEFT_LEFT", "RIGHT_RIGHT"))
 
 # ---- MatrixBandPart ---------------------------------------------------------------------------------------------
@@ -52,6 +54,11 @@ def matrix_band_part_kernel(input: torch.Tensor, num_lower: int, num_upper: int)
     return input.clone() if result is input else result
 
 
+@MATRIX_BAND_PART.lower
+def matrix_band_part_lower(build: Any, op: Operation, input: Any, num_lower: int, num_upper: int) -> Any:
+    return build.band(input, num_lower, num_upper)
+
+
 @MATRIX_BAND_PART.shape
 def matrix_band_part_shape(input: Shape, num_lower: Shape, num_upper: Shape) -> Shape:
     return input.at_least(2)
@@ -78,6 +85,11 @@ DIAG_PART = define("DiagPart(input: T) -> (diagonal: T)", T=_DIAG_TYPES)
 @DIAG.kernel
 def diag_kernel(diagonal: torch.Tensor) -> torch.Tensor:
     return torch.diag_embed(diagonal.reshape(-1)).reshape(*diagonal.shape, *diagonal.shape)
+
+
+@DIAG.lower
+def diag_lower(build: Any, op: Operation, diagonal: Any) -> Any:
+    return build.with_diagonal(None, diagonal, diagonal.shape * 2) if len(diagonal.shape) == 1 else None
 
 
 @DIAG.shape
@@ -109,6 +121,11 @@ def diag_part_shape(input: Shape) -> Shape:
 
 
 DIAG_PART.shape(diag_part_shape)
+
+
+@DIAG_PART.lower
+def diag_part_lower(build: Any, op: Operation, input: Any) -> Any:
+    return matrix_diag_part_lower(build, op, input) if len(input.shape) == 2 else None
 
 
 @DIAG_PART.grad
@@ -226,6 +243,19 @@ def matrix_diag_part_v2_kernel(input: torch.Tensor, k: Any, padding_value: torch
 @MATRIX_DIAG_PART_V3.kernel
 def matrix_diag_part_v3_kernel(input: torch.Tensor, k: Any, padding_value: torch.Tensor, *, align: str) -> torch.Tensor:
     return _diag_part(input, k, padding_value, align)
+
+
+def matrix_diag_part_lower(build: Any, op: Operation, input: Any, k: Any = 0, padding_value: Any = None) -> Any:
+    """The elements of the main diagonal, each of which is a row and a column behind the one before."""
+    *outer, rows, columns = input.shape
+    if k not in _MAIN:
+        return None
+    steps = [math.prod(input.shape[axis + 1 :]) for axis in range(len(outer))]
+    return build.copy(input, (*outer, min(rows, columns)), [*steps, columns + 1])
+
+
+for _definition in (MATRIX_DIAG_PART, MATRIX_DIAG_PART_V2, MATRIX_DIAG_PART_V3):
+    _definition.lower(matrix_diag_part_lower)
 
 
 @MATRIX_DIAG_PART.shape
@@ -364,6 +394,24 @@ def matrix_diag_v3_kernel(
     return _diag(diagonal, k, num_rows, num_cols, padding_value, align)
 
 
+def matrix_diag_lower(
+    build: Any,
+    op: Operation,
+    diagonal: Any,
+    k: Any = 0,
+    num_rows: int = -1,
+    num_cols: int = -1,
+    padding_value: Any = None,
+) -> Any:
+    if k not in _MAIN or (padding_value is not None and build.number(padding_value) != 0.0):
+        return None
+    return build.with_diagonal(None, diagonal, build.shape_of(op.outputs[0]).dims)
+
+
+for _definition in (MATRIX_DIAG, MATRIX_DIAG_V2, MATRIX_DIAG_V3):
+    _definition.lower(matrix_diag_lower)
+
+
 @MATRIX_DIAG.shape
 def matrix_diag_shape(diagonal: Shape) -> Shape:
     return _diag_shape(diagonal, 0, -1, -1) if diagonal[-1] is not None else _diag_shape(diagonal, 0, None, None)
@@ -443,6 +491,14 @@ def matrix_set_diag_v2_kernel(input: torch.Tensor, diagonal: torch.Tensor, k: An
 @MATRIX_SET_DIAG_V3.kernel
 def matrix_set_diag_v3_kernel(input: torch.Tensor, diagonal: torch.Tensor, k: Any, *, align: str) -> torch.Tensor:
     return _set_diag(input, diagonal, k, align)
+
+
+def matrix_set_diag_lower(build: Any, op: Operation, input: Any, diagonal: Any, k: Any = 0) -> Any:
+    return build.with_diagonal(input, diagonal, input.shape) if k in _MAIN else None
+
+
+for _definition in (MATRIX_SET_DIAG, MATRIX_SET_DIAG_V2, MATRIX_SET_DIAG_V3):
+    _definition.lower(matrix_set_diag_lower)
 
 
 @MATRIX_SET_DIAG.shape

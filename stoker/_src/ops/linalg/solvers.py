@@ -56,6 +56,11 @@ def matrix_solve_kernel(matrix: torch.Tensor, rhs: torch.Tensor, *, adjoint: boo
     return solution.contiguous().to(matrix.dtype)
 
 
+@MATRIX_SOLVE.lower
+def matrix_solve_lower(build: Any, op: Operation, matrix: Any, rhs: Any) -> Any:
+    return build.dense("solve", matrix, rhs, adjoint=op.attr("adjoint"))
+
+
 @MATRIX_SOLVE.shape
 def matrix_solve_shape(matrix: Shape, rhs: Shape) -> Shape:
     matrix = square_matrices.square(matrix)
@@ -110,6 +115,14 @@ def matrix_triangular_solve_kernel(
     a = _wide(matrix)
     a, upper = (a.mH, lower) if adjoint else (a, not lower)
     return torch.linalg.solve_triangular(a, _wide(rhs), upper=upper).contiguous().to(matrix.dtype)
+
+
+def matrix_triangular_solve_lower(build: Any, op: Operation, matrix: Any, rhs: Any) -> Any:
+    return build.dense("triangular", matrix, rhs, adjoint=op.attr("adjoint"), lower=op.attr("lower"))
+
+
+for _definition in (MATRIX_TRIANGULAR_SOLVE, BATCH_MATRIX_TRIANGULAR_SOLVE):
+    _definition.lower(matrix_triangular_solve_lower)
 
 
 @MATRIX_TRIANGULAR_SOLVE.shape

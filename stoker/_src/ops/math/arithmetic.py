@@ -217,7 +217,8 @@ def _numpy_mod(x: Any, y: Any) -> Any:
 _quotient = _divides(exact(_div, _numpy_div))
 REAL_DIV = binary("RealDiv", _quotient, NUMERIC).lower(binary_loop("div"))
 DIV = binary("Div", _quotient, NUMERIC).lower(binary_loop("div"))
-FLOOR_DIV = binary("FloorDiv", _divides(exact(_floor_div, _numpy_div)), NUMERIC).not_differentiable()
+FLOOR_DIV = binary("FloorDiv", _divides(exact(_floor_div, _numpy_div)), NUMERIC).lower(binary_loop("floor_div"))
+FLOOR_DIV.not_differentiable()
 # (For the two truncating ops TensorFlow raises InternalError.)
 TRUNCATE_DIV = binary(
     "TruncateDiv", _divides(exact(_truncate_div, _numpy_div), InternalError), NUMERIC
@@ -264,8 +265,9 @@ def div_no_nan_grad(op: Operation, g: Tensor) -> Gradients:
     )
 
 
-_MOD_TYPES = (dtypes.int32, dtypes.int64, *FLOATS)
-FLOOR_MOD = binary("FloorMod", _divides(exact(torch.remainder, _numpy_mod)), REAL)
+_INTEGERS = dtypes.int32, dtypes.int64
+_MOD_TYPES = (*_INTEGERS, *FLOATS)
+FLOOR_MOD = binary("FloorMod", _divides(exact(torch.remainder, _numpy_mod)), REAL).lower(binary_loop("floor_mod"))
 MOD = binary("Mod", _divides(torch.fmod), _MOD_TYPES)
 TRUNCATE_MOD = binary("TruncateMod", _divides(torch.fmod, InternalError), _MOD_TYPES)
 
@@ -274,9 +276,7 @@ def _unchecked(kernel: Callable[..., Any]) -> Callable[[Operation], Any]:
     """Chooses a kernel that does not look for zeros if the divisor is a constant without them."""
 
     def chosen(op: Operation) -> Any:
-        if op.attr("T") not in (dtypes.int32, dtypes.int64):
-            return None
-        divisor = constant_value(op.inputs[1])
+        divisor = constant_value(op.inputs[1]) if op.attr("T") in _INTEGERS else None
         return kernel if divisor is not None and np.all(divisor) else None
 
     return chosen

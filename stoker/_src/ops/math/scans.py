@@ -173,7 +173,11 @@ def _place(
     ).not_differentiable()
     definition.kernel(kernel)
     definition.shape(place_shape, values=["dimension"])
-    return definition
+    return definition.lower(
+        lambda build, op, input, dimension: build.place(
+            input, dimension, op.attr("output_type").name, least=function is torch.argmin
+        )
+    )
 
 
 ARG_MAX = _place(

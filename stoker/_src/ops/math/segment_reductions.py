@@ -338,6 +338,12 @@ def _unsorted_op(
     )
     definition.kernel(kernel)
     definition.shape(unsorted_segment_shape, values=["num_segments"])
+    if name != "Prod":
+        definition.lower(
+            lambda build, op, data, segment_ids, num_segments: build.segments(
+                name.lower(), data, segment_ids, num_segments
+            )
+        )
     return definition
 
 

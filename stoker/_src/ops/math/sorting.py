@@ -94,6 +94,10 @@ def top_k_v2_kernel(input: torch.Tensor, k: int, *, index_type: DType) -> tuple[
     return _largest(input, k, torch_dtype(index_type))
 
 
+TOP_K.lower(lambda build, op, input: build.top(input, op.attr("k"), "int32"))
+TOP_K_V2.lower(lambda build, op, input, k: build.top(input, k, op.attr("index_type").name))
+
+
 def _top_k_shape(input: Shape, k: int | None) -> tuple[Shape, Shape]:
     if input.at_least(1).dims is None:
         return UNKNOWN_SHAPE, UNKNOWN_SHAPE

@@ -5,7 +5,7 @@
  * the gradient of the filter), so results do not depend on the number of threads. See ops/nn/conv_patches.py, which also says when the windows are
  * copied instead (patches.c). Callers check dtypes, layouts and sizes.
  */
-#include "tensors.h"
+#include "windows.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -16,18 +16,8 @@
 #ifdef HAS_TILES
 enum { STEPS = 384 }; /* pixels whose products are summed before the next filter element takes its turn */
 
-typedef struct {
-    long long images, height, width, channels, rows, columns, tall, wide, down, across, apart, aside, above, before;
-    int64_t outputs, inner_height, inner_width; /* of an image with its border, as far as windows reach */
-} windows;
-
 static int64_t at_least(int64_t a, int64_t b) { return a > b ? a : b; }
 static int64_t at_most(int64_t a, int64_t b) { return a < b ? a : b; }
-
-static void reach(windows *p) {
-    p->inner_height = (p->rows - 1) * p->down + (p->tall - 1) * p->apart + 1;
-    p->inner_width = (p->columns - 1) * p->across + (p->wide - 1) * p->aside + 1;
-}
 
 static int has_border(const windows *p) {
     return p->above || p->before || p->inner_height > p->height || p->inner_width > p->width;
@@ -192,14 +182,8 @@ typedef int (*direction)(const windows *, float *, const float *, const float *,
 static PyObject *run(PyObject *args, direction way) {
     float *out, *first, *second;
     windows p;
-    long long outputs;
     int threads, enough;
-    if (!PyArg_ParseTuple(args, "O&O&O&L(LLLL)(LL)(LL)(LL)(LL)(LL)i", to_address, &out, to_address, &first, to_address, &second, &outputs,
-                          &p.images, &p.height, &p.width, &p.channels, &p.rows, &p.columns, &p.tall, &p.wide, &p.down, &p.across, &p.apart,
-                          &p.aside, &p.above, &p.before, &threads))
-        return NULL;
-    p.outputs = outputs;
-    reach(&p);
+    if (!parse_windows(args, &out, &first, &second, &p, &threads)) return NULL;
     Py_BEGIN_ALLOW_THREADS;
     enough = way(&p, out, first, second, threads);
     Py_END_ALLOW_THREADS;

@@ -1,17 +1,13 @@
 /* Convolutions of float32 images (channels last) as one matrix product: the windows of the images become rows of a matrix, which is
  * multiplied with TensorFlow's filter as it lies in memory. See ops/nn/conv_patches.py. Callers check dtypes, layouts and sizes.
  */
-#include "tensors.h"
+#include "windows.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "../../base/native/blas.h"
 #include "../../base/native/vectorised.h"
-
-typedef struct {
-    long long images, height, width, channels, rows, columns, tall, wide, down, across, apart, aside, above, before;
-} windows;
 
 static inline void copy_pixels(float *to, const float *from, int64_t count) {
     if (count >= 16)
@@ -106,12 +102,8 @@ enum { FORWARD, TO_INPUT, TO_FILTER };
 static PyObject *convolve(PyObject *args, int which) {
     float *out, *first, *second;
     windows p;
-    long long outputs;
     int threads;
-    if (!PyArg_ParseTuple(args, "O&O&O&L(LLLL)(LL)(LL)(LL)(LL)(LL)i", to_address, &out, to_address, &first, to_address, &second, &outputs,
-                          &p.images, &p.height, &p.width, &p.channels, &p.rows, &p.columns, &p.tall, &p.wide, &p.down, &p.across, &p.apart,
-                          &p.aside, &p.above, &p.before, &threads))
-        return NULL;
+    if (!parse_windows(args, &out, &first, &second, &p, &threads)) return NULL;
     if (blas_sgemm == NULL) return PyErr_Format(PyExc_RuntimeError, "there is no BLAS");
     int64_t count = p.images * p.rows * p.columns, inner = p.tall * p.wide * p.channels;
     float *matrix = malloc((size_t)(count * inner + 1) * sizeof(float));
@@ -119,12 +111,12 @@ static PyObject *convolve(PyObject *args, int which) {
     Py_BEGIN_ALLOW_THREADS;
     if (which == FORWARD) { /* images, filter */
         take(&p, matrix, first, threads);
-        blas_matmul(out, matrix, second, count, inner, outputs, 0, 0);
+        blas_matmul(out, matrix, second, count, inner, p.outputs, 0, 0);
     } else if (which == TO_FILTER) { /* images, gradient */
         take(&p, matrix, first, threads);
-        blas_matmul(out, matrix, second, inner, count, outputs, 1, 0);
+        blas_matmul(out, matrix, second, inner, count, p.outputs, 1, 0);
     } else { /* gradient, filter */
-        blas_matmul(matrix, first, second, count, outputs, inner, 0, 1);
+        blas_matmul(matrix, first, second, count, p.outputs, inner, 0, 1);
         spread(&p, out, matrix, threads);
     }
     Py_END_ALLOW_THREADS;

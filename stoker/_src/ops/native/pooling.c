@@ -10,7 +10,7 @@
 
 #include "../../base/native/vectorised.h"
 
-enum { LANES = 32 }; /* channels processed together */
+enum { LANES = 32, FEW = 8 }; /* channels processed together: in a loop of known length, and the fewest that fill a vector */
 
 typedef struct {
     long long images, height, width, channels;         /* of the input */
@@ -36,8 +36,26 @@ static inline window window_at(const pooling *p, int64_t row, int64_t column) {
 
 #define INLINE static inline __attribute__((always_inline))
 
-/* The maxima of one window and their positions, for `count` channels. `count` is usually a constant, so that the compiler needs no
- * remainder loops. */
+/* A small number that the compiler shall not know: it unrolls short loops of known length instead of vectorising them. */
+INLINE int hidden(int number) {
+    __asm__("" : "+r"(number));
+    return number;
+}
+
+/* Calls WORK(c, count, skip) for all channels: `count` of them from `c` on, the first `skip` of which were in the call before. All of a remainder
+ * fills vectors, for which its last channels are taken together with some before them. */
+#define BY_CHANNELS(all, WORK)                                                           \
+    int64_t c = 0, rest;                                                                 \
+    for (; c + LANES <= all; c += LANES) WORK(c, LANES, 0);                              \
+    rest = all - c;                                                                      \
+    if (all < FEW || rest % FEW == 0) {                                                  \
+        if (rest) WORK(c, hidden((int)rest), 0);                                         \
+    } else {                                                                             \
+        if (rest >= FEW) WORK(c, hidden((int)(rest / FEW * FEW)), 0);                    \
+        WORK(all - FEW, hidden(FEW), (int)(FEW - rest % FEW));                           \
+    }
+
+/* The maxima of one window and their positions, for `count` channels. */
 INLINE void pool_window(const pooling *p, window w, float *restrict out, uint8_t *restrict places, const float *restrict image, int count) {
     float best[LANES];
     int32_t place[LANES], at = 0;
@@ -59,17 +77,19 @@ INLINE void pool_window(const pooling *p, window w, float *restrict out, uint8_t
 VECTORISED static void pool_row(const pooling *p, float *out, uint8_t *places, const float *image, int64_t row) {
     for (int64_t column = 0; column < p->columns; column++, out += p->channels, places += p->channels) {
         window w = window_at(p, row, column);
-        int64_t c = 0;
-        for (; c + LANES <= p->channels; c += LANES) pool_window(p, w, out + c, places + c, image + c, LANES);
-        if (c < p->channels) pool_window(p, w, out + c, places + c, image + c, (int)(p->channels - c));
+#define POOL(c, count, skip) pool_window(p, w, out + (c), places + (c), image + (c), count)
+        BY_CHANNELS(p->channels, POOL)
+#undef POOL
     }
 }
 
-/* Adds the gradient of one window's maxima at their positions. */
+/* Adds the gradient of one window's maxima at their positions, except that the first `skip` channels have been added. */
 INLINE void spread_window(const pooling *p, window w, int tiled, float *restrict out, const uint8_t *restrict places,
-                          const float *restrict grad, int count) {
+                          const float *restrict grad, int count, int skip) {
     int32_t place[LANES], at = 0;
     for (int c = 0; c < count; c++) place[c] = places[c];
+    if (!tiled)
+        for (int c = 0; c < skip; c++) place[c] = -1;
     for (int64_t y = w.top; y < w.bottom; y++)
         for (int64_t x = w.left; x < w.right; x++, at++) {
             float *to = out + (y * p->width + x) * p->channels;
@@ -87,9 +107,9 @@ VECTORISED static void spread_image(const pooling *p, float *out, const uint8_t 
     for (int64_t row = 0; row < p->rows; row++)
         for (int64_t column = 0; column < p->columns; column++, grad += p->channels, places += p->channels) {
             window w = window_at(p, row, column);
-            int64_t c = 0;
-            for (; c + LANES <= p->channels; c += LANES) spread_window(p, w, tiled, out + c, places + c, grad + c, LANES);
-            if (c < p->channels) spread_window(p, w, tiled, out + c, places + c, grad + c, (int)(p->channels - c));
+#define SPREAD(c, count, skip) spread_window(p, w, tiled, out + (c), places + (c), grad + (c), count, skip)
+            BY_CHANNELS(p->channels, SPREAD)
+#undef SPREAD
         }
 }
 

@@ -6,7 +6,8 @@ time: channels-last images and TensorFlow's filters already have the layout of t
 what follows from the sizes; conv_kernels.py keeps it for the next call with the same sizes.
 
 Where stoker has its own matrix products (blas.py), most small convolutions multiply the images where they lie, without a copy of the windows
-(native/convolutions.c).
+(native/convolutions.c). Depthwise convolutions, for which torch copies images to another layout and back, are no products, but have the
+same routes (native/depthwise.c).
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ _native: Any = extension("stoker._src.ops.native.patches")
 if not blas.connect(_native):
     _native = None
 _direct: Any = extension("stoker._src.ops.native.convolutions") if _native is not None and blas.is_own else None
+_depthwise: Any = extension("stoker._src.ops.native.depthwise")
 _FEW_CHANNELS = 8  # below this number, the windows of images are a product faster
+_FEW_ELEMENTS = 1 << 19  # of the windows of a depthwise convolution with few channels; of more, torch is faster
 _MOST = 1 << 22  # elements of the windows
 # The same if windows move by one pixel: of the forward product and of the gradients of the input and of the filter.
 _MOST_FORWARD, _MOST_TO_INPUT, _MOST_TO_FILTER = 300_000, 1 << 19, 1 << 20
@@ -47,7 +50,7 @@ class Route:
 
     def __call__(self, first: torch.Tensor, second: torch.Tensor) -> torch.Tensor | None:
         """The result; None if torch's own convolution must compute it."""
-        if _native is None or first.dtype is not torch.float32 or second.dtype is not torch.float32:
+        if first.dtype is not torch.float32 or second.dtype is not torch.float32:
             return None
         if not (first.is_cpu and second.is_cpu and first.is_contiguous() and second.is_contiguous()):
             return None
@@ -71,21 +74,24 @@ def _route(
     most_of_few: int,
 ) -> Route | None:
     found, steps, rates, groups = geometry
-    if _native is None or groups != 1 or data_format != "NHWC":
+    if data_format != "NHWC":
         return None
     height, width, channels, outputs = filter_sizes
     elements = sizes[0] * found.outputs[0] * found.outputs[1] * height * width * channels
-    if elements > _MOST:
+    arguments = tuple(sizes), found.outputs, (height, width), tuple(steps), tuple(rates), found.before
+    if groups == sizes[-1] > 1 and _depthwise is not None:
+        elements *= outputs
+        most = _FEW_ELEMENTS if outputs < 4 else _MOST if product == "forward" and max(steps) == 1 else elements
+        return Route(getattr(_depthwise, product), result, outputs, arguments, elements) if elements <= most else None
+    if _native is None or groups != 1 or elements > _MOST:
         return None
-    if height == width == 1:
-        is_simple = _is_of_pixels(sizes, filter_sizes, found, steps)
-        return Route(of_pixels, result, outputs, (), elements) if is_simple else None
+    if _is_of_pixels(sizes, filter_sizes, found, steps):
+        return Route(of_pixels, result, outputs, (), elements)
     direct = _is_direct(product, filter_sizes, found, steps, rates)
     if direct:
         most = most_of_few = _MOST_DIRECT
     if max(steps) == 1 and elements > (most_of_few if channels < _FEW_CHANNELS else most):
         return None
-    arguments = tuple(sizes), found.outputs, (height, width), tuple(steps), tuple(rates), found.before
     return Route(getattr(_direct if direct else _native, product), result, outputs, arguments, elements)
 
 

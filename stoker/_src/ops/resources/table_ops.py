@@ -84,10 +84,11 @@ class LookupTable:
         with self._lock:
             self._check_ready()
             get = self._places.get
-            places = np.fromiter((get(key, -1) for key in wanted), dtype=np.int64, count=len(wanted))
-            missing = places < 0
+            found = [get(key, -1) for key in wanted]
+            places = np.array(found, dtype=np.int64)
             result = self._values[places] if len(self._places) else self._empty(len(wanted))
-        if missing.any():
+        if -1 in found:
+            missing = places < 0
             if fallback.shape == shape and fallback.shape != self.value_shape:
                 result[missing] = fallback.reshape(len(wanted), *self.value_shape)[missing]
             else:

@@ -237,15 +237,18 @@ STRING_SPLIT_V2 = define(
 
 def _sparse_rows(rows: list[list[bytes]]) -> tuple[torch.Tensor, np.ndarray, torch.Tensor]:
     """Converts rows of strings to the three components of a sparse matrix."""
-    lengths = np.array([len(row) for row in rows], dtype=np.int64)
-    flat = [item for row in rows for item in row]
+    flat = [item for row in rows for item in row] if len(rows) != 1 else rows[0]
     values = np.empty(len(flat), dtype=object)
     values[:] = flat
-    starts = np.cumsum(lengths) - lengths
-    first = np.repeat(np.arange(len(rows), dtype=np.int64), lengths)
-    second = np.arange(len(flat), dtype=np.int64) - np.repeat(starts, lengths)
-    shape = np.array([len(rows), lengths.max() if len(rows) else 0], dtype=np.int64)
-    return torch.from_numpy(np.stack([first, second], 1)), values, torch.from_numpy(shape)
+    indices = np.empty((len(flat), 2), dtype=np.int64)
+    indices[:, 1] = np.arange(len(flat))
+    if len(rows) == 1:
+        indices[:, 0] = 0
+        return torch.from_numpy(indices), values, torch.from_numpy(np.array([1, len(flat)]))
+    lengths = np.array([len(row) for row in rows], dtype=np.int64)
+    indices[:, 0] = np.repeat(np.arange(len(rows)), lengths)
+    indices[:, 1] -= np.repeat(np.cumsum(lengths) - lengths, lengths)
+    return torch.from_numpy(indices), values, torch.tensor([len(rows), max(map(len, rows), default=0)])
 
 
 @STRING_SPLIT.kernel

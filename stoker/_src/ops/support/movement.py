@@ -102,6 +102,12 @@ def allocatable(sizes: Sequence[int], itemsize: int) -> list[int]:
         InvalidArgumentError: a size is negative, or the number of elements overflows.
         ResourceExhaustedError: the tensor needs more bytes than this machine has.
     """
+    if type(sizes) is list and sizes:
+        try:
+            if min(sizes) > 0 and numbers.prod(sizes) * itemsize <= _ALWAYS_FITS:
+                return list(sizes)
+        except TypeError:
+            pass  # the sizes are lists themselves
     sizes = checked_sizes(sizes)
     needed = numbers.prod(sizes) * itemsize
     if needed > _ALWAYS_FITS and needed > _machine_memory():

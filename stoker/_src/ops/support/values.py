@@ -63,11 +63,14 @@ def from_numpy(array: np.ndarray) -> Any:
 def to_numpy(value: Any) -> Any:
     """A kernel's value as an array, which shares memory on the CPU."""
     if isinstance(value, torch.Tensor):
-        if value.device.type != "cpu":
+        if not value.is_cpu:
             value = value.cpu()
-        if value.dtype == torch.bfloat16:
+        if value.dtype is torch.bfloat16:
             return value.contiguous().view(torch.int16).numpy().view(ml_dtypes.bfloat16)
-        return value.resolve_conj().resolve_neg().numpy()
+        try:
+            return value.numpy()
+        except RuntimeError:  # its elements are still to be conjugated or negated
+            return value.resolve_conj().resolve_neg().numpy()
     return value
 
 

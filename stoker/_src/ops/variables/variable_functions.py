@@ -9,6 +9,7 @@ from stoker._src.formats.protos import VariableDef
 from stoker._src.graph import context
 from stoker._src.graph.interchange.meta_graph import register_proto_function
 from stoker._src.graph.keys import GraphKeys
+from stoker._src.graph.scopes import device
 from stoker._src.ops.control_flow import grouping
 from stoker._src.ops.variables import state_ops, variables
 
@@ -45,6 +46,15 @@ def trainable_variables(scope: str | None = None) -> list[Any]:
 def moving_average_variables(scope: str | None = None) -> list[Any]:
     """The collection MOVING_AVERAGE_VARIABLES."""
     return _collection(GraphKeys.MOVING_AVERAGE_VARIABLES, scope)
+
+
+def start_with(variable: Any, value: Any) -> None:
+    """Makes `value` what a variable's initializer assigns."""
+    with device(variable.device):
+        if isinstance(variable, variables.ResourceVariable):
+            variable._initializer_op = state_ops.ASSIGN_VARIABLE_OP(variable.handle, value)
+        else:
+            variable._initializer_op = state_ops.ASSIGN(variable._as_graph_element(), value, use_locking=True).op
 
 
 @export(v1=("variables_initializer", "initialize_variables", "initializers.variables"))

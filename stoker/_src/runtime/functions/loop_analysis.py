@@ -93,7 +93,7 @@ class Analysis:
         self.what: dict[Value, Any] = {}
         self.programs: list[Any] = []
         self.given: list[list[Any]] = []  # what each program takes
-        self.shapes: list[list[tuple[int, ...]]] = []  # the shapes of its results
+        self.shapes: list[list[tuple[tuple[int, ...], torch.dtype]]] = []  # the shapes and dtypes of its results
         self.skipped: list[Instruction] = []  # random numbers that nothing reads
         self.summed = {each.position for each in sums}
         results = planner.results
@@ -119,6 +119,9 @@ class Analysis:
         self.kept |= {each.value for each in self.changes.values() if isinstance(each.value, Made)}
         if len(set(self.states.values())) < len(self.states) or not self.programs:
             raise Unfit
+        draws = bool(self.skipped) or any(isinstance(each, Drawn) for each in self.what.values())
+        if draws and any(program.may_refuse for program in self.programs):
+            raise Unfit  # the iterations could not run again with the same random numbers
         self._check_reads()
 
     def _of(self, value: Value | None) -> Any:
@@ -157,13 +160,13 @@ class Analysis:
         if not isinstance(program, native.Program):
             raise Unfit
         shapes: list[tuple[int, ...]] = []
-        for count, shape, _ in program.output_groups:
+        for count, shape, *_ in program.output_groups:
             shapes += [tuple(shape if count == 1 else shape[1:])] * count
         for j, value in enumerate(values_of(instruction.results)):
             self.what[value] = Made(len(self.programs), j)
         self.given.append([self._of(value) for value in instruction.arguments])
         self.programs.append(program)
-        self.shapes.append(shapes)
+        self.shapes.append(list(zip(shapes, program.dtypes[len(program.input_shapes) :])))
 
     def _add_list_op(self, instruction: Instruction, op: Operation) -> None:
         role = op.definition.planning.list_role
@@ -181,14 +184,21 @@ class Analysis:
             self.what[made[0]] = Change("pop", source.position)
             self.what[made[1]] = Popped(source.position)
         elif role == "get" and isinstance(source, (Fixed, Carried)) and source.position >= 0:
-            self.what[made[0]] = Item(source.position, self._of(values[1]))
+            self.what[made[0]] = Item(source.position, self._index_of(values[1]))
         elif role == "set" and (source is None or isinstance(source, Carried)):
             position = -1 if source is None else source.position
             if op.attr("resize_if_index_out_of_bounds"):
                 raise Unfit
-            self.what[made[0]] = Change("set", position, self._of(values[2]), self._of(values[1]))
+            self.what[made[0]] = Change("set", position, self._of(values[2]), self._index_of(values[1]))
         else:
             raise Unfit
+
+    def _index_of(self, value: Value) -> Any:
+        """An index, which must be known before the iterations run."""
+        what = self._of(value)
+        if isinstance(what, Made):
+            raise Unfit
+        return what
 
     def _add_to_list(self, instruction: Instruction) -> None:
         """The sum of a list and a list with one item: the gradient of reading the item."""
@@ -247,7 +257,7 @@ class Analysis:
             if what.position != position or dtype is not dtypes.variant:
                 raise Unfit
             self.changes[position] = what
-        elif isinstance(what, Made) and dtype is dtypes.float32:
+        elif isinstance(what, Made) and dtype in (dtypes.float32, dtypes.int32, dtypes.int64):
             self.states[position] = what
         elif isinstance(what, Computed) and dtype.is_integer:
             self.counters[position] = self._step_of(position, what)

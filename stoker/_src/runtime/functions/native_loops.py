@@ -247,7 +247,7 @@ class _Layout:
 
     def _source(self, kind: int, what: Any, shape: tuple[int, ...], dtype: torch.dtype = torch.float32) -> int:
         if kind in (_ROOM, _STATE):
-            self._bytes += math.prod(shape) * 4
+            self._bytes += math.prod(shape) * dtype.itemsize
             if self._bytes > _MOST_BYTES:
                 raise Unfit
         self.sources.append(_Source(kind, what, shape, dtype))
@@ -258,19 +258,19 @@ class _Layout:
         owners = {made: position for position, made in analysis.states.items()}
         step = -1 if analysis.reverse else 1
         for k, shapes in enumerate(analysis.shapes):
-            for j, shape in enumerate(shapes):
+            for j, (shape, dtype) in enumerate(shapes):
                 made = Made(k, j)
                 position = owners.get(made)
                 if position is not None:
                     first = trips if analysis.reverse else 0
-                    room = self._source(_STATE, (position, first, shape), (trips + 1, *shape))
+                    room = self._source(_STATE, (position, first, shape), (trips + 1, *shape), dtype)
                     self._states[position] = _Place(room, first, step)
                     self._made[made] = _Place(room, first + step, step)
                 elif made in analysis.kept:
-                    room = self._source(_ROOM, None, (trips, *shape))
+                    room = self._source(_ROOM, None, (trips, *shape), dtype)
                     self._made[made] = _Place(room, trips - 1 if analysis.reverse else 0, step)
                 else:
-                    self._made[made] = _Place(self._source(_ROOM, None, (1, *shape)), 0, 0)
+                    self._made[made] = _Place(self._source(_ROOM, None, (1, *shape), dtype), 0, 0)
 
     # -- where values are ----------------------------------------------------------------------------------------
 
@@ -341,9 +341,8 @@ class _Layout:
         for k, program in enumerate(self.analysis.programs):
             first = len(which)
             places = [self._place(what) for what in self.analysis.given[k]]
-            for place, shape in zip(places, program.input_shapes):
-                source = self.sources[place.source]
-                if source.dtype not in (torch.float32, torch.bool) or self._row_shape(place) != tuple(shape):
+            for place, shape, dtype in zip(places, program.input_shapes, program.dtypes):
+                if self.sources[place.source].dtype is not dtype or self._row_shape(place) != tuple(shape):
                     raise Unfit
             places += [self._made[Made(k, j)] for j in range(len(self.analysis.shapes[k]))]
             for place in places:
@@ -479,13 +478,13 @@ class _Execution:
 
     def _tensor(self, kind: int, what: Any, shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
         if kind == _ROOM:
-            return torch.empty(shape)
+            return torch.empty(shape, dtype=dtype)
         if kind == _STATE:
             position, first, row = what
             start = self.values[position]
             if not isinstance(start, torch.Tensor) or start.shape != row or start.dtype is not dtype:
                 raise Unfit
-            room = torch.empty(shape)
+            room = torch.empty(shape, dtype=dtype)
             room[first].copy_(start)
             return room
         if kind == _FIXED:
@@ -501,7 +500,8 @@ class _Execution:
             raise Unfit
         return found.contiguous()
 
-    def run(self, state: Any) -> list[Any]:
+    def run(self, state: Any) -> list[Any] | None:
+        """Returns the loop variables after the last iteration; None if an iteration must run by the ops' own kernels."""
         layout = self.layout
         analysis, trips = layout.analysis, layout.trips
         table = layout.template.copy()
@@ -519,7 +519,8 @@ class _Execution:
         programs = tuple(analysis.programs)
         for first in range(0, trips, _TRIPS_AT_ONCE):
             state.check("While")
-            native.run_loop(programs, moves, first, min(first + _TRIPS_AT_ONCE, trips))
+            if not native.run_loop(programs, moves, first, min(first + _TRIPS_AT_ONCE, trips)):
+                return None
         returned = list(self.values)
         for position, result in layout.results:
             returned[position] = result(self, self.values[position])

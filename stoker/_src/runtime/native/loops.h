@@ -138,23 +138,26 @@ UNARY(loop_elu, x < 0.0f ? expm1_of(x) : x)
 UNARY(loop_relu, x > 0.0f ? x : (x == x ? 0.0f : x))
 
 /* One row of a broadcast: the steps of `a` and `b` are 0 or 1. */
-#define BINARY(name, expression)                                                                             \
-    VECTORISED static void name(float *restrict out, const float *a, const float *b, int64_t n, int sa, int sb) { \
+#define BINARY(name, expression) BINARY_OF(name, float, float, expression)
+#define BINARY_OF(name, IN, OUT, expression)                                                                 \
+    VECTORISED static void name(float *restrict made, const float *first, const float *second, int64_t n, int sa, int sb) { \
+        OUT *restrict out = (OUT *)made;                                                                     \
+        const IN *a = (const IN *)first, *b = (const IN *)second;                                            \
         if (sa && sb) {                                                                                      \
             for (int64_t i = 0; i < n; i++) {                                                                \
-                float x = a[i], y = b[i];                                                                    \
+                IN x = a[i], y = b[i];                                                                       \
                 out[i] = (expression);                                                                       \
             }                                                                                                \
         } else if (sa) {                                                                                     \
-            float y = *b;                                                                                    \
+            IN y = *b;                                                                                       \
             for (int64_t i = 0; i < n; i++) {                                                                \
-                float x = a[i];                                                                              \
+                IN x = a[i];                                                                                 \
                 out[i] = (expression);                                                                       \
             }                                                                                                \
         } else {                                                                                             \
-            float x = *a;                                                                                    \
+            IN x = *a;                                                                                       \
             for (int64_t i = 0; i < n; i++) {                                                                \
-                float y = b[sb ? i : 0];                                                                     \
+                IN y = b[sb ? i : 0];                                                                        \
                 out[i] = (expression);                                                                       \
             }                                                                                                \
         }                                                                                                    \
@@ -185,6 +188,31 @@ BINARY(loop_greater_equal, x >= y ? 1.0f : 0.0f)
 
 BINARY(loop_equal, x == y ? 1.0f : 0.0f)
 BINARY(loop_not_equal, x != y ? 1.0f : 0.0f)
+
+/* Integers have 32 bits, as many as the other elements of buffers. Sums wrap around. Divisors are positive. */
+typedef int32_t integer __attribute__((may_alias));
+BINARY_OF(loop_int_add, integer, integer, (integer)((uint32_t)x + (uint32_t)y))
+BINARY_OF(loop_int_sub, integer, integer, (integer)((uint32_t)x - (uint32_t)y))
+BINARY_OF(loop_int_mul, integer, integer, (integer)((uint32_t)x * (uint32_t)y))
+BINARY_OF(loop_int_max, integer, integer, x > y ? x : y)
+BINARY_OF(loop_int_min, integer, integer, x < y ? x : y)
+BINARY_OF(loop_int_floor_div, integer, integer, x / y - (x % y < 0))
+BINARY_OF(loop_int_floor_mod, integer, integer, x % y + (x % y < 0 ? y : 0))
+BINARY_OF(loop_int_less, integer, float, x < y ? 1.0f : 0.0f)
+BINARY_OF(loop_int_less_equal, integer, float, x <= y ? 1.0f : 0.0f)
+BINARY_OF(loop_int_greater, integer, float, x > y ? 1.0f : 0.0f)
+BINARY_OF(loop_int_greater_equal, integer, float, x >= y ? 1.0f : 0.0f)
+BINARY_OF(loop_int_equal, integer, float, x == y ? 1.0f : 0.0f)
+BINARY_OF(loop_int_not_equal, integer, float, x != y ? 1.0f : 0.0f)
+
+VECTORISED static void loop_float_of_int(float *restrict out, const float *a, int64_t n) {
+    for (int64_t i = 0; i < n; i++) out[i] = (float)((const integer *)a)[i];
+}
+
+/* Of numbers that integers can hold, such as booleans. */
+VECTORISED static void loop_int_of_float(float *restrict out, const float *a, int64_t n) {
+    for (int64_t i = 0; i < n; i++) ((integer *)out)[i] = (integer)a[i];
+}
 
 /* One row of a selection: the step of the mask is 0 or 1. */
 VECTORISED static void loop_select(float *restrict out, const float *mask, const float *t, const float *e, int64_t n, int step) {

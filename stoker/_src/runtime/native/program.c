@@ -13,37 +13,47 @@
 #endif
 
 #include "../../base/native/blas.h"
+#include "choices.h"
+#include "dense.h"
 #include "loops.h"
 
 enum { WORDS = 20 }; /* length of an instruction: its kind and the operands of that kind, see `execute` */
-enum { UNARY_LOOP, BINARY_LOOP, MATMUL, SUM, SOFTMAX, COPY, SELECT, MAX };
+enum { UNARY_LOOP, BINARY_LOOP, MATMUL, SUM, SOFTMAX, COPY, SELECT, MAX, DENSE, BAND, GATHER, SEGMENTS, PLACE, TOP };
 
 static const unary_loop UNARY_LOOPS[] = {loop_neg, loop_square, loop_sqrt, loop_rsqrt, loop_reciprocal,
                                          loop_abs, loop_exp, loop_log, loop_log1p, loop_tanh, loop_sigmoid, loop_relu, loop_expm1, loop_elu, loop_is_finite, loop_floor, loop_ceil, loop_rint, loop_sign,
-                                         loop_erf};
-static const char *UNARY_NAMES[] = {"neg", "square", "sqrt", "rsqrt", "reciprocal", "abs", "exp", "log", "log1p", "tanh", "sigmoid", "relu", "expm1", "elu", "is_finite", "floor", "ceil", "rint", "sign", "erf"};
+                                         loop_erf, loop_float_of_int, loop_int_of_float};
+static const char *UNARY_NAMES[] = {"neg", "square", "sqrt", "rsqrt", "reciprocal", "abs", "exp", "log", "log1p", "tanh", "sigmoid", "relu", "expm1", "elu", "is_finite", "floor", "ceil", "rint", "sign", "erf", "float_of_int", "int_of_float"};
 static const binary_loop BINARY_LOOPS[] = {loop_add, loop_sub, loop_mul, loop_div, loop_max, loop_min,
                                            loop_square_difference, loop_tanh_grad, loop_sigmoid_grad, loop_relu_grad,
                                            loop_sqrt_grad, loop_rsqrt_grad, loop_reciprocal_grad, loop_leaky_relu,
-                                           loop_less, loop_less_equal, loop_greater, loop_greater_equal, loop_equal, loop_not_equal, loop_elu_grad};
+                                           loop_less, loop_less_equal, loop_greater, loop_greater_equal, loop_equal, loop_not_equal, loop_elu_grad,
+                                           loop_int_add, loop_int_sub, loop_int_mul, loop_int_max, loop_int_min, loop_int_floor_div, loop_int_floor_mod,
+                                           loop_int_less, loop_int_less_equal, loop_int_greater, loop_int_greater_equal, loop_int_equal, loop_int_not_equal};
 static const char *BINARY_NAMES[] = {"add", "sub", "mul", "div", "max", "min",
                                      "square_difference", "tanh_grad", "sigmoid_grad", "relu_grad",
                                      "sqrt_grad", "rsqrt_grad", "reciprocal_grad", "leaky_relu",
-                                     "less", "less_equal", "greater", "greater_equal", "equal", "not_equal", "elu_grad"};
+                                     "less", "less_equal", "greater", "greater_equal", "equal", "not_equal", "elu_grad",
+                                     "int_add", "int_sub", "int_mul", "int_max", "int_min", "int_floor_div", "int_floor_mod",
+                                     "int_less", "int_less_equal", "int_greater", "int_greater_equal", "int_equal", "int_not_equal"};
+enum { DENSE_KINDS = sizeof DENSE_NAMES / sizeof *DENSE_NAMES };
 enum { UNARIES = sizeof UNARY_LOOPS / sizeof *UNARY_LOOPS, BINARIES = sizeof BINARY_LOOPS / sizeof *BINARY_LOOPS };
 
 typedef struct {
     PyObject_HEAD
     vectorcallfunc vectorcall;
     PyObject *input_shapes;  /* a tuple of tuples */
-    PyObject *output_groups; /* a tuple of (how many, argument of `empty`, elements of each) */
-    PyObject *empty, *fallback;
+    PyObject *output_groups; /* a tuple of (how many, shape of all, elements of each, what makes a tensor of a shape) */
+    PyObject *dtypes;        /* of the inputs and the outputs, for those who give addresses instead of tensors (run_loop) */
+    PyObject *fallback;
     PyObject *code, *scratch, *constants, *places; /* bytes; kept alive here */
     PyObject *segments;                            /* bytes of int64: first and last line of each segment, and its rows or 0 */
-    PyObject *booleans; /* bytes of int64: the elements of each input that is boolean, 0 for the others */
+    PyObject *narrow;  /* bytes of int64: the elements of each input that is boolean; as negative numbers those of 64-bit integers; 0 for the others */
+    PyObject *widened; /* bytes of int64: the elements of each output that is of 64-bit integers, 0 for the others */
     Py_ssize_t inputs, outputs, scratch_count, constant_count, length, segment_count;
     int64_t scratch_size; /* in floats; that of one row if `rows` is not 0 */
     int64_t rows, block;  /* number of rows that threads share (or 0), and number of rows in one block */
+    char may_refuse;      /* whether there are inputs for which the loops have no result */
 } Program;
 
 static PyObject *str_shape, *str_is_contiguous, *str_contiguous, *str_data_ptr, *str_unbind;
@@ -103,7 +113,8 @@ static void products(const int64_t *w, float **buffers, int64_t from, int64_t to
     }
 }
 
-static void execute(const int64_t *w, const int64_t *end, float **buffers) {
+/* Returns 0 if the ops' own kernels must run instead. */
+static int execute(const int64_t *w, const int64_t *end, float **buffers) {
     for (; w < end; w += WORDS) {
         switch (w[0]) {
         case UNARY_LOOP: /* loop, out, a, n */
@@ -130,8 +141,27 @@ static void execute(const int64_t *w, const int64_t *end, float **buffers) {
         case SELECT: /* out, mask, t, e, sizes, steps */
             choose(w + 5, buffers[w[1]], buffers[w[2]], buffers[w[3]], buffers[w[4]]);
             break;
+        case DENSE: /* out, a, b, room, kind, count, rows, columns of b, adjoint, lower */
+            if (!loop_dense(w[5], buffers[w[1]], buffers[w[2]], buffers[w[3]], buffers[w[4]], w[6], w[7], w[8], (int)w[9], (int)w[10])) return 0;
+            break;
+        case BAND: /* out, a, outer, rows, columns, diagonals below and above */
+            loop_band(buffers[w[1]], buffers[w[2]], w[3], w[4], w[5], w[6], w[7]);
+            break;
+        case GATHER: /* out, table, indices, count, width, numbers of an index, sizes of the table's dimensions that they choose from */
+            if (!loop_gather(buffers[w[1]], buffers[w[2]], buffers[w[3]], w[4], w[5], w[6], w + 7)) return 0;
+            break;
+        case SEGMENTS: /* out, data, ids, count, width, segments, kind */
+            if (!loop_segments(buffers[w[1]], buffers[w[2]], buffers[w[3]], w[4], w[5], w[6], w[7])) return 0;
+            break;
+        case PLACE: /* out, a, outer, middle, inner, whether of the least */
+            loop_place(buffers[w[1]], buffers[w[2]], w[3], w[4], w[5], (int)w[6]);
+            break;
+        case TOP: /* out, places, a, rows, columns, k */
+            if (!loop_top(buffers[w[1]], buffers[w[2]], buffers[w[3]], w[4], w[5], w[6])) return 0;
+            break;
         }
     }
+    return 1;
 }
 
 /* Restricts a loop (four sizes, then the four strides of two buffers) to rows `from` to `to`. `first` and `second` become the offsets of
@@ -145,7 +175,7 @@ static void restrict_walk(int64_t *walk, int64_t rows, int64_t from, int64_t to,
     walk[outermost] = each * (to - from);
 }
 
-/* `execute` for rows `from` to `to` only. The rows are independent of each other. */
+/* `execute` for rows `from` to `to` only. The rows are independent of each other, which those of matrices are not. */
 static void execute_rows(const int64_t *w, const int64_t *end, float **buffers, int64_t all, int64_t from, int64_t to) {
     int64_t walk[12], a, b;
     for (; w < end; w += WORDS) {
@@ -225,14 +255,15 @@ static int execute_shared(const Program *self, float **buffers) {
     return enough;
 }
 
-/* Runs the segments of a program of small tensors one after the other. Threads share the rows of those that have enough work. */
-static void execute_segments(const Program *self, float **buffers) {
+/* Runs the segments of a program of small tensors one after the other. Threads share the rows of those that have enough work. Returns 0 if the ops' own
+ * kernels must run instead. */
+static int execute_segments(const Program *self, float **buffers) {
     const int64_t *code = (const int64_t *)PyBytes_AS_STRING(self->code), *segment = (const int64_t *)PyBytes_AS_STRING(self->segments);
     for (Py_ssize_t i = 0; i < self->segment_count; i++, segment += 3) {
         const int64_t *first = code + segment[0] * WORDS, *last = code + segment[1] * WORDS;
         int64_t all = segment[2];
         if (!all) {
-            execute(first, last, buffers);
+            if (!execute(first, last, buffers)) return 0;
             continue;
         }
 #pragma omp parallel
@@ -245,6 +276,7 @@ static void execute_segments(const Program *self, float **buffers) {
             execute_rows(first, last, buffers, all, all * thread / threads, all * (thread + 1) / threads);
         }
     }
+    return 1;
 }
 
 /* The address of a tensor's elements; NULL with an exception set on failure. */
@@ -272,7 +304,7 @@ static int allocate(Program *self, PyObject *results, float **buffers) {
         PyObject *group = PyTuple_GET_ITEM(self->output_groups, g);
         Py_ssize_t count = PyLong_AsSsize_t(PyTuple_GET_ITEM(group, 0));
         Py_ssize_t elements = PyLong_AsSsize_t(PyTuple_GET_ITEM(group, 2));
-        PyObject *made = PyObject_CallOneArg(self->empty, PyTuple_GET_ITEM(group, 1));
+        PyObject *made = PyObject_CallOneArg(PyTuple_GET_ITEM(group, 3), PyTuple_GET_ITEM(group, 1));
         if (made == NULL) return -1;
         float *first = address(made);
         if (PyErr_Occurred()) {
@@ -289,11 +321,33 @@ static int allocate(Program *self, PyObject *results, float **buffers) {
         if (each == NULL) return -1;
         for (Py_ssize_t i = 0; i < count; i++, at++) {
             PyTuple_SET_ITEM(results, at, Py_NewRef(PyTuple_GET_ITEM(each, i)));
-            buffers[at] = first + i * elements;
+            buffers[at] = first + i * elements * (((const int64_t *)PyBytes_AS_STRING(self->widened))[at] ? 2 : 1);
         }
         Py_DECREF(each);
     }
     return 0;
+}
+
+/* How many numbers an input needs room for, which the loops hold in another form than its tensor. */
+static int64_t room_of(int64_t narrow) { return narrow < 0 ? -narrow : narrow; }
+
+/* Converts booleans to 1 and 0, or (negative `narrow`) integers of 64 bits to 32. Returns 0 if one does not fit. */
+static int take_narrow(float *to, const void *from, int64_t narrow) {
+    for (int64_t j = 0; j < narrow; j++) to[j] = ((const uint8_t *)from)[j];
+    for (int64_t j = 0; j < -narrow; j++) {
+        int64_t number = ((const int64_t *)from)[j];
+        if (number != (int32_t)number) return 0;
+        ((integer *)to)[j] = (integer)number;
+    }
+    return 1;
+}
+
+/* Converts integers of 32 bits, which are in the first half of their memory, to 64 where they are. */
+static void widen(float *numbers, int64_t count) {
+    for (int64_t j = count - 1; j >= 0; j--) {
+        int64_t number = ((const integer *)numbers)[j];
+        memcpy((int64_t *)numbers + j, &number, sizeof number);
+    }
 }
 
 static PyObject *call(PyObject *callable, PyObject *const *args, size_t flags, PyObject *keywords) {
@@ -304,9 +358,9 @@ static PyObject *call(PyObject *callable, PyObject *const *args, size_t flags, P
     }
     Py_ssize_t total = self->inputs + self->outputs + self->scratch_count + self->constant_count;
     float **buffers = PyMem_Malloc(((size_t)total + 1) * sizeof *buffers);
-    const int64_t *booleans = (const int64_t *)PyBytes_AS_STRING(self->booleans);
+    const int64_t *narrow = (const int64_t *)PyBytes_AS_STRING(self->narrow), *widened = (const int64_t *)PyBytes_AS_STRING(self->widened);
     int64_t converted = 0;
-    for (Py_ssize_t i = 0; i < self->inputs; i++) converted += booleans[i];
+    for (Py_ssize_t i = 0; i < self->inputs; i++) converted += room_of(narrow[i]);
     float *scratch = PyMem_RawMalloc(((size_t)(self->rows ? 0 : self->scratch_size) + (size_t)converted + 1) * sizeof(float));
     float *numbers = scratch + (self->rows ? 0 : self->scratch_size);
     PyObject *kept = NULL; /* contiguous copies of the inputs that were not contiguous */
@@ -338,11 +392,13 @@ static PyObject *call(PyObject *callable, PyObject *const *args, size_t flags, P
             Py_DECREF(copied);
         }
         if (PyErr_Occurred()) goto failed;
-        if (booleans[i]) {
-            const uint8_t *truths = (const uint8_t *)buffers[i];
-            for (int64_t j = 0; j < booleans[i]; j++) numbers[j] = truths[j];
+        if (narrow[i]) {
+            if (!take_narrow(numbers, buffers[i], narrow[i])) {
+                Py_SETREF(results, PyObject_Vectorcall(self->fallback, args, (size_t)self->inputs, NULL));
+                goto done;
+            }
             buffers[i] = numbers;
-            numbers += booleans[i];
+            numbers += room_of(narrow[i]);
         }
     }
     float **rest = buffers + self->inputs;
@@ -353,17 +409,21 @@ static PyObject *call(PyObject *callable, PyObject *const *args, size_t flags, P
     rest += self->scratch_count;
     const int64_t *places = (const int64_t *)PyBytes_AS_STRING(self->places);
     for (Py_ssize_t i = 0; i < self->constant_count; i++) rest[i] = (float *)PyBytes_AS_STRING(self->constants) + places[i];
-    int enough = 1;
+    int enough = 1, refused = 0;
     Py_BEGIN_ALLOW_THREADS
     if (self->rows)
         enough = execute_shared(self, buffers);
     else
-        execute_segments(self, buffers);
+        refused = !execute_segments(self, buffers);
     Py_END_ALLOW_THREADS
     if (!enough) {
         PyErr_NoMemory();
         goto failed;
     }
+    if (refused)
+        Py_SETREF(results, PyObject_Vectorcall(self->fallback, args, (size_t)self->inputs, NULL));
+    else
+        for (Py_ssize_t i = 0; i < self->outputs; i++) widen(buffers[self->inputs + i], widened[i]);
 done:
     PyMem_Free(buffers);
     PyMem_RawFree(scratch);
@@ -385,9 +445,9 @@ typedef struct {
 
 static int prepare(Part *part, const Program *program, PyObject *moves) {
     Py_ssize_t total = program->inputs + program->outputs + program->scratch_count + program->constant_count;
-    const int64_t *booleans = (const int64_t *)PyBytes_AS_STRING(program->booleans);
+    const int64_t *narrow = (const int64_t *)PyBytes_AS_STRING(program->narrow);
     int64_t converted = 0, kept = program->rows ? 0 : program->scratch_size;
-    for (Py_ssize_t i = 0; i < program->inputs; i++) converted += booleans[i];
+    for (Py_ssize_t i = 0; i < program->inputs; i++) converted += room_of(narrow[i]);
     part->program = program;
     part->moves = (const int64_t *)PyBytes_AS_STRING(moves);
     part->buffers = PyMem_RawMalloc(((size_t)total + 1) * sizeof *part->buffers);
@@ -403,25 +463,32 @@ static int prepare(Part *part, const Program *program, PyObject *moves) {
     return 0;
 }
 
+enum { DONE, REFUSED, NO_MEMORY };
+
 static int iterate(const Part *part, int64_t iteration) {
     const Program *program = part->program;
-    const int64_t *booleans = (const int64_t *)PyBytes_AS_STRING(program->booleans);
+    const int64_t *narrow = (const int64_t *)PyBytes_AS_STRING(program->narrow);
     float *numbers = part->numbers;
     for (Py_ssize_t i = 0; i < program->inputs + program->outputs; i++) {
         char *address = (char *)(intptr_t)part->moves[2 * i] + iteration * part->moves[2 * i + 1];
         part->buffers[i] = (float *)address;
-        if (i < program->inputs && booleans[i]) {
-            for (int64_t j = 0; j < booleans[i]; j++) numbers[j] = (uint8_t)address[j];
+        if (i < program->inputs && narrow[i]) {
+            if (!take_narrow(numbers, address, narrow[i])) return REFUSED;
             part->buffers[i] = numbers;
-            numbers += booleans[i];
+            numbers += room_of(narrow[i]);
         }
     }
-    if (program->rows) return execute_shared(program, part->buffers);
-    execute_segments(program, part->buffers);
-    return 1;
+    if (program->rows) {
+        if (!execute_shared(program, part->buffers)) return NO_MEMORY;
+    } else if (!execute_segments(program, part->buffers))
+        return REFUSED;
+    const int64_t *widened = (const int64_t *)PyBytes_AS_STRING(program->widened);
+    for (Py_ssize_t i = 0; i < program->outputs; i++) widen(part->buffers[program->inputs + i], widened[i]);
+    return DONE;
 }
 
-/* run_loop(programs, moves, first, last): iterations `first` to `last` of a loop whose body is a list of programs. */
+/* run_loop(programs, moves, first, last): iterations `first` to `last` of a loop whose body is a list of programs. Returns False if a program has no result
+ * for its inputs, so that the ops' own kernels must run instead. */
 static PyObject *run_loop(PyObject *m, PyObject *args) {
     (void)m;
     PyObject *programs, *moves;
@@ -441,42 +508,47 @@ static PyObject *run_loop(PyObject *m, PyObject *args) {
         }
     }
     Part *parts = PyMem_RawCalloc((size_t)count + 1, sizeof *parts);
-    int enough = parts != NULL;
-    for (Py_ssize_t i = 0; enough && i < count; i++)
-        enough = prepare(&parts[i], (Program *)PyTuple_GET_ITEM(programs, i), PyTuple_GET_ITEM(moves, i)) == 0;
+    int outcome = parts == NULL ? NO_MEMORY : DONE;
+    for (Py_ssize_t i = 0; outcome == DONE && i < count; i++)
+        if (prepare(&parts[i], (Program *)PyTuple_GET_ITEM(programs, i), PyTuple_GET_ITEM(moves, i)) < 0) outcome = NO_MEMORY;
     Py_BEGIN_ALLOW_THREADS
-    for (int64_t iteration = first; enough && iteration < last; iteration++)
-        for (Py_ssize_t i = 0; enough && i < count; i++) enough = iterate(&parts[i], iteration);
+    for (int64_t iteration = first; outcome == DONE && iteration < last; iteration++)
+        for (Py_ssize_t i = 0; outcome == DONE && i < count; i++) outcome = iterate(&parts[i], iteration);
     Py_END_ALLOW_THREADS
     for (Py_ssize_t i = 0; parts != NULL && i < count; i++) {
         PyMem_RawFree(parts[i].buffers);
         PyMem_RawFree(parts[i].scratch);
     }
     PyMem_RawFree(parts);
-    if (!enough) return PyErr_NoMemory();
-    Py_RETURN_NONE;
+    if (outcome == NO_MEMORY) return PyErr_NoMemory();
+    return PyBool_FromLong(outcome == DONE);
 }
 
 static PyObject *program_new(PyTypeObject *type, PyObject *args, PyObject *keywords) {
     static char *names[] = {"code",  "input_shapes", "output_groups", "scratch", "scratch_size", "rows",
-                            "block", "constants",    "places",        "empty",   "fallback",     "booleans", "segments", NULL};
-    PyObject *code, *shapes, *groups, *scratch, *constants, *places, *empty, *fallback, *booleans, *segments;
+                            "block", "constants",    "places",        "fallback",     "narrow", "widened", "segments", "dtypes", NULL};
+    PyObject *code, *shapes, *groups, *scratch, *constants, *places, *fallback, *narrow, *widened, *segments, *dtypes;
     long long size, rows, block;
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "SO!O!SLLLSSOOSS", names, &code, &PyTuple_Type, &shapes, &PyTuple_Type, &groups,
-                                     &scratch, &size, &rows, &block, &constants, &places, &empty, &fallback, &booleans, &segments))
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "SO!O!SLLLSSOSSSO!", names, &code, &PyTuple_Type, &shapes, &PyTuple_Type, &groups,
+                                     &scratch, &size, &rows, &block, &constants, &places, &fallback, &narrow, &widened, &segments,
+                                     &PyTuple_Type, &dtypes))
         return NULL;
-    if (PyBytes_GET_SIZE(booleans) != PyTuple_GET_SIZE(shapes) * (Py_ssize_t)sizeof(int64_t)) {
-        PyErr_SetString(PyExc_ValueError, "`booleans` has one number for each input");
+    if (PyBytes_GET_SIZE(narrow) != PyTuple_GET_SIZE(shapes) * (Py_ssize_t)sizeof(int64_t)) {
+        PyErr_SetString(PyExc_ValueError, "`narrow` has one number for each input");
         return NULL;
     }
     Py_ssize_t outputs = 0;
     for (Py_ssize_t g = 0; g < PyTuple_GET_SIZE(groups); g++) {
         PyObject *group = PyTuple_GET_ITEM(groups, g);
-        if (!PyTuple_Check(group) || PyTuple_GET_SIZE(group) != 3) {
-            PyErr_SetString(PyExc_TypeError, "an output group is (how many, shape, elements)");
+        if (!PyTuple_Check(group) || PyTuple_GET_SIZE(group) != 4) {
+            PyErr_SetString(PyExc_TypeError, "an output group is (how many, shape, elements, what makes a tensor)");
             return NULL;
         }
         outputs += PyLong_AsSsize_t(PyTuple_GET_ITEM(group, 0));
+    }
+    if (PyBytes_GET_SIZE(widened) != outputs * (Py_ssize_t)sizeof(int64_t)) {
+        PyErr_SetString(PyExc_ValueError, "`widened` has one number for each output");
+        return NULL;
     }
     Program *self = (Program *)type->tp_alloc(type, 0);
     if (self == NULL) return NULL;
@@ -487,10 +559,11 @@ static PyObject *program_new(PyTypeObject *type, PyObject *args, PyObject *keywo
     self->scratch = Py_NewRef(scratch);
     self->constants = Py_NewRef(constants);
     self->places = Py_NewRef(places);
-    self->booleans = Py_NewRef(booleans);
+    self->narrow = Py_NewRef(narrow);
+    self->widened = Py_NewRef(widened);
+    self->dtypes = Py_NewRef(dtypes);
     self->segments = Py_NewRef(segments);
     self->segment_count = PyBytes_GET_SIZE(segments) / (Py_ssize_t)(3 * sizeof(int64_t));
-    self->empty = Py_NewRef(empty);
     self->fallback = Py_NewRef(fallback);
     self->inputs = PyTuple_GET_SIZE(shapes);
     self->outputs = outputs;
@@ -500,18 +573,22 @@ static PyObject *program_new(PyTypeObject *type, PyObject *args, PyObject *keywo
     self->rows = rows;
     self->block = block;
     self->length = PyBytes_GET_SIZE(code) / (Py_ssize_t)(WORDS * sizeof(int64_t));
+    for (Py_ssize_t i = 0; i < self->length; i++) {
+        int64_t kind = ((const int64_t *)PyBytes_AS_STRING(code))[i * WORDS];
+        if (kind == DENSE || kind == GATHER || kind == SEGMENTS || kind == TOP) self->may_refuse = 1;
+    }
+    for (Py_ssize_t i = 0; i < self->inputs; i++)
+        if (((const int64_t *)PyBytes_AS_STRING(narrow))[i] < 0) self->may_refuse = 1;
     return (PyObject *)self;
 }
 
 static int traverse(Program *self, visitproc visit, void *arg) {
     Py_VISIT(self->fallback);
-    Py_VISIT(self->empty);
     return 0;
 }
 
 static int clear(Program *self) {
     Py_CLEAR(self->fallback);
-    Py_CLEAR(self->empty);
     return 0;
 }
 
@@ -524,14 +601,18 @@ static void dealloc(Program *self) {
     Py_XDECREF(self->scratch);
     Py_XDECREF(self->constants);
     Py_XDECREF(self->places);
-    Py_XDECREF(self->booleans);
+    Py_XDECREF(self->narrow);
+    Py_XDECREF(self->widened);
+    Py_XDECREF(self->dtypes);
     Py_XDECREF(self->segments);
     Py_TYPE(self)->tp_free((PyObject *)self);
 }
 
 static PyMemberDef members[] = {
     {"input_shapes", T_OBJECT, offsetof(Program, input_shapes), READONLY, "The shape of each input."},
-    {"output_groups", T_OBJECT, offsetof(Program, output_groups), READONLY, "The outputs: (how many, shape of all of them, elements of each)."},
+    {"output_groups", T_OBJECT, offsetof(Program, output_groups), READONLY, "The outputs: (how many, shape of all of them, elements of each, what makes a tensor)."},
+    {"dtypes", T_OBJECT, offsetof(Program, dtypes), READONLY, "The dtype of each input and output."},
+    {"may_refuse", T_BOOL, offsetof(Program, may_refuse), READONLY, "Whether there are inputs for which the ops' own kernels must run."},
     {NULL, 0, 0, 0, NULL},
 };
 
@@ -553,7 +634,7 @@ static PyTypeObject ProgramType = {
 static int is_program(PyObject *object) { return Py_IS_TYPE(object, &ProgramType); }
 
 static PyMethodDef functions[] = {
-    {"run_loop", run_loop, METH_VARARGS, "Runs iterations of a loop whose body is a list of programs, with the addresses of all buffers."},
+    {"run_loop", run_loop, METH_VARARGS, "Runs iterations of a loop whose body is a list of programs, with the addresses of all buffers. Returns whether all have results."},
     {"set_sgemm", set_sgemm, METH_VARARGS, "Takes the address of sgemm_ and whether it is fast for a few columns, with which products of any size can be fused."},
     {NULL, NULL, 0, NULL},
 };
@@ -587,6 +668,8 @@ PyMODINIT_FUNC PyInit_program(void) {
     if (PyModule_AddObjectRef(m, "Program", (PyObject *)&ProgramType) < 0 || PyModule_AddIntConstant(m, "WORDS", WORDS) < 0 ||
         PyModule_AddIntMacro(m, UNARY_LOOP) < 0 || PyModule_AddIntMacro(m, BINARY_LOOP) < 0 || PyModule_AddIntMacro(m, MATMUL) < 0 ||
         PyModule_AddIntMacro(m, SUM) < 0 || PyModule_AddIntMacro(m, SOFTMAX) < 0 || PyModule_AddIntMacro(m, COPY) < 0 || PyModule_AddIntMacro(m, SELECT) < 0 || PyModule_AddIntMacro(m, MAX) < 0 ||
+        PyModule_AddIntMacro(m, DENSE) < 0 || PyModule_AddIntMacro(m, BAND) < 0 ||
+        PyModule_AddIntMacro(m, GATHER) < 0 || PyModule_AddIntMacro(m, SEGMENTS) < 0 || PyModule_AddIntMacro(m, PLACE) < 0 || PyModule_AddIntMacro(m, TOP) < 0 || add_names(m, "DENSE_KINDS", DENSE_NAMES, DENSE_KINDS) < 0 ||
         add_names(m, "UNARY", UNARY_NAMES, UNARIES) < 0 || add_names(m, "BINARY", BINARY_NAMES, BINARIES) < 0) {
         Py_DECREF(m);
         return NULL;

@@ -12,26 +12,35 @@ If a tensor's shape at run time differs from its static shape, the ops' own kern
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import torch
 
 from stoker._src.base import dtypes
-from stoker._src.base.extensions import extension
 from stoker._src.base.shapes import Shape
 from stoker._src.graph.definition import Trait
 from stoker._src.graph.tensor import Tensor
 from stoker._src.ops.support import blas
 from stoker._src.ops.support.values import host_value
-from stoker._src.runtime.failures import explain_failure
 from stoker._src.runtime.plan import background
 from stoker._src.runtime.plan.instructions import EFFECTS, Host, Instruction, Value, renumber, values_of
-
-native = extension("stoker._src.runtime.native.program")  # if it is missing, every op runs its own kernel
-
+from stoker._src.runtime.plan.loop_fallback import Fallback
+from stoker._src.runtime.plan.loop_lines import (
+    Buffer,
+    NotLowered,
+    collapse,
+    cost,
+    has_rows,
+    native,
+    row_major,
+    slow_loops,
+    steps_to,
+    written,
+)
 
 _has_blas = blas.connect(native)
 
@@ -42,29 +51,18 @@ _MOST_OF_MANY = 1 << 20 if blas.is_own else 1 << 16  # the same of each of many 
 _MOST_BLAS_PRODUCTS = (
     1 << 24
 )  # most multiplications of a matmul that the loops leave to BLAS; torch has faster products beyond that
+_MOST_DENSE = 1 << 20  # most multiplications of a factorization; LAPACK is faster beyond that
+_MOST_DEPTH = 8  # dimensions of a table that an index chooses from
+_MOST_TOP = 64  # of the largest elements that are kept in order
+_COMPARISONS = frozenset(("less", "less_equal", "greater", "greater_equal", "equal", "not_equal"))
+_WRAPPING = frozenset(("add", "sub", "mul"))  # whose results may have more bits than their operands
+_KINDS = {dtypes.float32: "", dtypes.bool_: "", dtypes.int32: "int32", dtypes.int64: "int64"}
+_INTEGERS = {"int32": torch.int32, "int64": torch.int64}
+_EMPTY = {"": torch.empty, **{kind: functools.partial(torch.empty, dtype=dtype) for kind, dtype in _INTEGERS.items()}}
 _FEWEST = 2  # fewest ops worth fusing; a single one if its kernel needs several torch calls, or slow ones
-_DIMENSIONS = 4  # number of dimensions of a native loop
 _FEWEST_ROWS = 16  # fewest rows of large tensors, so that threads can share them
 _BLOCK = 2048  # elements of the largest buffer in one block of rows
-# Rough cost of one element in nanoseconds, and the total cost from which threads share the work.
-_SLOW, _QUICK, _WORTH_SHARING = 1.2, 0.35, 15_000
-_PRODUCT = 0.02 if blas.is_own else 0.08  # of one multiplication in a matrix product
-_SLOW_LOOPS = ("exp", "log", "log1p", "tanh", "sigmoid", "expm1", "elu", "erf")
-
-
-class Buffer:
-    """The row-major elements of one operand. A reshaped buffer shares the elements of its `base`."""
-
-    __slots__ = ("base", "index", "shape")
-
-    def __init__(self, shape: tuple[int, ...], base: Buffer | None = None) -> None:
-        self.shape = shape
-        self.base = self if base is None else base.base
-        self.index = -1
-
-    @property
-    def size(self) -> int:
-        return math.prod(self.shape)
+_WORTH_SHARING = 15_000  # rough cost in nanoseconds from which threads share the work
 
 
 class Builder:
@@ -87,25 +85,38 @@ class Builder:
     # -- loops ---------------------------------------------------------------------------------------------------
 
     def unary(self, name: str, x: Buffer) -> Buffer:
-        out = Buffer(x.shape)
+        _of_floats(x)
+        return self._unary(name, x, "")
+
+    def _unary(self, name: str, x: Buffer, kind: str) -> Buffer:
+        out = Buffer(x.shape, kind=kind)
         self.code.append([native.UNARY_LOOP, native.UNARY[name], out, x, x.size])
         return out
 
     def binary(self, name: str, x: Buffer, y: Buffer) -> Buffer | None:
-        """A binary op with broadcasting; None if it needs more dimensions than native loops have."""
+        """A binary op with broadcasting; None if it needs more dimensions than native loops have, or is not for such integers."""
+        kind = x.kind
+        if kind or y.kind:
+            divides = name in ("floor_div", "floor_mod")
+            if kind != y.kind or (divides and not (self.number(y) or 0) > 0) or (kind == "int64" and name in _WRAPPING):
+                return None
+            kind, name = "" if name in _COMPARISONS else kind, f"int_{name}"
+        if name not in native.BINARY:
+            return None
         try:
             shape = tuple(np.broadcast_shapes(x.shape, y.shape))
         except ValueError:  # incompatible or too large: the op's kernel raises the error
             return None
-        collapsed = _collapsed(shape, _steps(x.shape, shape), _steps(y.shape, shape))
+        collapsed = collapse(shape, steps_to(x.shape, shape), steps_to(y.shape, shape))
         if collapsed is None:
             return None
-        out = Buffer(shape)
+        out = Buffer(shape, kind=kind)
         self.code.append([native.BINARY_LOOP, native.BINARY[name], out, x, y, *collapsed])
         return out
 
     def matmul(self, a: Buffer, b: Buffer, *, transpose_a: bool, transpose_b: bool) -> Buffer | None:
         """A product of two matrices, or of as many pairs of small matrices as the outer dimensions have elements."""
+        _of_floats(a, b)
         *outer, m, k = a.shape
         m, k = (k, m) if transpose_a else (m, k)
         n = b.shape[-2] if transpose_b else b.shape[-1]
@@ -148,6 +159,7 @@ class Builder:
 
     def _reduced(self, x: Buffer, axes: list[int], *, keep_dims: bool) -> tuple[Buffer, int, int, int] | None:
         """The result of a reduction over adjacent axes, and the numbers of elements before, in and behind these axes."""
+        _of_floats(x)
         rank = len(x.shape)
         reduced = sorted({axis % rank for axis in axes if -rank <= axis < rank}) if rank else []
         first, last = (reduced[0], reduced[-1] + 1) if reduced else (0, 0)
@@ -158,16 +170,57 @@ class Builder:
 
     def softmax(self, x: Buffer) -> Buffer | None:
         """A softmax over the last axis."""
+        _of_floats(x)
         if not x.shape or not 0 < x.shape[-1] <= _LARGEST:
             return None
         out = Buffer(x.shape)
         self.code.append([native.SOFTMAX, out, x, x.size // x.shape[-1], x.shape[-1]])
         return out
 
+    def dense(
+        self, kind: str, a: Buffer, b: Buffer | None = None, *, adjoint: bool = False, lower: bool = False
+    ) -> Buffer | None:
+        """A factorization ("cholesky"), the "inverse" or the "determinant" of each small matrix in `a`, or solutions of equations with right sides `b`
+        ("solve", or "triangular" for `lower` or upper triangular matrices)."""
+        *outer, rows, n = a.shape
+        columns = n if b is None else b.shape[-1]
+        count = math.prod(outer)
+        if rows != n or not 0 < count * n * n * max(n, columns) <= _MOST_DENSE:
+            return None
+        if b is not None and b.shape[:-1] != a.shape[:-1]:
+            return None
+        out = Buffer(tuple(outer) if kind == "determinant" else (*outer, n, columns))
+        room = Buffer(() if kind == "triangular" else (n, n))
+        number, flags = native.DENSE_KINDS[kind], (int(adjoint), int(lower))
+        self.code.append([native.DENSE, out, a, a if b is None else b, room, number, count, n, columns, *flags])
+        return out
+
+    def band(self, x: Buffer, low: int, high: int) -> Buffer | None:
+        """Matrices with zeros beyond `low` diagonals below and `high` above the main one; -1 keeps all."""
+        *outer, rows, columns = x.shape
+        if low > rows or high > columns or not x.size:
+            return None
+        out = Buffer(x.shape)
+        low, high = rows if low < 0 else low, columns if high < 0 else high
+        self.code.append([native.BAND, out, x, math.prod(outer), rows, columns, low, high])
+        return out
+
+    def with_diagonal(self, x: Buffer | None, diagonal: Buffer, shape: tuple[int, ...]) -> Buffer | None:
+        """Matrices of `shape` with the given main diagonals, which elsewhere are those of `x`, or zeros."""
+        _of_floats(diagonal)
+        *outer, rows, columns = shape
+        if diagonal.shape != (*outer, min(rows, columns)) or not diagonal.size:
+            return None
+        steps = row_major(shape)
+        out = self.copy(self.scalar(0.0), shape, [0] * len(shape)) if x is None else self.copy(x, shape, steps)
+        along = [*steps[:-2], steps[-2] + steps[-1]]
+        flat = diagonal, 0, row_major(diagonal.shape), diagonal.shape
+        return out if out is not None and self.copy_into(out, 0, along, *flat) else None
+
     def copy(self, x: Buffer, shape: tuple[int, ...], steps: list[int], begin: int = 0) -> Buffer | None:
         """A tensor of `shape` whose element (i, j, ...) is element `begin + i * steps[0] + j * steps[1] + ...` of x."""
-        out = Buffer(shape)
-        return out if self.copy_into(out, 0, _row_major(shape), x, begin, steps, shape) else None
+        out = Buffer(shape, kind=x.kind)
+        return out if self.copy_into(out, 0, row_major(shape), x, begin, steps, shape) else None
 
     def copy_into(
         self,
@@ -179,57 +232,105 @@ class Builder:
         steps: list[int],
         shape: tuple[int, ...],
     ) -> bool:
-        collapsed = _collapsed(shape, out_steps, steps)
+        collapsed = collapse(shape, out_steps, steps)
         if collapsed is None:
             return False
         self.code.append([native.COPY, out, x, at, begin, *collapsed])
         return True
 
     def broadcast(self, x: Buffer, shape: tuple[int, ...]) -> Buffer | None:
-        return self.copy(x, shape, _steps(x.shape, shape))
+        return self.copy(x, shape, steps_to(x.shape, shape))
 
     def transpose(self, x: Buffer, perm: list[int]) -> Buffer | None:
-        steps = _row_major(x.shape)
+        steps = row_major(x.shape)
         return self.copy(x, tuple(x.shape[axis] for axis in perm), [steps[axis] for axis in perm])
 
     def split(self, x: Buffer, axis: int, count: int) -> list[Buffer] | None:
         axis %= len(x.shape)
         size = x.shape[axis] // count
-        shape, steps = (*x.shape[:axis], size, *x.shape[axis + 1 :]), _row_major(x.shape)
+        shape, steps = (*x.shape[:axis], size, *x.shape[axis + 1 :]), row_major(x.shape)
         parts = [self.copy(x, shape, steps, i * size * steps[axis]) for i in range(count)]
         return None if None in parts else parts  # type: ignore[return-value]
 
     def concat(self, parts: list[Buffer], axis: int) -> Buffer | None:
         axis %= len(parts[0].shape)
         shape = parts[0].shape
-        out = Buffer((*shape[:axis], sum(part.shape[axis] for part in parts), *shape[axis + 1 :]))
-        steps, at = _row_major(out.shape), 0
+        if len({part.kind for part in parts}) > 1:
+            return None
+        out = Buffer((*shape[:axis], sum(part.shape[axis] for part in parts), *shape[axis + 1 :]), kind=parts[0].kind)
+        steps, at = row_major(out.shape), 0
         for part in parts:
-            if not self.copy_into(out, at * steps[axis], steps, part, 0, _row_major(part.shape), part.shape):
+            if not self.copy_into(out, at * steps[axis], steps, part, 0, row_major(part.shape), part.shape):
                 return None
             at += part.shape[axis]
         return out
 
     def pad(self, x: Buffer, paddings: list[list[int]]) -> Buffer | None:
         """x with `paddings` (before, after) zeros around each axis."""
+        _of_floats(x)
         shape = tuple(size + before + after for size, (before, after) in zip(x.shape, paddings))
         if x.size == 0 or any(min(pair) < 0 for pair in paddings):
             return None
         out = self.copy(self.scalar(0.0), shape, [0] * len(shape))
-        steps = _row_major(shape)
+        steps = row_major(shape)
         at = sum(before * step for (before, _), step in zip(paddings, steps))
-        return out if out is not None and self.copy_into(out, at, steps, x, 0, _row_major(x.shape), x.shape) else None
+        return out if out is not None and self.copy_into(out, at, steps, x, 0, row_major(x.shape), x.shape) else None
 
     def select(self, mask: Buffer, t: Buffer, e: Buffer) -> Buffer | None:
         """Selects `t` where the mask is true and `e` elsewhere. The mask may be broadcast; `t` and `e` have the same shape."""
-        if t.shape != e.shape:
+        if t.shape != e.shape or t.kind != e.kind:
             return None
-        collapsed = _collapsed(t.shape, _steps(mask.shape, t.shape), _row_major(t.shape))
+        collapsed = collapse(t.shape, steps_to(mask.shape, t.shape), row_major(t.shape))
         if collapsed is None:
             return None
-        out = Buffer(t.shape)
+        out = Buffer(t.shape, kind=t.kind)
         self.code.append([native.SELECT, out, mask, t, e, *collapsed])
         return out
+
+    def cast(self, x: Buffer, kind: str) -> Buffer | None:
+        """Integers and booleans as elements of another `kind`. (Not floats, of which some are no integers.)"""
+        if x.kind and kind:
+            out = Buffer(x.shape, kind=kind)
+            return out if self.copy_into(out, 0, [1], x, 0, [1], (x.size,)) else None
+        return self._unary("int_of_float" if kind else "float_of_int", x, kind)
+
+    def gather(self, table: Buffer, indices: Buffer, depth: int) -> Buffer | None:
+        """The parts of a table at the indices, each of which chooses from its first `depth` dimensions."""
+        sizes, row = table.shape[:depth], table.shape[depth:]
+        if not indices.kind or not 0 < len(sizes) == depth <= _MOST_DEPTH or not table.size or not indices.size:
+            return None
+        outer = indices.shape if depth == 1 else indices.shape[:-1]
+        out = Buffer((*outer, *row), kind=table.kind)
+        self.code.append([native.GATHER, out, table, indices, math.prod(outer), math.prod(row), depth, *sizes])
+        return out
+
+    def segments(self, kind: str, data: Buffer, ids: Buffer, count: int) -> Buffer | None:
+        """The "sum", "max" or "min" of the rows with each id below `count`."""
+        rank = len(ids.shape)
+        if data.kind or not ids.kind or data.shape[:rank] != ids.shape or not data.size or count <= 0:
+            return None
+        out = Buffer((count, *data.shape[rank:]))
+        width = math.prod(data.shape[rank:])
+        self.code.append([native.SEGMENTS, out, data, ids, ids.size, width, count, ("sum", "max", "min").index(kind)])
+        return out
+
+    def place(self, x: Buffer, axis: int, kind: str, *, least: bool) -> Buffer | None:
+        """The index of the largest or least element along an axis."""
+        reduced = self._reduced(x, [axis], keep_dims=False)
+        if reduced is None:
+            return None
+        out = Buffer(reduced[0].shape, kind=kind)
+        self.code.append([native.PLACE, out, x, *reduced[1:], int(least)])
+        return out
+
+    def top(self, x: Buffer, k: int, kind: str) -> list[Buffer] | None:
+        """The k largest elements of each row, and their indices."""
+        if x.kind or not x.shape or not 0 < k <= x.shape[-1] or k > _MOST_TOP:
+            return None
+        shape = (*x.shape[:-1], k)
+        values, places = Buffer(shape), Buffer(shape, kind=kind)
+        self.code.append([native.TOP, values, places, x, x.size // x.shape[-1], x.shape[-1], k])
+        return [values, places]
 
     def scalar(self, number: float) -> Buffer:
         """A constant of one element."""
@@ -250,15 +351,25 @@ class Builder:
         """Lowers one instruction. Returns False, and adds no loop, if it cannot be lowered."""
         op = instruction.op
         assert op is not None and op.definition.planning.lower is not None
-        given = zip(values_of(instruction.arguments), instruction.inputs)
-        flat = [self._taken(value, tensor) for value, tensor in given]
+        given = list(zip(values_of(instruction.arguments), instruction.inputs, _are_numbers(instruction.arguments)))
+        data = [(value, tensor) for value, tensor, is_number in given if not is_number]
+        if not any(value in self.made or not _kind(tensor) for value, tensor in data):
+            return False  # integers alone, such as counters and sizes, are the business of loops and plans
         length = len(self.code)
-        arguments = [flat] if instruction.tensors is not None else op.definition.group(flat, op.attrs)
-        results = op.definition.planning.lower(self, op, *arguments)
-        if results is None or not self._divides(length):
+        try:
+            flat = [
+                host_value(value.constant) if number else self._taken(value, tensor) for value, tensor, number in given
+            ]
+            arguments = [flat] if instruction.tensors is not None else op.definition.group(flat, op.attrs)
+            results = op.definition.planning.lower(self, op, *arguments)
+        except NotLowered:
+            results = None
+        if results is not None:
+            results = results if isinstance(results, list) else [results]
+            fit = [made.kind == _kind(tensor) for made, tensor in zip(results, op.outputs)]
+        if results is None or not all(fit) or not self._divides(length):
             del self.code[length:]
             return False
-        results = results if isinstance(results, list) else [results]
         for value, buffer in zip(values_of(instruction.results), results):
             self.buffers[value] = buffer
             self.made.add(value)
@@ -275,28 +386,31 @@ class Builder:
             remaining = sorted((count for count in counts if count >= _FEWEST_ROWS), reverse=True)
         else:
             remaining = self.row_counts
-        filled = _filled(self.code[:first])
+        filled = written(self.code[:first])
         for line in self.code[first:]:
-            remaining = [rows for rows in remaining if _has_rows(line, rows, filled)]
-            filled.update(_filled([line]))
+            remaining = [rows for rows in remaining if has_rows(line, rows, filled)]
+            filled.update(written([line]))
         if remaining or not self.code:
             self.row_counts = remaining
         return bool(remaining) or not self.code
 
     def _taken(self, value: Value, tensor: Tensor) -> Any:
-        """An argument as `lower` functions get it: a buffer for float32 and booleans, plain numbers for anything else."""
+        """An argument as `lower` functions get it: a buffer, or plain numbers for constants of dtypes that have no buffers."""
         shape = _known(self.shape_of, tensor)
         if shape is None:
             return host_value(value.constant)
         known = self.buffers.get(value)
         if known is None:
-            known = self.buffers[value] = Buffer(shape)
+            known = Buffer(shape, kind=_kind(tensor) or "")
             if value.is_constant and known.size <= _LARGEST:
+                if known.kind and not _fit_32_bits(value.constant):
+                    raise NotLowered
                 self.constants.append((known, value.constant))
             else:
                 self.inputs.append(value)
                 if tensor.dtype.base_dtype is dtypes.bool_:
                     self.booleans.add(value)
+            self.buffers[value] = known
         return known
 
     def finish(self, wanted: set[Value]) -> list[Instruction] | None:
@@ -319,7 +433,8 @@ class Builder:
         outputs = self._outputs(made)
         groups: dict[Any, list[tuple[Value, Buffer]]] = {}
         for value, buffer in outputs:  # small outputs of one shape share an allocation; large ones are freed separately
-            groups.setdefault(buffer.shape if self.row_counts is None else value, []).append((value, buffer))
+            key = (buffer.shape, buffer.kind) if self.row_counts is None else value
+            groups.setdefault(key, []).append((value, buffer))
         results = [value for group in groups.values() for value, _ in group]
         numbered = [self.buffers[value] for value in inputs] + [
             buffer for group in groups.values() for _, buffer in group
@@ -337,26 +452,42 @@ class Builder:
         words = np.zeros((len(self.code), native.WORDS), np.int64)
         for row, line in zip(words, self.code):
             row[: len(line)] = [item.base.index if isinstance(item, Buffer) else item for item in line]
-        shapes = [(len(group), group[0][1].shape) for group in groups.values()]
+        shapes = [(len(group), group[0][1].shape, group[0][1].kind) for group in groups.values()]
+        taken = [self.buffers[value] for value in inputs]
         largest = max((item.size for line in self.code for item in line if isinstance(item, Buffer)), default=1)
         kernel = native.Program(
             code=words.tobytes(),
-            input_shapes=tuple(self.buffers[value].shape for value in inputs),
+            input_shapes=tuple(buffer.shape for buffer in taken),
             output_groups=tuple(
-                (count, shape if count == 1 else (count, *shape), math.prod(shape)) for count, shape in shapes
+                (count, shape if count == 1 else (count, *shape), math.prod(shape), _EMPTY[kind])
+                for count, shape, kind in shapes
             ),
             scratch=np.asarray(scratch, np.int64).tobytes(),
             scratch_size=scratch_size,
             rows=rows,
             block=max(1, _BLOCK * rows // max(largest, 1)),
-            constants=b"".join(np.ascontiguousarray(c.numpy(), np.float32).tobytes() for _, c in constants),
+            constants=b"".join(
+                np.ascontiguousarray(c.numpy(), np.int32 if buffer.kind else np.float32).tobytes()
+                for buffer, c in constants
+            ),
             places=np.asarray(places, np.int64).tobytes(),
             segments=np.asarray([] if rows else self._segments(), np.int64).tobytes(),
-            empty=torch.empty,
-            fallback=_Fallback(self.instructions, inputs, results),
-            booleans=np.asarray(
-                [self.buffers[value].size if value in self.booleans else 0 for value in inputs], np.int64
+            fallback=Fallback(self.instructions, inputs, results),
+            narrow=np.asarray(
+                [
+                    buffer.size if value in self.booleans else -buffer.size if buffer.kind == "int64" else 0
+                    for value, buffer in zip(inputs, taken)
+                ],
+                np.int64,
             ).tobytes(),
+            widened=np.asarray(
+                [buffer.size if buffer.kind == "int64" else 0 for group in groups.values() for _, buffer in group],
+                np.int64,
+            ).tobytes(),
+            dtypes=tuple(
+                torch.bool if value in self.booleans else _INTEGERS.get(self.buffers[value].kind, torch.float32)
+                for value in [*inputs, *results]
+            ),
         )
         members = [each.op for each in self.instructions if each.op is not None]
         fused = Instruction(members[0], "fused_loops", kernel, inputs, results=list(results), members=members)
@@ -366,9 +497,9 @@ class Builder:
         """Whether the loops of a single op are worth a native call: there are several, or they are slower as torch calls."""
         loops = [line for line in self.code if line[0] != native.COPY]
         return len(loops) > 1 or any(
-            line[0] == native.SOFTMAX
+            line[0] in (native.SOFTMAX, native.DENSE)
             or (line[0] == native.MATMUL and line[11] > 1)
-            or (line[0] == native.UNARY_LOOP and line[1] in _slow_loops())
+            or (line[0] == native.UNARY_LOOP and line[1] in slow_loops())
             for line in loops
         )
 
@@ -399,7 +530,7 @@ class Builder:
         for value in made:
             buffer = self.buffers[value]
             if id(buffer.base) in taken:
-                flat = Buffer((buffer.size,))
+                flat = Buffer((buffer.size,), kind=buffer.kind)
                 self.copy_into(flat, 0, [1], buffer, 0, [1], flat.shape)
                 buffer = Buffer(buffer.shape, flat)
             taken.add(id(buffer.base))
@@ -413,9 +544,9 @@ class Builder:
         filled: set[int] = set()
         for at in range(len(self.code) + 1):
             line = self.code[at] if at < len(self.code) else None
-            if line is not None and rows > 1 and _has_rows(line, rows, filled):
-                filled |= _filled([line])
-                time += _time(line)
+            if line is not None and rows > 1 and has_rows(line, rows, filled):
+                filled |= written([line])
+                time += cost(line)
                 continue
             shared = rows if time >= _WORTH_SHARING else 0
             if at > first:
@@ -426,8 +557,8 @@ class Builder:
             if line is None:
                 break
             out = line[2 if line[0] in (native.UNARY_LOOP, native.BINARY_LOOP) else 1]
-            rows = out.shape[0] if out.shape and out.shape[0] > 1 and _has_rows(line, out.shape[0], set()) else 0
-            first, time, filled = at, _time(line) if rows else 0.0, _filled([line])
+            rows = out.shape[0] if out.shape and out.shape[0] > 1 and has_rows(line, out.shape[0], set()) else 0
+            first, time, filled = at, cost(line) if rows else 0.0, written([line])
         return segments
 
     def _rows(self, shape: tuple[int, ...]) -> int:
@@ -436,10 +567,10 @@ class Builder:
         filled: set[int] = set()
         time = 0.0
         for line in self.code:
-            if rows <= 1 or not _has_rows(line, rows, filled):
+            if rows <= 1 or not has_rows(line, rows, filled):
                 return 0
-            filled.update(_filled([line]))
-            time += _time(line)
+            filled.update(written([line]))
+            time += cost(line)
         return rows if time >= _WORTH_SHARING else 0
 
     def _scratch(self, first: int, rows: int) -> tuple[list[tuple[int, int]], int]:
@@ -472,87 +603,27 @@ class Builder:
         return places, size
 
 
-def _slow_loops() -> list[int]:
-    return [native.UNARY[name] for name in _SLOW_LOOPS]
+def _of_floats(*buffers: Buffer) -> None:
+    if any(buffer.kind for buffer in buffers):
+        raise NotLowered
 
 
-def _walks(line: list[Any]) -> tuple[list[int], list[tuple[Buffer, list[int]]]]:
-    """The sizes that a binary loop or a copy iterates over, and its buffers with their strides (except a row-major result)."""
-    sizes, first, second = (line[5 + _DIMENSIONS * i :][:_DIMENSIONS] for i in range(3))
-    if line[0] == native.SELECT:
-        return sizes, list(zip(line[2:5], (first, second, second)))
-    buffers = line[3:5] if line[0] == native.BINARY_LOOP else line[1:3]
-    return sizes, list(zip(buffers, (first, second)))
+def _kind(tensor: Tensor) -> str | None:
+    """The kind of buffer for a tensor; None if there is none."""
+    return _KINDS.get(tensor.dtype.base_dtype)
 
 
-def _size(line: list[Any]) -> int:
-    """How many elements a loop iterates over."""
-    if line[0] == native.UNARY_LOOP:
-        return line[4]
-    if line[0] in (native.SUM, native.MAX, native.SOFTMAX):
-        return math.prod(line[3:6])
-    return math.prod(_walks(line)[0])
+def _fit_32_bits(constant: torch.Tensor) -> bool:
+    return not constant.numel() or (int(constant.min()) >= -(2**31) and int(constant.max()) < 2**31)
 
 
-def _time(line: list[Any]) -> float:
-    """About how many nanoseconds a loop takes."""
-    if line[0] == native.MATMUL:
-        return line[4] * line[5] * line[6] * line[11] * _PRODUCT
-    slow = line[0] == native.SOFTMAX or (line[0] == native.UNARY_LOOP and line[1] in _slow_loops())
-    return _size(line) * (_SLOW if slow else _QUICK)
-
-
-def _filled(code: list[list[Any]]) -> set[int]:
-    """The buffers that loops write."""
-    return {id(line[2 if line[0] in (native.UNARY_LOOP, native.BINARY_LOOP) else 1].base) for line in code}
-
-
-def _has_rows(line: list[Any], rows: int, filled: set[int]) -> bool:
-    """Whether each of `rows` equal parts of a loop's result depends only on the same part of its operands, or on a repeated input.
-
-    `filled` are the buffers that earlier loops write. They must not be repeated, because another thread may own those rows.
-    """
-    if line[0] == native.UNARY_LOOP:
-        return line[4] % rows == 0
-    if line[0] in (native.SUM, native.MAX, native.SOFTMAX):
-        return line[3] % rows == 0
-    if line[0] == native.MATMUL:
-        return line[11] > 1 and line[11] % rows == 0
-    if line[0] not in (native.BINARY_LOOP, native.COPY, native.SELECT):
-        return False
-    sizes, walked = _walks(line)
-    outermost = next((axis for axis in range(_DIMENSIONS) if sizes[axis] != 1), _DIMENSIONS - 1)
-    return sizes[outermost] % rows == 0 and all(
-        steps[outermost] * sizes[outermost] == buffer.size or (steps[outermost] == 0 and id(buffer.base) not in filled)
-        for buffer, steps in walked
-    )
-
-
-class _Fallback:
-    """Runs the fused ops by their own kernels, for inputs whose shapes differ from the static ones."""
-
-    def __init__(self, instructions: list[Instruction], inputs: list[Value], results: list[Value]) -> None:
-        self.instructions, self.inputs, self.results = instructions, inputs, results
-
-    def __call__(self, *tensors: Any) -> tuple[Any, ...]:
-        known: dict[Value, Any] = dict(zip(self.inputs, tensors))
-        for instruction in self.instructions:
-            arguments = [_found(argument, known) for argument in instruction.arguments]
-            assert instruction.op is not None
-            try:
-                outcome = instruction.kernel(*arguments, **instruction.keywords)
-            except Exception as error:
-                raise explain_failure(error, instruction.op) from error
-            known.update(zip(values_of(instruction.results), instruction.op.definition.flatten_results(outcome)))
-        return tuple(known[value] for value in self.results)
-
-
-def _found(argument: Any, known: dict[Value, Any]) -> Any:
-    if isinstance(argument, list):
-        return [_found(item, known) for item in argument]
-    if isinstance(argument, Host):
-        return host_value(argument.value.constant)
-    return argument.constant if argument.is_constant else known[argument]
+def _are_numbers(arguments: list[Any]) -> Iterator[bool]:
+    """For each value among the arguments, in order, whether the kernel takes it as plain numbers."""
+    for argument in arguments:
+        if isinstance(argument, list):
+            yield from _are_numbers(argument)
+        elif isinstance(argument, (Host, Value)):
+            yield isinstance(argument, Host)
 
 
 def form(
@@ -597,7 +668,7 @@ def _obstacle(instruction: Instruction, shape_of: ShapeOf) -> str:
     assert op is not None
     tensors = [*op.outputs, *op._inputs]
     numeric = [tensor for tensor in tensors if not tensor.dtype.is_integer]
-    if not numeric or any(tensor.dtype.base_dtype not in (dtypes.float32, dtypes.bool_) for tensor in numeric):
+    if not numeric or any(_KINDS.get(tensor.dtype.base_dtype) != "" for tensor in numeric):
         return "the dtype is not float32"
     if any(shape_of(tensor).size is None for tensor in numeric):
         return "the shape depends on data"
@@ -685,8 +756,11 @@ def _is_large(instruction: Instruction, shape_of: ShapeOf) -> bool | None:
         return None
     known = [_known(shape_of, tensor) for tensor in op.outputs]
     outputs = len(known)
-    for value, tensor in zip(given, instruction.inputs):
-        if not (_is_host(value) and tensor.dtype.is_integer):
+    for value, tensor, is_number in zip(given, instruction.inputs, _are_numbers(instruction.arguments)):
+        if is_number:
+            if not _is_host(value):
+                return None
+        elif _kind(tensor) is not None or not (_is_host(value) and tensor.dtype.is_integer):
             known.append(_known(shape_of, tensor))
     if None in known:
         return None
@@ -699,34 +773,8 @@ def _is_host(value: Value) -> bool:
 
 
 def _known(shape_of: ShapeOf, tensor: Tensor) -> tuple[int, ...] | None:
-    """The static shape of a float32 tensor; None for other dtypes and shapes that are not fully known."""
+    """The static shape of a tensor that can be a buffer; None for other dtypes and shapes that are not fully known."""
     shape = shape_of(tensor)
-    if shape.size is None or tensor.dtype.base_dtype not in (dtypes.float32, dtypes.bool_):
+    if shape.size is None or _kind(tensor) is None:
         return None
     return shape.dims  # type: ignore[return-value]
-
-
-def _row_major(shape: tuple[int, ...]) -> list[int]:
-    return [math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
-
-
-def _steps(shape: tuple[int, ...], broadcast: tuple[int, ...]) -> list[int]:
-    """The strides of a tensor of `shape` in each dimension of the shape that it is broadcast to."""
-    padded = (1,) * (len(broadcast) - len(shape)) + shape
-    return [0 if size == 1 else step for size, step in zip(padded, _row_major(padded))]
-
-
-def _collapsed(shape: tuple[int, ...], first: list[int], second: list[int]) -> list[int] | None:
-    """Sizes, and strides of two tensors, in exactly four dimensions. Dimensions that are contiguous in both are merged."""
-    dims: list[tuple[int, int, int]] = []
-    for size, a, b in zip(shape, first, second):
-        if size == 1:
-            continue
-        if dims and dims[-1][1] == a * size and dims[-1][2] == b * size:
-            dims[-1] = (dims[-1][0] * size, a, b)
-        else:
-            dims.append((size, a, b))
-    if len(dims) > _DIMENSIONS:
-        return None
-    dims = [(1, 0, 0)] * (_DIMENSIONS - len(dims)) + dims
-    return [d[0] for d in dims] + [d[1] for d in dims] + [d[2] for d in dims]

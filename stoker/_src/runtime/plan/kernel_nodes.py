@@ -128,6 +128,30 @@ class KernelBuilder:
     def matmul(self, a: Node, b: Node, *, transpose_a: bool, transpose_b: bool) -> None:
         return None  # libraries are faster
 
+    def dense(self, kind: str, a: Node, b: Node | None = None, *, adjoint: bool = False, lower: bool = False) -> None:
+        return None  # so they are here
+
+    def band(self, x: Node, low: int, high: int) -> None:
+        return None
+
+    def cast(self, x: Node, kind: str) -> None:
+        return None
+
+    def gather(self, table: Node, indices: Node, depth: int) -> None:
+        return None
+
+    def segments(self, kind: str, data: Node, ids: Node, count: int) -> None:
+        return None
+
+    def place(self, x: Node, axis: int, kind: str, *, least: bool) -> None:
+        return None
+
+    def top(self, x: Node, k: int, kind: str) -> None:
+        return None
+
+    def with_diagonal(self, x: Node | None, diagonal: Node, shape: tuple[int, ...]) -> None:
+        return None
+
     def sum(self, x: Node, axes: list[int], *, keep_dims: bool, mean: bool = False) -> Node | None:
         """A sum over adjacent axes."""
         return self._reduced("sum", x, axes, keep_dims=keep_dims, mean=mean)

@@ -182,7 +182,7 @@ class Planner:
             )
         if self.with_fused_loops:
             self.instructions = share(
-                self.instructions, self.results, set(self.targets), replaced=self._has_replacements
+                self.instructions, self.results, set(self.targets), self.shape_of, replaced=self._has_replacements
             )
         self.instructions = reorder(self.instructions, self.results)
         if self.with_fused_loops and self.compile_function.placement.gpu is None:

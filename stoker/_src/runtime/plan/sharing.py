@@ -1,32 +1,41 @@
 """Computes equal values once, and removes instructions whose results nothing uses.
 
-Programs often compute the same thing twice: every layer of feature columns hashes the strings of its own columns. Only integers,
-booleans and strings are shared. A float that is computed twice may be meant to be: recomputing an activation saves the memory that
-keeping it would take.
+Programs often compute the same thing twice: every layer of feature columns hashes the strings of its own columns, and the gradients of
+broadcasting terms sum the same values for each term. A float that is computed twice may be meant to be: recomputing an activation saves
+the memory that keeping it would take. Floats are therefore shared only if they are few, or while the first of the equal values is still
+in use.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import torch
 
 from stoker._src.base import dtypes
-from stoker._src.graph.tensor import Operation
+from stoker._src.base.shapes import Shape
+from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.runtime.plan.instructions import EFFECTS, Host, Instruction, Value, renumber, values_of, with_values
 
 _SMALL = 64  # elements of a constant that is compared with another
+_FEW = 1 << 14  # floats that need not be in use to be kept
 
 
 def share(
-    instructions: list[Instruction], results: list[Value | None], targets: set[Operation], *, replaced: bool
+    instructions: list[Instruction],
+    results: list[Value | None],
+    targets: set[Operation],
+    shape_of: Callable[[Tensor], Shape],
+    *,
+    replaced: bool,
 ) -> list[Instruction]:
     """Returns the instructions that remain. `results` are the values that the plan returns, and `targets` the ops it must run.
 
     `replaced` tells whether values were replaced before, so that some instructions may be of no use.
     """
-    equal = _equal_values(instructions, {value for value in results if value is not None})
+    equal = _equal_values(instructions, {value for value in results if value is not None}, shape_of)
     if equal:
         for instruction in instructions:
             instruction.arguments = with_values(instruction.arguments, equal)
@@ -37,11 +46,15 @@ def share(
     return kept
 
 
-def _equal_values(instructions: list[Instruction], fetched: set[Value]) -> dict[Value, Value]:
+def _equal_values(
+    instructions: list[Instruction], fetched: set[Value], shape_of: Callable[[Tensor], Shape]
+) -> dict[Value, Value]:
     """Returns for each value that is computed again the value that was computed first."""
     equal: dict[Value, Value] = {}
     seen: dict[Any, list[Instruction]] = {}
-    for instruction in instructions:
+    last_uses = {value: at for at, each in enumerate(instructions) for value in values_of(each.arguments)}
+    last_uses.update(dict.fromkeys(fetched, len(instructions)))
+    for at, instruction in enumerate(instructions):
         if not _is_sharable(instruction):
             continue
         assert instruction.op is not None
@@ -49,13 +62,19 @@ def _equal_values(instructions: list[Instruction], fetched: set[Value]) -> dict[
         key = (instruction.op.definition, *[id(value) for value in values_of(arguments) if not value.is_constant])
         earlier = seen.setdefault(key, [])
         for other in earlier:
-            made = list(values_of(instruction.results))
+            made, first = list(values_of(instruction.results)), list(values_of(other.results))
             if (
                 _same(arguments, with_values(other.arguments, equal))
                 and _attributes(instruction.op) == _attributes(other.op)
                 and fetched.isdisjoint(made)
+                and all(
+                    _is_data(tensor.dtype) or _is_small(shape_of(tensor)) or last_uses.get(value, -1) > at
+                    for tensor, value in zip(instruction.op.outputs, first)
+                )
             ):
-                equal.update(zip(made, values_of(other.results)))
+                equal.update(zip(made, first))
+                for value, again in zip(first, made):
+                    last_uses[value] = max(last_uses.get(value, -1), last_uses.get(again, -1))
                 break
         else:
             earlier.append(instruction)
@@ -71,11 +90,15 @@ def _is_sharable(instruction: Instruction) -> bool:
         return False
     if any(value.handle for value in values_of(instruction.arguments)):
         return False
-    return all(_is_data(tensor.dtype) for tensor in op.outputs)
+    return all(_is_data(tensor.dtype) or tensor.dtype.is_floating for tensor in op.outputs)
 
 
 def _is_data(dtype: Any) -> bool:
     return dtype is dtypes.string or dtype.is_integer or dtype.is_bool
+
+
+def _is_small(shape: Shape) -> bool:
+    return shape.size is not None and shape.size <= _FEW
 
 
 def _attributes(op: Any) -> list[tuple[str, str]]:
@@ -103,8 +126,10 @@ def _same(left: Any, right: Any) -> bool:
 def _same_constant(left: Any, right: Any) -> bool:
     if isinstance(left, torch.Tensor) and isinstance(right, torch.Tensor):
         alike = left.dtype is right.dtype and left.shape == right.shape and left.device == right.device
+        if not alike or left.numel() > _SMALL or not torch.equal(left, right):
+            return False
         # A floating-point 0 equals -0, but results may differ.
-        return alike and not left.dtype.is_floating_point and left.numel() <= _SMALL and torch.equal(left, right)
+        return not left.dtype.is_floating_point or torch.equal(left.signbit(), right.signbit())
     if isinstance(left, np.ndarray) and isinstance(right, np.ndarray):
         alike = left.dtype == right.dtype == object and left.shape == right.shape and left.size <= _SMALL
         return alike and left.tolist() == right.tolist()

@@ -17,7 +17,7 @@ from stoker._src.graph.tensor import Tensor
 from stoker._src.ops.array import joining, ranges, shaping
 from stoker._src.ops.io import checkpoints
 from stoker._src.ops.io.vocabulary_remapping import GENERATE_VOCAB_REMAPPING, LOAD_AND_REMAP_MATRIX
-from stoker._src.ops.variables import initializers, state_ops
+from stoker._src.ops.variables import initializers, variable_functions
 from stoker._src.ops.variables.partitioned import PartitionedVariable
 from stoker._src.ops.variables.variable_scope import variable_store
 from stoker._src.ops.variables.variables import ResourceVariable, Variable
@@ -108,12 +108,7 @@ def _initialize(slices: Sequence[Any], path: str, name: str, reader: CheckpointR
 
 
 def _start_with(variable: Any, value: Tensor, initial: Tensor) -> None:
-    """Makes `value` what a variable's initializer assigns."""
-    with device(variable.device):
-        if isinstance(variable, ResourceVariable):
-            variable._initializer_op = state_ops.ASSIGN_VARIABLE_OP(variable.handle, value)
-        else:
-            variable._initializer_op = state_ops.ASSIGN(variable._as_graph_element(), value, use_locking=True).op
+    variable_functions.start_with(variable, value)
     variable._initial_value = initial
 
 

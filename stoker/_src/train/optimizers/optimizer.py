@@ -186,7 +186,7 @@ class Optimizer(Trackable):
     @staticmethod
     def _scale_loss(loss_value: Any) -> Any:
         """A hook that returns what `compute_gradients` differentiates instead of the loss."""
-        return loss_value
+        return replicas.share_of(loss_value)
 
     def apply_gradients(self, grads_and_vars: Any, global_step: Any = None, name: str | None = None) -> Any:
         """Returns an op that applies gradients to their variables (in eager mode, applies them at once).

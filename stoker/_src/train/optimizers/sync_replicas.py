@@ -338,7 +338,7 @@ class SyncReplicasOptimizer(SyncReplicasOptimizerV2):
     """`SyncReplicasOptimizerV2`, and with a `replica_id` the class of this name of TensorFlow 0.12.
 
     That one sums the gradients instead of averaging them, collects them in queues, and has one local step per replica among the
-    global variables. Its arguments had another order, which is recognized by an `ExponentialMovingAverage` in the third place:
+    global variables. Its arguments had another order, which is recognized by an `ExponentialMovingAverage` in the third place or a number in the fifth:
     `(opt, replicas_to_aggregate, variable_averages, variables_to_average, replica_id, total_num_replicas, use_locking, name)`.
 
     Args:
@@ -358,14 +358,16 @@ class SyncReplicasOptimizer(SyncReplicasOptimizerV2):
         variable_averages: Any = None,
         variables_to_average: Any = None,
         use_locking: Any = False,
-        name: str = "sync_replicas",
-        replica_id: int | None = None,
+        name: Any = "sync_replicas",
+        replica_id: Any = None,
     ) -> None:
-        if isinstance(total_num_replicas, ExponentialMovingAverage):
-            third, fourth, fifth, sixth = (total_num_replicas, variable_averages, variables_to_average, use_locking)
-            variable_averages, variables_to_average, use_locking = third, fourth, False
-            replica_id = replica_id if fifth is None else fifth
-            total_num_replicas = int(sixth) or None
+        if isinstance(total_num_replicas, ExponentialMovingAverage) or isinstance(variables_to_average, int):
+            old = (total_num_replicas, variable_averages, variables_to_average, use_locking, name, replica_id)
+            variable_averages, variables_to_average = old[:2]
+            replica_id = replica_id if old[2] is None else old[2]
+            total_num_replicas = int(old[3]) or None
+            use_locking = isinstance(name, bool) and name
+            name = next((each for each in old[:3:-1] if isinstance(each, str)), "sync_replicas")
         if replica_id is not None:
             total_num_replicas = total_num_replicas or replicas_to_aggregate
             if not 0 <= replica_id < total_num_replicas:

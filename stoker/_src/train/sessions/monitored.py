@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from stoker._src.base import tf_logging
-from stoker._src.base.errors import AbortedError, OutOfRangeError, UnavailableError
+from stoker._src.base.errors import AbortedError, LostReplicaError, OutOfRangeError, UnavailableError
 from stoker._src.base.export import export
 from stoker._src.formats.protos import RunMetadata, RunOptions
 from stoker._src.graph import context
@@ -274,10 +274,14 @@ class _MonitoredCore:
             try:
                 return function()
             except LOST_WORKER as error:
-                if not self._should_recover:
+                if not self._recovers_from(error):
                     raise
                 tf_logging.info(_RECOVERING, when, error)
                 self._drop()
+
+    def _recovers_from(self, error: Exception) -> bool:
+        # Replicas that train together start again together, which is not this session's to do.
+        return self._should_recover and not isinstance(error, LostReplicaError)
 
     def _drop(self) -> None:
         """Closes the session of a lost worker. Its errors are ignored because they are consequences of the loss."""
@@ -348,7 +352,7 @@ class _MonitoredCore:
         try:
             return self._sess.should_stop()
         except LOST_WORKER as error:
-            if not self._should_recover:
+            if not self._recovers_from(error):
                 return True
             tf_logging.info(_RECOVERING, "", error)
             self._drop()

@@ -41,10 +41,11 @@ def uniform_int(stream: Stream, count: int, low: int, high: int, dtype: torch.dt
         return torch.empty(0, dtype=dtype)
     if low >= high:
         raise InvalidArgumentError(None, None, f"Need minval < maxval, got {low} >= {high}")
-    words = bits(stream, count * _words_per_int(dtype)).view(_unsigned(dtype))
-    with np.errstate(over="ignore"):  # low + remainder wraps around in two's complement
-        words %= words.dtype.type(high - low)
-        words += words.dtype.type(low & np.iinfo(words.dtype).max)
+    kind = _unsigned(dtype)
+    words = bits(stream, count * _words_per_int(dtype)).view(kind)
+    words %= kind(high - low)
+    if low:  # low + remainder wraps around in two's complement
+        words += kind(low & (1 << 8 * dtype.itemsize) - 1)
     return torch.from_numpy(words.view(_FULL_INTS[dtype]))
 
 
