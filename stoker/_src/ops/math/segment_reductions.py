@@ -107,7 +107,7 @@ def _emptied(combine: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor
 
     def run(data: torch.Tensor, ids: torch.Tensor, count: int) -> torch.Tensor:
         result = combine(data, ids, count)
-        return torch.where(_per_row(occurrences(ids, count) == 0, data), torch.zeros((), dtype=data.dtype), result)
+        return torch.where(_per_row(occurrences(ids, count) == 0, data), result.new_zeros(()), result)
 
     return run
 

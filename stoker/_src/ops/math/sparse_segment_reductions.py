@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 from typing import Any
 
 import numpy as np
@@ -106,54 +107,81 @@ def _checked_count(indices: torch.Tensor, ids: torch.Tensor, count: int | None) 
 
 
 def _prepared_sums(how: str, op: Operation, shape_of: Any) -> Prepared | None:
-    """The host looks at indices, segments and their number; the device takes the weights of the segments."""
+    """The host looks at indices, segments and their number; the device takes a weight for each index."""
     data = op._inputs[0]
-    rows = shape_of(data)[0] if shape_of(data).rank else None
-    if rows is None or data.dtype.base_dtype not in (dtypes.float32, dtypes.float64):
+    if not _can_prepare(data):
         return None
+    rows = _rows_of(data, shape_of)
 
     def prepare(indices: torch.Tensor, ids: torch.Tensor, count: int | None = None) -> tuple[torch.Tensor, ...]:
         count = _checked_count(indices, ids, count)
-        _check_places(indices, rows)
-        return _weighted_places(how, indices, ids, count, data)
+        _check_places(indices, sys.maxsize if rows is None else rows)
+        return _prepared_places(how, indices, ids, data, count, rows, indices)
 
-    def kernel(data: torch.Tensor, indices: Any, ids: Any, weights: torch.Tensor, **attributes: Any) -> torch.Tensor:
-        result = _summed(weights.shape[0], ids, data.index_select(0, indices))
-        return result if how == "Sum" else result.mul_(weights.reshape(-1, *[1] * (data.ndim - 1)))
+    def kernel(data: torch.Tensor, *prepared: torch.Tensor, **attributes: Any) -> torch.Tensor:
+        indices, ids, weights, sizes = prepared
+        if sizes.shape[1] > data.shape[0]:
+            bad = sizes.shape[1] - 1
+            raise InvalidArgumentError(None, None, f"Bad: an index is {bad}, out of range [0, {data.shape[0]})")
+        return _summed(sizes.shape[0], ids, _weighted(data.index_select(0, indices), weights))
 
     takes = tuple(arg.name for arg in op.definition.inputs[1:])
-    return Prepared(takes, prepare, 3, ("data",), kernel)
+    return Prepared(takes, prepare, 4, ("data",), kernel)
 
 
 def _prepared_gradient(how: str, op: Operation, shape_of: Any) -> Prepared | None:
     grad = op._inputs[0]
-    count = shape_of(grad)[0] if shape_of(grad).rank else None
-    if count is None or grad.dtype.base_dtype not in (dtypes.float32, dtypes.float64):
+    if not _can_prepare(grad):
         return None
+    rows = _rows_of(grad, shape_of)
 
     def prepare(indices: torch.Tensor, ids: torch.Tensor, output_dim0: int) -> tuple[torch.Tensor, ...]:
-        _check_segments(indices, ids, count)
+        _check_segments(indices, ids, sys.maxsize if rows is None else rows)
         _check_places(indices, output_dim0)
-        allocatable([output_dim0], 1)
-        return *_weighted_places(how, indices, ids, count, grad), torch.empty((output_dim0, 0))
+        return _prepared_places(how, indices, ids, grad, output_dim0, rows, ids)
 
-    def kernel(
-        grad: torch.Tensor, indices: Any, ids: Any, weights: torch.Tensor, sizes: torch.Tensor, **attributes: Any
-    ) -> torch.Tensor:
-        rows = grad if how == "Sum" else grad * weights.reshape(-1, *[1] * (grad.ndim - 1))
-        return _summed(sizes.shape[0], indices, rows.index_select(0, ids))
+    def kernel(grad: torch.Tensor, *prepared: torch.Tensor, **attributes: Any) -> torch.Tensor:
+        indices, ids, weights, sizes = prepared
+        if sizes.shape[1] > grad.shape[0]:
+            raise _bad_segment(sizes.shape[1] - 1, grad.shape[0])
+        return _summed(sizes.shape[0], indices, _weighted(grad.index_select(0, ids), weights))
 
     return Prepared(("indices", "segment_ids", "output_dim0"), prepare, 4, ("grad",), kernel)
 
 
-def _weighted_places(
-    how: str, indices: torch.Tensor, ids: torch.Tensor, count: int, like: Tensor
+def _can_prepare(data: Tensor) -> bool:
+    return data.dtype.base_dtype in (dtypes.float32, dtypes.float64)
+
+
+def _rows_of(data: Tensor, shape_of: Any) -> int | None:
+    shape = shape_of(data)
+    return shape[0] if shape.rank else None
+
+
+def _prepared_places(
+    how: str,
+    indices: torch.Tensor,
+    ids: torch.Tensor,
+    data: Tensor,
+    count: int,
+    rows: int | None,
+    taken: torch.Tensor,
 ) -> tuple[torch.Tensor, ...]:
-    """Indices and segments as 64-bit integers, and a number for each segment, which plain sums do not use."""
+    """Indices and segments as 64-bit integers, the weight of each index (none for plain sums), and an empty tensor that has the size of the
+    result and, if the number of rows is not known before, the number of rows that are needed.
+    """
     allocatable([count], 8)
-    places, dtype = ids.to(torch.int64).contiguous(), torch_dtype(like.dtype.base_dtype)
-    weights = _weights(how, places, count, dtype)
-    return indices.to(torch.int64), places, torch.empty((count, 0)) if weights is None else weights
+    places = ids.to(torch.int64).contiguous()
+    segments = int(places.max()) + 1 if places.numel() else 0
+    weights = _weights(how, places, segments, torch_dtype(data.dtype.base_dtype))
+    needed = 0 if rows is not None or not taken.numel() else int(taken.max()) + 1
+    each = torch.empty(0) if weights is None else weights[places]
+    return indices.to(torch.int64), places, each, torch.empty((count, needed, 0))
+
+
+def _weighted(rows: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
+    is_plain = not weights.numel() and rows.shape[0]
+    return rows if is_plain else rows.mul_(weights.reshape(-1, *[1] * (rows.ndim - 1)))
 
 
 def _check_segments(indices: torch.Tensor, ids: torch.Tensor, count: int) -> None:
@@ -164,8 +192,11 @@ def _check_segments(indices: torch.Tensor, ids: torch.Tensor, count: int) -> Non
             f"segment_ids and indices should have same size: {list(ids.shape)} and {list(indices.shape)}.",
         )
     if ids.numel() and (int(ids.min()) < 0 or int(ids.max()) >= count):
-        bad = int(ids[(ids < 0) | (ids >= count)][0])
-        raise InvalidArgumentError(None, None, f"Segment id {bad} out of range [0, {count}): grad has {count} rows.")
+        raise _bad_segment(int(ids[(ids < 0) | (ids >= count)][0]), count)
+
+
+def _bad_segment(segment: int, count: int) -> InvalidArgumentError:
+    return InvalidArgumentError(None, None, f"Segment id {segment} out of range [0, {count}): grad has {count} rows.")
 
 
 def _row_width(op: Operation) -> Any:

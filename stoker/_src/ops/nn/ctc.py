@@ -137,6 +137,9 @@ CTC_BEAM_SEARCH_DECODER = define(
 ).not_differentiable()
 
 
+CTC_GREEDY_DECODER.planning.on_host = CTC_BEAM_SEARCH_DECODER.planning.on_host = True
+
+
 @CTC_BEAM_SEARCH_DECODER.kernel
 def ctc_beam_search_decoder_kernel(
     inputs: torch.Tensor, sequence_length: list[int], *, beam_width: int, top_paths: int, merge_repeated: bool

@@ -43,6 +43,7 @@ from stoker._src.runtime.plan.on_host import (
     BorrowingOnHost,
     Choice,
     OnHost,
+    Packing,
     borrowed_variables,
     read_variables,
 )
@@ -56,7 +57,6 @@ _MOST_RECORDINGS = 24  # recordings per plan and shapes of feeds; they share the
 _MOST_KEYS = 4096  # combinations of shapes and numbers that are remembered
 _MOST_NUMBERS = 256  # elements of a tensor that decides about loops, branches and sizes
 _SMALL = 1 << 20  # bytes of a result that is copied to the host with the others
-_ALIGNMENT = 256  # bytes
 _SHARED, _WORTH_SHARING = 1 << 15, 1 << 23  # bytes of a copy that torch shares among threads, and for which that pays
 
 _TURNED_OFF, _TOO_SHORT = _NOT_TRIED = ("STOKER_CUDA_GRAPHS=0", "it is too short")
@@ -476,22 +476,12 @@ class _Inputs:
     def __init__(self, inputs: list[torch.Tensor], device: torch.device) -> None:
         self.device_index = device.index or 0
         self._from_host = [i for i, value in enumerate(inputs) if not value.is_cuda]
-        sizes = [inputs[i].nbytes for i in self._from_host]
-        starts = [0]
-        for size in sizes:
-            starts.append(starts[-1] + -(-size // _ALIGNMENT) * _ALIGNMENT)
-        self._on_device = torch.empty(starts[-1], dtype=torch.uint8, device=device)
-        self._staged = torch.empty(starts[-1], dtype=torch.uint8, pin_memory=True)
+        packing = Packing([inputs[i] for i in self._from_host])
+        self._on_device = torch.empty(packing.nbytes, dtype=torch.uint8, device=device)
+        self._staged = torch.empty(packing.nbytes, dtype=torch.uint8, pin_memory=True)
         self._event = torch.cuda.Event()  # after which the host may change what is staged
-
-        def views(flat: torch.Tensor) -> list[torch.Tensor]:
-            return [
-                flat[start : start + size].view(inputs[i].dtype).view(inputs[i].shape)
-                for i, start, size in zip(self._from_host, starts, sizes)
-            ]
-
-        self._views = views(self._staged)
-        moved = iter(views(self._on_device))
+        self._views = packing.views(self._staged)
+        moved = iter(packing.views(self._on_device))
         self.tensors = [torch.empty_like(value) if value.is_cuda else next(moved) for value in inputs]
 
     def fill(self, inputs: list[torch.Tensor]) -> None:

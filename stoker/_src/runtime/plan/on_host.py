@@ -32,9 +32,11 @@ from stoker._src.runtime.plan.instructions import Instruction, values_of
 from stoker._src.runtime.plan.known_shapes import Known
 from stoker._src.runtime.plan.planner import Planner
 
-_MOST_INSTRUCTIONS, _MOST_UNRECORDED = 100, 5000
-_MOST_BYTES, _MOST_UNRECORDED_BYTES = 1 << 22, 1 << 24  # of the variables of a run
-_MOST_ELEMENTS = 1 << 24  # of all tensors of a step: more is work for a GPU in any case
+# What the host is measured with: instructions of a plan, bytes of its variables, and elements of all its tensors. More is work for a GPU in
+# any case. A recorded step is faster there from a smaller size on.
+_MOST_INSTRUCTIONS, _MOST_UNRECORDED = 2000, 5000
+_MOST_BYTES, _MOST_UNRECORDED_BYTES = 1 << 22, 1 << 24
+_MOST_ELEMENTS, _MOST_UNRECORDED_ELEMENTS = 1 << 21, 1 << 24
 _TRIALS = 8  # measured runs of each kind
 _IN_A_ROW = 5  # runs of a kind that borrow variables before the other kind has its turn
 _CLEARLY_LONGER = 1e-3  # seconds of a run of the host that need no further measurement
@@ -49,11 +51,6 @@ def read_variables(planner: Planner, placement: Placement, *, recorded: bool = T
     """Returns the variables that a plan reads; None if the host cannot run the plan on copies of them, or has too much to do."""
     if planner.writes_variables:
         return None
-    if recorded:
-        for each in planner.instructions:
-            on_gpu = None if each.op is None else each.op.definition.planning.on_gpu
-            if on_gpu is not None and on_gpu(each.op) is not None:
-                return None  # it draws random numbers there
     return _variables(planner, placement, recorded)
 
 
@@ -63,7 +60,7 @@ def borrowed_variables(planner: Planner, placement: Placement, *, recorded: bool
 
 
 def _variables(planner: Planner, placement: Placement, recorded: bool) -> list[VariableState] | None:
-    """Returns the variables of a plan that is small enough for the host. One that is not recorded may be longer, and have loops."""
+    """Returns the variables of a plan that is small enough for the host. One that is not recorded may be larger."""
     if os.environ.get("STOKER_RUNS_ON_HOST") == "0" or planner.blocks or planner.compile_function.precision is not None:
         return None
     if len(planner.instructions) > (_MOST_INSTRUCTIONS if recorded else _MOST_UNRECORDED):
@@ -74,18 +71,20 @@ def _variables(planner: Planner, placement: Placement, recorded: bool) -> list[V
         op = each.op
         if op is None or each.traits & (Trait.RETAINS | Trait.BLOCKING) or each.kind in ("begin", "finish"):
             return None
-        wanted = placement.requested(op)
-        if (wanted is not None and wanted.type != "cpu") or (each.steps and recorded):
-            return None
+        wanted, on_gpu = placement.requested(op), op.definition.planning.on_gpu
+        if (wanted is not None and wanted.type != "cpu") or (
+            recorded and on_gpu is not None and on_gpu(op) is not None
+        ):
+            return None  # it must run there, or draws random numbers there
         for value in values_of(each.arguments):
-            if value.handle:
-                if not isinstance(value.constant, VariableState):
-                    return None
+            if isinstance(value.constant, VariableState):
                 found[id(value.constant)] = value.constant
+            elif value.handle and not value.is_constant:
+                return None
         elements += sum(own.shape_of(tensor).size or 0 for tensor in op.outputs)
     size = sum(state.value.nbytes for state in found.values() if isinstance(state.value, torch.Tensor))
-    fits = size <= (_MOST_BYTES if recorded else _MOST_UNRECORDED_BYTES) and elements <= _MOST_ELEMENTS
-    return list(found.values()) if fits else None
+    most = (_MOST_BYTES, _MOST_ELEMENTS) if recorded else (_MOST_UNRECORDED_BYTES, _MOST_UNRECORDED_ELEMENTS)
+    return list(found.values()) if size <= most[0] and elements <= most[1] else None
 
 
 def _with_bodies(planner: Planner) -> Iterator[tuple[Instruction, Planner]]:
@@ -180,49 +179,130 @@ class BorrowingOnHost:
         for step in self.step.with_functions():
             used.update((id(item), item) for item in step.constants.values() if isinstance(item, VariableState))
         self._states = [(state, key in written) for key, state in used.items() if isinstance(state, VariableState)]
-        self._lent: dict[
-            int, tuple[Any, Any, Any]
-        ] = {}  # by the id of a state: the device's value, the host's, its block
+        # By the id of a state: the device's value, the host's, its block.
+        self._lent: dict[int, tuple[Any, Any, Any]] = {}
+        self._transfers: dict[Any, _Transfer] = {}
         self._known_writes = -1
 
     def __call__(self, holding: Any, values: Any) -> Any:
         """Runs the step. The caller holds the lock for writing."""
         # Every run that writes counts itself, so the count says whether another one came in between.
         current = self._lock.writes == self._known_writes + 1
+        theirs = [(state, is_written) for state, is_written in self._states if self._is_there(state)]
+        self._fetch([state for state, _ in theirs if not current or self._lent_of(state)[0] is not state.value])
         borrowed = []
         try:
-            for state, is_written in self._states:
-                value = state.value
-                if value is None and state.device != self._gpu:
-                    continue
-                if value is not None and not (isinstance(value, torch.Tensor) and value.device == self._gpu):
-                    continue
-                theirs, ours, block = self._lent.get(id(state), (None, None, None))
-                if not current or theirs is not value:
-                    ours = _moved(value, ours)
-                borrowed.append((state, is_written, value, state.block, state.device))
+            for state, is_written in theirs:
+                _, ours, block = self._lent_of(state)
+                borrowed.append((state, is_written, state.value, state.block, state.device))
                 state.value, state.block, state.device = ours, block, None
             return self._run(holding, *values)
         finally:
+            written = []
             for state, is_written, value, block, device in borrowed:
                 ours, own_block = state.value, state.block
                 state.value, state.block, state.device = value, block, device
                 if is_written and ours is not None:
-                    if value is not None and value.shape == ours.shape and value.dtype == ours.dtype:
-                        value.copy_(ours)
+                    if _are_alike(value, ours):
+                        written.append((value, ours))
                     else:
                         state.value = ours.to(self._gpu)
                 self._lent[id(state)] = state.value, ours, own_block
+            if written:
+                self._transfer([value for value, _ in written]).to_device(*map(list, zip(*written)))
             self._known_writes = self._lock.writes
 
+    def _is_there(self, state: VariableState) -> bool:
+        value = state.value
+        if value is None:
+            return state.device == self._gpu
+        return isinstance(value, torch.Tensor) and value.device == self._gpu
 
-def _moved(value: Any, ours: Any) -> Any:
-    """Returns a value of the device on the host, in memory that was used for it before if it fits."""
-    if value is None:
-        return None
-    if ours is None or ours.shape != value.shape or ours.dtype != value.dtype:
-        return value.cpu()
-    return ours.copy_(value)
+    def _lent_of(self, state: VariableState) -> tuple[Any, Any, Any]:
+        return self._lent.get(id(state), (None, None, None))
+
+    def _fetch(self, states: list[VariableState]) -> None:
+        """Copies variables to the host, into the memory that they had there if it fits."""
+        for state in states:
+            if state.value is None:
+                self._lent[id(state)] = None, None, None
+        states = [state for state in states if state.value is not None]
+        if not states:
+            return
+        values = [state.value for state in states]
+        for state, found in zip(states, self._transfer(values).to_host(values)):
+            _, ours, block = self._lent_of(state)
+            if _are_alike(ours, found):
+                ours.copy_(found)
+            else:
+                ours, block = found.clone(), None
+            self._lent[id(state)] = state.value, ours, block
+
+    def _transfer(self, values: list[torch.Tensor]) -> _Transfer:
+        key = tuple([(value.shape, value.dtype) for value in values])
+        found = self._transfers.get(key)
+        if found is None:
+            found = self._transfers[key] = _Transfer(values, self._gpu)
+        return found
+
+
+def _are_alike(value: Any, other: Any) -> bool:
+    return value is not None and value.shape == other.shape and value.dtype == other.dtype
+
+
+_ALIGNMENT = 256  # bytes
+
+
+class Packing:
+    """Tensors of given shapes and dtypes one after the other in memory."""
+
+    def __init__(self, tensors: list[torch.Tensor]) -> None:
+        self._kinds = [(each.dtype, each.shape, each.nbytes) for each in tensors]
+        self._starts = [0]
+        for _, _, size in self._kinds:
+            self._starts.append(self._starts[-1] + -(-size // _ALIGNMENT) * _ALIGNMENT)
+        self.nbytes = self._starts[-1]
+
+    def views(self, flat: torch.Tensor) -> list[torch.Tensor]:
+        return [
+            flat[start : start + size].view(dtype).view(shape)
+            for start, (dtype, shape, size) in zip(self._starts, self._kinds)
+        ]
+
+
+class _Transfer:
+    """Moves tensors of the same shapes again and again between the host and the device, all of them at once."""
+
+    def __init__(self, values: list[torch.Tensor], gpu: torch.device) -> None:
+        packing, is_gpu = Packing(values), gpu.type == "cuda"
+        self._host = torch.empty(packing.nbytes, dtype=torch.uint8, pin_memory=is_gpu)
+        self._device = torch.empty(packing.nbytes, dtype=torch.uint8, device=gpu)
+        self._on_host, self._on_device = packing.views(self._host), packing.views(self._device)
+        self._event = torch.cuda.Event() if is_gpu else None  # after which the host may use its memory
+
+    def to_host(self, values: list[torch.Tensor]) -> list[torch.Tensor]:
+        """Returns the values in memory of the host, which the next transfer uses again."""
+        torch._foreach_copy_(self._on_device, values)  # pyright: ignore[reportPrivateImportUsage]
+        self._host.copy_(self._device, non_blocking=True)
+        self._mark()
+        self._wait()
+        return self._on_host
+
+    def to_device(self, values: list[torch.Tensor], ours: list[torch.Tensor]) -> None:
+        """Writes `ours` to `values` on the device, without waiting for it."""
+        self._wait()
+        torch._foreach_copy_(self._on_host, ours)  # pyright: ignore[reportPrivateImportUsage]
+        self._device.copy_(self._host, non_blocking=True)
+        torch._foreach_copy_(values, self._on_device)  # pyright: ignore[reportPrivateImportUsage]
+        self._mark()
+
+    def _mark(self) -> None:
+        if self._event is not None:
+            self._event.record()
+
+    def _wait(self) -> None:
+        if self._event is not None:
+            self._event.synchronize()
 
 
 class Choice:
@@ -288,5 +368,7 @@ class Choice:
         if min(len(host), len(gpu)) >= _TRIALS + _UNCOUNTED:
             self.chosen = self._typical(True) < _CLEARLY_FASTER * self._typical(False)
             self._limit = _NO_LONGER_FASTER * self._typical(False)
+        elif min(len(host), len(gpu)) > _UNCOUNTED and min(gpu) > max(_CLEARLY_LONGER, 4 * min(host)):
+            self.chosen, self._limit = True, _NO_LONGER_FASTER * min(gpu)
         elif len(host) > 1 and len(gpu) > 1 and min(host) > max(_CLEARLY_LONGER, 4 * min(gpu)):
             self.chosen, self._hopeless = False, True
