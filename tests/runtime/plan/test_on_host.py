@@ -79,7 +79,7 @@ def test_the_faster_way_is_kept(monkeypatch, in_a_row):
 
         on_host.in_a_row = in_a_row
         choice = Choice(on_host)  # type: ignore[arg-type]
-        for _ in range(40):
+        for _ in range(60):
             choice.run(lambda run=run, slow=slow: run("gpu", slow), None, [])
         assert choice.chosen is expected and set(used[-5:]) == {"host" if expected else "gpu"}
         assert (choice.remark is not None) is expected
@@ -99,7 +99,7 @@ def test_both_ways_are_measured_again_when_the_host_becomes_slow(monkeypatch):
 
     on_host.in_a_row = 5
     choice = Choice(on_host)  # type: ignore[arg-type]
-    for _ in range(40):
+    for _ in range(60):
         choice.run(lambda: spend(1e-4), None, [])
     assert choice.chosen is True
     slow[0] = 1e-3
@@ -123,11 +123,11 @@ def test_interrupted_runs_do_not_decide(monkeypatch):
 
     on_host.in_a_row = 1
     choice = Choice(on_host)  # type: ignore[arg-type]
-    for _ in range(40):
+    for _ in range(60):
         choice.run(lambda: spend(1e-4), None, [])
     assert choice.chosen is False
     slow[0], count[0] = 1e-5, 0
-    for _ in range(1040):
+    for _ in range(1060):
         choice.run(lambda: spend(1e-4), None, [])
     assert choice.chosen is True
 

@@ -40,7 +40,8 @@ _MOST_ELEMENTS, _MOST_UNRECORDED_ELEMENTS = 1 << 21, 1 << 24
 _TRIALS = 8  # measured runs of each kind
 _IN_A_ROW = 5  # runs of a kind that borrow variables before the other kind has its turn
 _CLEARLY_LONGER = 1e-3  # seconds of a run of the host that need no further measurement
-_UNCOUNTED = 2  # first runs of each kind, which compile
+# First runs of each kind (of the host: True), which compile; those of the host also try numbers of threads.
+_UNCOUNTED = {True: 12, False: 2}
 _UNUSUAL = 4  # times the median: a longer run was interrupted and counts as that long
 _NEXT_TRY, _LATER = 1000, 10  # runs of the GPU until the host is measured again, and the factor between such tries
 _CLEARLY_FASTER = 0.9  # of the GPU's time, for the host to be chosen
@@ -331,7 +332,7 @@ class Choice:
 
     def _typical(self, kind: bool) -> float:
         """The usual time of a run. A reading run pays for copies after each write, so the mean counts; else the median."""
-        counted = self._times[kind][_UNCOUNTED:]
+        counted = self._times[kind][_UNCOUNTED[kind] :] or self._times[kind]
         usual = statistics.median(counted[-_TRIALS:])
         return (
             statistics.fmean(min(each, _UNUSUAL * usual) for each in counted) if self.on_host.in_a_row == 1 else usual
@@ -365,10 +366,10 @@ class Choice:
         if self._left <= 0:
             self._next, self._left = not self._next, self.on_host.in_a_row
         host, gpu = self._times[True], self._times[False]
-        if min(len(host), len(gpu)) >= _TRIALS + _UNCOUNTED:
+        if all(len(times) >= _TRIALS + _UNCOUNTED[each] for each, times in self._times.items()):
             self.chosen = self._typical(True) < _CLEARLY_FASTER * self._typical(False)
             self._limit = _NO_LONGER_FASTER * self._typical(False)
-        elif min(len(host), len(gpu)) > _UNCOUNTED and min(gpu) > max(_CLEARLY_LONGER, 4 * min(host)):
+        elif min(len(host), len(gpu)) > _UNCOUNTED[False] and min(gpu) > max(_CLEARLY_LONGER, 4 * min(host)):
             self.chosen, self._limit = True, _NO_LONGER_FASTER * min(gpu)
         elif len(host) > 1 and len(gpu) > 1 and min(host) > max(_CLEARLY_LONGER, 4 * min(gpu)):
             self.chosen, self._hopeless = False, True
