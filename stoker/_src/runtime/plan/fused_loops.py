@@ -338,6 +338,12 @@ class Builder:
         self.constants.append((made, torch.tensor(number)))
         return made
 
+    def range(self, count: int, kind: str) -> Buffer:
+        """The integers from 0 on."""
+        made = Buffer((count,), kind=kind)
+        self.constants.append((made, torch.arange(count)))
+        return made
+
     def number(self, x: Buffer) -> float | None:
         """The value of x if it is a constant with one element, else None."""
         return next((c.item() for buffer, c in self.constants if buffer is x and x.size == 1), None)
