@@ -16,6 +16,7 @@ import further_programs
 import more_programs
 import other_programs
 import programs
+import structured_programs
 import torch
 import workloads
 
@@ -32,6 +33,7 @@ ALL = {
     **more_programs.ALL,
     **further_programs.ALL,
     **other_programs.ALL,
+    **structured_programs.ALL,
 }
 
 
@@ -48,7 +50,7 @@ def main():
     def timed(work, items, seconds=0.0, warm=12):
         return rate(work, items, args.seconds, max(warm, 12))
 
-    for module in (workloads, programs, more_programs, further_programs, other_programs):
+    for module in (workloads, programs, more_programs, further_programs, other_programs, structured_programs):
         module._rate = timed
     names = sorted(args.names or ALL, key=lambda name: name in EAGER)
     print(f"| program | {' | '.join(map(str, counts))} |\n|---|{'---:|' * len(counts)}", flush=True)

@@ -164,13 +164,17 @@ def test_a_loop_is_recorded_with_its_gradient():
         np.testing.assert_allclose(found, [session.run(gradient, {x: feed}) for feed in feeds], rtol=1e-5)
 
 
-def test_what_depends_on_fed_values_on_the_host_is_not_recorded():
-    """A size that comes from the data makes the host wait: such a step is run as it is."""
+def test_an_update_by_as_many_rows_as_the_data_tells_is_not_recorded():
+    """A size that the device computes makes the host wait: such a step is run as it is."""
     with tf.Graph().as_default(), tf.Session() as session:
         x = tf.placeholder(tf.float32, [4])
-        y = tf.reduce_sum(tf.boolean_mask(x, x > 0.0) * 2.0 + 1.0)
+        v = tf.get_variable("v", [], initializer=tf.ones_initializer())
+        y = tf.reduce_sum(tf.boolean_mask(x * v, x * v > 0.0) * 2.0 + 1.0)
+        update = tf.assign_add(v, y * 0.0)
+        session.run(v.initializer)
         for i in range(8):
-            assert session.run(y, {x: np.array([i, -1, 1, -i], "f")}) == (2.0 * i + 1.0 if i else 0.0) + 3.0
+            found = session.run([y, update], {x: np.array([i, -1, 1, -i], "f")})
+            assert found == [(2.0 * i + 1.0 if i else 0.0) + 3.0, 1.0]
         assert not _repetition(session).recordings
 
 

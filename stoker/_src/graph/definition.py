@@ -277,8 +277,8 @@ class OpDefinition(Signature):
     def lower(self, function: Callable[..., Any]) -> OpDefinition:
         """Registers how the op runs in fused loops (runtime/plan/fused_loops.py): `function(build, op, inputs...)` adds loops to `build`.
 
-        Float32 and boolean inputs arrive as buffers (of 1 and 0 for booleans). Other inputs are constants and arrive as plain
-        numbers. The function returns the buffer of the result, a list of buffers, or None if this node cannot be fused.
+        Inputs of float32, booleans (as 1 and 0) and integers of 32 and 64 bits arrive as buffers. `host` inputs are constants and arrive as
+        plain numbers. The function returns the buffer of the result, a list of buffers, or None if this node cannot be fused.
         """
         self.planning.lower = function
         return self

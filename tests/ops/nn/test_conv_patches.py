@@ -126,3 +126,23 @@ def test_products_with_few_columns(rows, inner, columns, transposed, seed):
     else:
         found = conv_kernels.conv_forward(x, w, *more)
         np.testing.assert_allclose(found.view(rows, columns), a @ b, rtol=1e-4, atol=1e-3)
+
+
+def test_parts_of_joined_images():
+    """Images that are channels of other images take the same route as copies of them, forward and in both gradients."""
+    random = np.random.RandomState(0)
+    x, w, g = (
+        torch.from_numpy(random.randn(*each).astype("f")) for each in ((2, 6, 7, 12), (3, 3, 5, 4), (2, 6, 7, 9))
+    )
+    x, g = x[..., 4:9], g[..., 2:6]
+    more = ((1, 1, 1, 1), "SAME", (), "NHWC", (1, 1, 1, 1))
+    for i in range(2):  # the second time by the known route
+        found, expected = (
+            (
+                conv_kernels.conv_forward(images, w, *more),
+                conv_kernels.conv_backprop_input(tuple(images.shape), w, gradient, *more),
+                conv_kernels.conv_backprop_filter(images, tuple(w.shape), gradient, *more),
+            )
+            for images, gradient in ((x, g), (x.contiguous(), g.contiguous()))
+        )
+        assert all(torch.equal(one, other) for one, other in zip(found, expected)), i

@@ -145,6 +145,17 @@ def test_indices_out_of_range_are_reported(bad):
         )
 
 
+@pytest.mark.parametrize("ids", [[[0, 2], [-1, 5]], [3]])
+@pytest.mark.parametrize("values", [{}, {"on_value": 2.5, "off_value": -1.0}])
+def test_one_hot_vectors(ids, values):
+    """Vectors with one element that is different, or none if the index is out of range."""
+    ids = np.array(ids, np.int64)
+    found, plan = _run(lambda ids: tf.tanh(tf.one_hot(ids, 4, **values)), ids)
+    assert not _kernels_in(plan)
+    hits = ids[..., None] == np.arange(4)
+    np.testing.assert_allclose(found, np.tanh(np.where(hits, *(values.values() or (1.0, 0.0)))), rtol=1e-5)
+
+
 def test_the_largest_elements_beside_nan():
     """top_k of rows with NaN is that of the op's own kernel."""
     x = np.array([[1, np.nan, 3, 2]], "f")

@@ -306,16 +306,21 @@ def _from_array(array: np.ndarray, dtype: DType | None) -> tuple[np.ndarray, DTy
 
 def _bytes_array(array: np.ndarray) -> np.ndarray:
     """Converts to an object array whose elements are bytes."""
-    if array.dtype == np.object_ and set(map(type, array.ravel().tolist())) <= {bytes}:
+    items = array.ravel().tolist()
+    kinds = set(map(type, items))
+    if array.dtype == np.object_ and kinds <= {bytes}:
         return array.copy()
-    result = np.empty(array.shape, dtype=object)
-    for index, item in np.ndenumerate(array):
+    result = np.empty(len(items), dtype=object)
+    if kinds <= {str}:
+        result[:] = list(map(str.encode, items))
+        return result.reshape(array.shape)
+    for i, item in enumerate(items):
         if isinstance(item, str):
             item = item.encode()
         elif not isinstance(item, bytes):
             raise TypeError(f"Expected string, got {item!r} of type '{type(item).__name__}' instead.")
-        result[index] = bytes(item)  # Python's bytes, not NumPy's subclass
-    return result
+        result[i] = bytes(item)  # Python's bytes, not NumPy's subclass
+    return result.reshape(array.shape)
 
 
 @export(v1="constant")

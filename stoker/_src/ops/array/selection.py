@@ -230,6 +230,20 @@ def one_hot_kernel(indices: torch.Tensor, depth: int, on_value: Any, off_value: 
     return select_v2_kernel(hot, on_value, off_value)
 
 
+@ONE_HOT.lower
+def one_hot_lower(build: Any, op: Operation, indices: Any, depth: int, on_value: Any, off_value: Any) -> Any:
+    """Each index is compared with all places."""
+    places = build.range(depth, op._inputs[0].dtype.base_dtype.name) if depth > 0 else None
+    if places is None or op.attr("axis") not in (-1, len(indices.shape)):
+        return None
+    shape = (*indices.shape, depth)
+    hits = build.binary("equal", build.reshape(indices, (*indices.shape, 1)), places)
+    if build.number(on_value) == 1.0 and build.number(off_value) == 0.0 and op.attr("T") is dtypes.float32:
+        return hits  # booleans are 1 and 0 in fused loops
+    sides = [build.broadcast(each, shape) for each in (on_value, off_value)]
+    return None if hits is None or None in sides else build.select(hits, *sides)
+
+
 @ONE_HOT.shape(values=["depth"])
 def one_hot_shape(indices: Shape, depth: np.ndarray | None, on_value: Shape, off_value: Shape, *, axis: int) -> Shape:
     if axis < -1:

@@ -26,7 +26,7 @@ from stoker._src.ops.support.unsigned import ordered
 from stoker._src.ops.support.values import from_numpy, torch_dtype
 
 _native: Any = extension("stoker._src.ops.native.largest")
-_FEW, _MOST = 16, 1 << 18  # of the largest elements, and of all, that one thread finds faster than torch's sort
+_FEW_LARGEST, _MOST = 512, 1 << 18  # of the largest elements, and of all, that one thread finds faster than torch's sort
 
 # ---- TopK -------------------------------------------------------------------------------------------------------
 
@@ -66,7 +66,7 @@ def _largest(input: torch.Tensor, k: int, index_dtype: torch.dtype) -> tuple[tor
 
 def _few_largest(input: torch.Tensor, k: int) -> tuple[torch.Tensor, torch.Tensor] | None:
     """The values and places in one pass over each row; None if this is not faster than sorting, or torch must do it."""
-    if _native is None or input.dtype is not torch.float32 or not (0 < k <= _FEW and input.numel() <= _MOST):
+    if _native is None or input.dtype is not torch.float32 or not (0 < k <= _FEW_LARGEST and input.numel() <= _MOST):
         return None
     if not (input.is_cpu and input.is_contiguous()):
         return None

@@ -57,10 +57,13 @@ def _summed(count: int, places: torch.Tensor, rows: torch.Tensor) -> torch.Tenso
 
 
 def _combine(how: str, data: torch.Tensor, indices: torch.Tensor, ids: torch.Tensor, count: int | None) -> torch.Tensor:
-    if count is not None:
-        if count > _SURELY_FITS:
-            allocatable([count, *data.shape[1:]], itemsize(data))
-        result = table_rows.combine(how, data, indices, ids, count)
+    segments = count
+    if segments is None and ids.is_cpu and ids.ndim == 1 and ids.numel():
+        segments = int(ids[-1]) + 1  # ids are ascending, or `combine` refuses them
+    if segments is not None:
+        if segments > _SURELY_FITS:
+            allocatable([segments, *data.shape[1:]], itemsize(data))
+        result = table_rows.combine(how, data, indices, ids, segments)
         if result is not None:
             return result
     count = _checked_count(indices, ids, count)
@@ -222,6 +225,12 @@ def _definitions(how: str, allowed: tuple[DType, ...]) -> tuple[OpDefinition, Op
     def gradient(
         grad: torch.Tensor, indices: torch.Tensor, segment_ids: torch.Tensor, output_dim0: int
     ) -> torch.Tensor:
+        found = None
+        if indices.shape == segment_ids.shape and output_dim0 > 0:
+            found = table_rows.combine_grad(how, grad, indices, segment_ids, output_dim0)
+        if found is not None:
+            allocatable([output_dim0, *grad.shape[1:]], itemsize(grad))
+            return _summed(output_dim0, found[1].to(torch.int64), found[0])
         places = segment_ids.to(torch.int64).contiguous()
         count = grad.shape[0] if grad.ndim else 0
         _check_segments(indices, places, count)

@@ -289,8 +289,6 @@ static void summed(float *to, const float *from, int64_t count, int64_t times) {
     }
 }
 
-enum { FORWARD, TO_INPUT, TO_FILTER };
-
 static int product(windows *p, int which, float *out, const float *first, const float *second, int threads) {
     int64_t times = p->outputs / p->channels, size = p->images * p->height * p->width * p->channels;
     float *many = NULL;
@@ -327,27 +325,10 @@ static PyObject *run(PyObject *args, int which) {
     Py_RETURN_NONE;
 }
 
-static PyObject *forward(PyObject *m, PyObject *args) {
-    (void)m;
-    return run(args, FORWARD);
-}
-
-static PyObject *to_input(PyObject *m, PyObject *args) {
-    (void)m;
-    return run(args, TO_INPUT);
-}
-
-static PyObject *to_filter(PyObject *m, PyObject *args) {
-    (void)m;
-    return run(args, TO_FILTER);
-}
+PRODUCT_METHODS(run)
 
 static PyMethodDef METHODS[] = {
-    {"forward", forward, METH_VARARGS,
-     "forward(out, images, filter, outputs, (images, height, width, channels), (rows, columns), window, strides, dilations, padding before, "
-     "threads)"},
-    {"to_input", to_input, METH_VARARGS, "to_input(images, gradient, filter, outputs, ...): the gradient of the images."},
-    {"to_filter", to_filter, METH_VARARGS, "to_filter(filter, images, gradient, outputs, ...): the gradient of the filter."},
+    PRODUCT_METHOD_TABLE,
     {NULL, NULL, 0, NULL},
 };
 

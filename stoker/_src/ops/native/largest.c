@@ -2,7 +2,52 @@
  * and boxes that do not overlap better ones. */
 #include "tensors.h"
 
+enum { FEW = 16 }; /* elements that are kept in order from the start */
+
+/* Restores a heap of n elements below `at`. Its root is the worst: the smallest, and of equal elements the last. */
+static void sink(float *values, int64_t *places, int64_t n, int64_t at) {
+    float x = values[at];
+    int64_t place = places[at];
+    for (int64_t below; (below = 2 * at + 1) < n; at = below) {
+        if (below + 1 < n && (values[below + 1] < values[below] || (values[below + 1] == values[below] && places[below + 1] > places[below])))
+            below++;
+        if (values[below] > x || (values[below] == x && places[below] < place)) break;
+        values[at] = values[below];
+        places[at] = places[below];
+    }
+    values[at] = x;
+    places[at] = place;
+}
+
+static int many_largest_of_row(float *values, int64_t *places, const float *row, int64_t columns, int64_t k) {
+    for (int64_t j = 0; j < columns; j++) {
+        float x = row[j];
+        if (x != x) return 0; /* where a NaN belongs is torch's decision */
+        if (j < k) {
+            values[j] = x;
+            places[j] = j;
+            if (j == k - 1)
+                for (int64_t at = k / 2; at-- > 0;) sink(values, places, k, at);
+        } else if (x > values[0]) {
+            values[0] = x;
+            places[0] = j;
+            sink(values, places, k, 0);
+        }
+    }
+    for (int64_t n = k - 1; n > 0; n--) { /* the worst of those that are left goes to the end */
+        float x = values[0];
+        int64_t place = places[0];
+        values[0] = values[n];
+        places[0] = places[n];
+        values[n] = x;
+        places[n] = place;
+        sink(values, places, n, 0);
+    }
+    return 1;
+}
+
 static int largest_of_row(float *values, int64_t *places, const float *row, int64_t columns, int64_t k) {
+    if (k > FEW) return many_largest_of_row(values, places, row, columns, k);
     int64_t found = 0;
     for (int64_t j = 0; j < columns; j++) {
         float x = row[j];

@@ -96,8 +96,6 @@ static void spread(const windows *p, float *images, const float *in, int threads
     for (int64_t i = 0; i < p->images; i++) spread_image(p, images + i * image_size(p), in + i * windows_size(p));
 }
 
-enum { FORWARD, TO_INPUT, TO_FILTER };
-
 /* One of the three products of a convolution. `out` is what the other two are multiplied to. */
 static PyObject *convolve(PyObject *args, int which) {
     float *out, *first, *second;
@@ -124,27 +122,10 @@ static PyObject *convolve(PyObject *args, int which) {
     Py_RETURN_NONE;
 }
 
-static PyObject *forward(PyObject *m, PyObject *args) {
-    (void)m;
-    return convolve(args, FORWARD);
-}
-
-static PyObject *to_input(PyObject *m, PyObject *args) {
-    (void)m;
-    return convolve(args, TO_INPUT);
-}
-
-static PyObject *to_filter(PyObject *m, PyObject *args) {
-    (void)m;
-    return convolve(args, TO_FILTER);
-}
+PRODUCT_METHODS(convolve)
 
 static PyMethodDef METHODS[] = {
-    {"forward", forward, METH_VARARGS,
-     "forward(out, images, filter, outputs, (images, height, width, channels), (rows, columns), window, strides, dilations, padding before, "
-     "threads)"},
-    {"to_input", to_input, METH_VARARGS, "to_input(images, gradient, filter, outputs, ...): the gradient of the images."},
-    {"to_filter", to_filter, METH_VARARGS, "to_filter(filter, images, gradient, outputs, ...): the gradient of the filter."},
+    PRODUCT_METHOD_TABLE,
     {"set_sgemm", set_sgemm, METH_VARARGS, "Takes the address of sgemm_ and whether it is fast for a few columns."},
     {NULL, NULL, 0, NULL},
 };

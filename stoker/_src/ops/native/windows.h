@@ -28,4 +28,19 @@ static int parse_windows(PyObject *args, float **out, float **first, float **sec
     return 1;
 }
 
+enum { FORWARD, TO_INPUT, TO_FILTER };
+
+/* The three products of a module as methods, from a function PRODUCT(args, which). */
+#define PRODUCT_METHODS(PRODUCT)                                                                                                            \
+    static PyObject *forward(PyObject *m, PyObject *args) { return (void)m, PRODUCT(args, FORWARD); }                                       \
+    static PyObject *to_input(PyObject *m, PyObject *args) { return (void)m, PRODUCT(args, TO_INPUT); }                                     \
+    static PyObject *to_filter(PyObject *m, PyObject *args) { return (void)m, PRODUCT(args, TO_FILTER); }
+
+#define PRODUCT_METHOD_TABLE                                                                                                                \
+    {"forward", forward, METH_VARARGS,                                                                                                      \
+     "forward(out, images, filter, outputs, (images, height, width, channels), (rows, columns), window, strides, dilations, padding before, " \
+     "threads)"},                                                                                                                           \
+        {"to_input", to_input, METH_VARARGS, "to_input(images, gradient, filter, outputs, ...): the gradient of the images."},              \
+        {"to_filter", to_filter, METH_VARARGS, "to_filter(filter, images, gradient, outputs, ...): the gradient of the filter."}
+
 #endif

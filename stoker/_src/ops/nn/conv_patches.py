@@ -52,8 +52,10 @@ class Route:
         """The result; None if torch's own convolution must compute it."""
         if first.dtype is not torch.float32 or second.dtype is not torch.float32:
             return None
-        if not (first.is_cpu and second.is_cpu and first.is_contiguous() and second.is_contiguous()):
+        if not (first.is_cpu and second.is_cpu):
             return None
+        if not (first.is_contiguous() and second.is_contiguous()):  # such as the parts of a gradient of joined images
+            first, second = first.contiguous(), second.contiguous()
         if not self._arguments:
             return self._product(first, second).view(self._sizes)
         out = torch.empty(self._sizes)

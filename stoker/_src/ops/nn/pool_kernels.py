@@ -331,6 +331,8 @@ def max_pool_3d_grad(
     x, g = channels_first(orig_input, data_format), channels_first(grad, data_format)
     y = _max_with_indices(orig_input, p, data_format)[1].to(x.dtype)
     sizes = x.shape[2:]
+    if p.kernel == p.strides and tuple(sizes) == tuple(n * k for n, k in zip(p.outputs, p.kernel)):
+        return _to_equals_of_tiles(x, y, g, p.kernel, data_format).to(grad.dtype)
     ends = [(n - 1) * step + k for n, step, k in zip(p.outputs, p.strides, p.kernel)]
     margins = [(b, max(0, end - b - size)) for b, end, size in zip(p.before, ends, sizes)]
     padded = F.pad(x, [amount for pair in reversed(margins) for amount in pair], value=_lowest(x.dtype))
@@ -343,6 +345,17 @@ def max_pool_3d_grad(
         result[window] += torch.where(padded[window] == y, g, 0)
     inner = (..., *(slice(b, b + size) for (b, _), size in zip(margins, sizes)))
     return from_channels_first(result[inner].contiguous(), data_format).to(grad.dtype)
+
+
+def _to_equals_of_tiles(
+    x: torch.Tensor, y: torch.Tensor, g: torch.Tensor, kernel: Sequence[int], data_format: str
+) -> torch.Tensor:
+    """`max_pool_3d_grad` for windows that lie side by side and cover everything: each element belongs to one of them."""
+    x, y, g = (from_channels_first(each, data_format) for each in (x, y, g))
+    first = 1 if is_channels_last(data_format) else 2
+    for i in reversed(range(len(kernel))):  # innermost first, when there is least to copy
+        y, g = (each.repeat_interleave(kernel[i], first + i) for each in (y, g))
+    return torch.where(x == y, g, 0)
 
 
 def max_pool_grad_grad(

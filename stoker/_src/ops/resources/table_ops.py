@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -83,8 +84,7 @@ class LookupTable:
             )
         with self._lock:
             self._check_ready()
-            get = self._places.get
-            found = [get(key, -1) for key in wanted]
+            found = list(map(self._places.get, wanted, itertools.repeat(-1)))
             places = np.array(found, dtype=np.int64)
             result = self._values[places] if len(self._places) else self._empty(len(wanted))
         if -1 in found:

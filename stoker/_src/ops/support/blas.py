@@ -43,16 +43,23 @@ def matmul(a: torch.Tensor, b: torch.Tensor, transpose_a: bool, transpose_b: boo
     """The product of two matrices, or of as many pairs of matrices; None if torch must compute it (or raise its error)."""
     if not is_own or a.dtype is not torch.float32 or b.dtype is not torch.float32 or not (a.is_cpu and b.is_cpu):
         return None
-    if a.ndim not in (2, 3) or b.ndim != a.ndim:
+    sizes, others, count = a.shape, b.shape, 1
+    if len(sizes) != len(others):
         return None
-    *outer, m, k = a.shape
-    *others, inner, n = b.shape
-    m, k = (k, m) if transpose_a else (m, k)
-    inner, n = (n, inner) if transpose_b else (inner, n)
-    if inner != k or outer != others or 0 in a.shape or 0 in b.shape:
+    if len(sizes) == 2:
+        (m, k), (inner, n) = sizes, others
+    elif len(sizes) == 3 and sizes[0] == others[0]:
+        (count, m, k), (_, inner, n) = sizes, others
+    else:
         return None
-    if not (a.is_contiguous() and b.is_contiguous()) or max(*outer, m, k, n) > _MOST:
+    if transpose_a:
+        m, k = k, m
+    if transpose_b:
+        inner, n = n, inner
+    if inner != k or not (0 < m <= _MOST and 0 < n <= _MOST and 0 < k <= _MOST and 0 < count <= _MOST):
         return None
-    out = torch.empty((*outer, m, n))
-    _products.matmul(out, a, b, outer[0] if outer else 1, m, k, n, transpose_a, transpose_b)
+    if not (a.is_contiguous() and b.is_contiguous()):
+        return None
+    out = torch.empty((m, n) if len(sizes) == 2 else (count, m, n))
+    _products.matmul(out, a, b, count, m, k, n, transpose_a, transpose_b)
     return out

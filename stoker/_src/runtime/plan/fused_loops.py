@@ -1,4 +1,4 @@
-"""Fused loops: consecutive ops on float32 tensors that run as one native call.
+"""Fused loops: consecutive ops on float32 tensors, and on integers that follow from them or choose among them, that run as one native call.
 
 Ops with a `lower` facet, on tensors whose shapes are statically known, are collected into one native object
 (native/program.c). It runs loops over buffers, and most of the intermediate buffers never become tensors. This pays in two cases:
@@ -7,7 +7,8 @@ Ops with a `lower` facet, on tensors whose shapes are statically known, are coll
 * Large tensors whose rows are independent, as in a normalization or an activation with its gradient. Fused loops take a few rows
   at a time through all loops while the rows are in the cache. Separate ops would read and write memory each time.
 
-If a tensor's shape at run time differs from its static shape, the ops' own kernels run instead, so the results are the same.
+If a tensor's shape at run time differs from its static shape, or there is no result (an index out of range, a matrix without an inverse), the
+ops' own kernels run instead, so the results and errors are the same.
 """
 
 from __future__ import annotations
@@ -336,6 +337,12 @@ class Builder:
         """A constant of one element."""
         made = Buffer(())
         self.constants.append((made, torch.tensor(number)))
+        return made
+
+    def range(self, count: int, kind: str) -> Buffer:
+        """The integers from 0 on."""
+        made = Buffer((count,), kind=kind)
+        self.constants.append((made, torch.arange(count)))
         return made
 
     def number(self, x: Buffer) -> float | None:

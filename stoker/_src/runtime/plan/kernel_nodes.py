@@ -143,6 +143,9 @@ class KernelBuilder:
     def segments(self, kind: str, data: Node, ids: Node, count: int) -> None:
         return None
 
+    def range(self, count: int, kind: str) -> None:
+        return None
+
     def place(self, x: Node, axis: int, kind: str, *, least: bool) -> None:
         return None
 
