@@ -138,6 +138,73 @@ def strategy_values():
     return found
 
 
+def dataset_losses():
+    """Losses of a custom loop over a dataset, which the strategy divides among the processes."""
+    strategy = tf.distribute.MirroredStrategy()
+    with tf.Graph().as_default(), strategy.scope():
+        w = tf.get_variable("w", [5, 2], initializer=tf.glorot_uniform_initializer(seed=1))
+        iterator = strategy.make_dataset_iterator(tf.data.Dataset.from_tensor_slices((X, Y)).repeat().batch(13))
+
+        def step(inputs):
+            x, y = inputs
+            loss = tf.reduce_sum(tf.square(tf.matmul(x, w) - y)) / 13
+            with tf.control_dependencies([tf.train.GradientDescentOptimizer(0.05).minimize(loss)]):
+                return tf.identity(loss)
+
+        loss = strategy.reduce(tf.distribute.ReduceOp.SUM, strategy.experimental_run(step, iterator))
+        with tf.Session() as session:
+            session.run([iterator.initialize(), tf.global_variables_initializer()])
+            return [float(session.run(loss)) for _ in range(5)]
+
+
+def estimator_losses(folder):
+    """Losses of an Estimator whose input function gives each process its part."""
+    strategy = tf.distribute.MirroredStrategy()
+    losses = []
+
+    class Recorder(tf.train.SessionRunHook):
+        def before_run(self, run_context):
+            return tf.train.SessionRunArgs(tf.get_collection(tf.GraphKeys.LOSSES)[-1])
+
+        def after_run(self, run_context, run_values):
+            losses.append(float(run_values.results))
+
+    def model_fn(features, labels, mode):
+        w = tf.get_variable("w", [5, 2], initializer=tf.glorot_uniform_initializer(seed=1))
+        loss = tf.losses.mean_squared_error(labels, tf.matmul(features, w))
+        train_op = tf.train.AdamOptimizer(0.05).minimize(loss, tf.train.get_or_create_global_step())
+        return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+    def input_fn(input_context):
+        data = tf.data.Dataset.from_tensor_slices((X, Y))
+        data = data.shard(input_context.num_input_pipelines, input_context.input_pipeline_id)
+        return data.repeat().batch(input_context.get_per_replica_batch_size(12))
+
+    config = tf.estimator.RunConfig(train_distribute=strategy)
+    tf.estimator.Estimator(model_fn, str(folder), config).train(input_fn, [Recorder()], steps=5)
+    return losses
+
+
+def keras_losses(seed):
+    """Losses and weights of a Keras model with uneven batches, metrics, penalties and moving averages."""
+    with tf.Graph().as_default():
+        tf.set_random_seed(seed)
+        np.random.seed(1)  # of the order of examples
+        with tf.distribute.MirroredStrategy().scope():
+            layers = tf.keras.layers
+            model = tf.keras.Sequential(
+                [
+                    layers.Dense(4, "tanh", input_shape=(5,), kernel_regularizer=tf.keras.regularizers.l2(0.01)),
+                    layers.Dense(2),
+                ]
+            )
+            model.compile(tf.keras.optimizers.Adam(0.05, clipnorm=0.1), "mse", metrics=["mae"])
+        weights = np.linspace(0.5, 1.5, EXAMPLES).astype(np.float32)
+        history = model.fit(X, Y, 11, epochs=2, verbose=0, sample_weight=weights, validation_data=(X[:7], Y[:7]))
+        found = {**history.history, "weights": [np.sum(np.abs(each)) for each in model.get_weights()]}
+        return {name: np.asarray(values, np.float64).tolist() for name, values in found.items()}
+
+
 def main(folder):
     folder = Path(folder)
     rank = stoker.distribute.rank()
@@ -148,6 +215,9 @@ def main(folder):
         # Without a common seed, the variables of the first process count.
         "checkpointed": train("wrap", 4, folder / "checkpoints", seed=rank + 10),
         "strategy": strategy_values(),
+        "dataset": dataset_losses(),
+        "estimator": estimator_losses(folder / "estimator"),
+        "keras": keras_losses(rank + 1),
     }
     (folder / f"{rank}.json").write_text(json.dumps(result))
 

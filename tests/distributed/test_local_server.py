@@ -9,6 +9,7 @@ import pytest
 
 import stoker.compat.v1 as tf
 from tests.distributed.clusters import far
+from tests.distributed.ports import free_ports
 
 
 @pytest.fixture(scope="module")
@@ -245,12 +246,27 @@ def test_python_functions_run_only_in_their_own_process(server):
             session.run(y)
 
 
-def test_nobody_at_the_target():
-    """A session on a port that nobody serves fails at its first run."""
+def test_nobody_at_the_target(monkeypatch):
+    """A session on a port that nobody serves fails at its first run, after it has waited for a server to start."""
+    monkeypatch.setenv("STOKER_CONNECT_TIMEOUT_SECS", "0.3")
     with tf.Graph().as_default():
         one = tf.constant(1.0)
         with tf.Session("grpc://127.0.0.1:1") as session, pytest.raises(tf.errors.UnavailableError):
             session.run(one)
+
+
+def test_a_client_may_start_before_the_server():
+    """A session waits for a server that is not there yet."""
+    (port,) = free_ports(1)
+    found = []
+    with tf.Graph().as_default(), tf.Session(f"grpc://127.0.0.1:{port}") as session, far():
+        one = tf.constant(1.0)
+        client = threading.Thread(target=lambda: found.append(session.run(one)))
+        client.start()
+        server = tf.train.Server({"local": [f"127.0.0.1:{port}"]})
+        client.join(60)
+    server._stop()
+    assert found == [1.0]
 
 
 def test_the_cluster_of_a_session_is_that_of_its_server():

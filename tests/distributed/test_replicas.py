@@ -123,3 +123,27 @@ def test_strategy_in_several_processes(launched):
             "all_gather": [1, 3, 2, 6],
             "variable": [3],
         }
+
+
+def test_a_dataset_is_divided(launched):
+    """A loop over a dataset that a strategy divides has the losses of one process, also if batches are uneven."""
+    alone = replicas.dataset_losses()
+    for result in launched[0]:
+        np.testing.assert_allclose(result["dataset"], alone, rtol=1e-5)
+
+
+def test_estimators_train_together(launched, tmp_path):
+    """An Estimator with a strategy averages the losses and gradients of the processes, and saves one series of checkpoints."""
+    alone = replicas.estimator_losses(tmp_path)
+    for result in launched[0]:
+        np.testing.assert_allclose(result["estimator"], alone, rtol=1e-5)
+    saved = [path.name for path in (launched[1] / "estimator").glob("model.ckpt-*.index")]
+    assert sorted(saved) == ["model.ckpt-0.index", "model.ckpt-5.index"]
+
+
+def test_keras_models_are_trained_together(launched):
+    """Model.fit under a strategy has the losses, metrics and weights of one process, which the first one's seed decides."""
+    alone = replicas.keras_losses(1)
+    for result in launched[0]:
+        for name, values in alone.items():
+            np.testing.assert_allclose(result["keras"][name], values, rtol=1e-5)

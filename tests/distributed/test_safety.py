@@ -111,8 +111,9 @@ def test_tls():
         tf.train.Server({"local": ["localhost:0"]}, protocol="grpc+tls")
 
 
-def test_a_server_binds_to_its_own_address():
+def test_a_server_binds_to_its_own_address(monkeypatch):
     """A server listens at the address of its task and at no other."""
+    monkeypatch.setenv("STOKER_CONNECT_TIMEOUT_SECS", "0")
     server = tf.train.Server({"local": ["127.0.0.1:0"]})
     try:
         port = server.target.rsplit(":", 1)[1]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -34,6 +35,7 @@ from stoker._src.formats import protos
 MASTER, WORKER, PEER = "tensorflow.MasterService", "tensorflow.WorkerService", "stoker.PeerService"
 SERVER_KIND = ("x-stoker", "1")
 """The metadata by which a client of a master recognizes stoker's server."""
+_CONNECT_SECS = 60.0
 _OPTIONS = [
     ("grpc.max_send_message_length", -1),
     ("grpc.max_receive_message_length", -1),
@@ -442,6 +444,23 @@ class Peers:
 # -- masters -----------------------------------------------------------------------------------------------------
 
 
+def _wait_for_listener(address: str, timeout: float | None) -> None:
+    """Waits while a server has not been started yet: clients and servers of a cluster start in any order."""
+    limit = float(os.environ.get("STOKER_CONNECT_TIMEOUT_SECS", _CONNECT_SECS))
+    deadline = time.monotonic() + (limit if timeout is None else min(limit, timeout))
+    host, _, port = address.rpartition(":")
+    while port.isdigit():
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), timeout=1.0).close()
+            return
+        except ConnectionRefusedError:
+            if time.monotonic() > deadline:
+                return  # the call fails, and says why
+            time.sleep(0.1)
+        except OSError:
+            return
+
+
 class MasterConnection:
     """A session at a master in another process."""
 
@@ -451,6 +470,7 @@ class MasterConnection:
         self._connection = Connection(address, protocol)
         self._timeout = config.operation_timeout_in_ms / 1000 or None
         request = protos.CreateSessionRequest(graph_def=graph_def, config=config, target=target)
+        _wait_for_listener(address, self._timeout)
         try:
             data, is_stoker = self._connection.first_call(
                 MASTER, "CreateSession", request.SerializeToString(), self._timeout
