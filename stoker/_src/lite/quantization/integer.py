@@ -106,7 +106,7 @@ def quantize_integer(model: Model, plan: Plan, input_type: str, output_type: str
     if plan.strict and rewriting.reasons:
         raise QuantizationError(_report(rewriting.reasons))
     rewriting.rewrite_all()
-    _Interface(model, plan.scheme).run(input_type, output_type)
+    _Interface(model, plan).run(input_type, output_type)
 
 
 class _Rewriting:
@@ -693,8 +693,8 @@ def _report(reasons: dict[Operator, str]) -> str:
 class _Interface:
     """Inputs and outputs of the model in integers."""
 
-    def __init__(self, model: Model, scheme: Scheme) -> None:
-        self.model, self.subgraph, self.scheme = model, model.main, scheme
+    def __init__(self, model: Model, plan: Plan) -> None:
+        self.model, self.subgraph, self.plan = model, model.main, plan
 
     def run(self, input_type: str, output_type: str) -> None:
         if input_type != "FLOAT32":
@@ -717,7 +717,7 @@ class _Interface:
                 self.drop(uses[0])
                 made = integer
             else:
-                made = Tensor(tensor.name, type_name, tensor.shape, None, _shifted(integer, type_name))
+                made = Tensor(tensor.name, type_name, tensor.shape, None, self.numbers(tensor, integer, type_name))
                 uses[0].inputs = [made]
             made.name = tensor.name
             self.subgraph.inputs[place] = made
@@ -743,10 +743,21 @@ class _Interface:
                 if made not in self.subgraph.inputs:
                     made.name = tensor.name
             else:
-                made = Tensor(tensor.name, type_name, tensor.shape, None, _shifted(integer, type_name))
+                made = Tensor(tensor.name, type_name, tensor.shape, None, self.numbers(tensor, integer, type_name))
                 self.subgraph.operators.append(Operator("QUANTIZE", [integer], [made]))
             self.subgraph.outputs[place] = made
             self.rename(tensor, made)
+
+    def numbers(self, tensor: Tensor, integer: Tensor, type_name: str) -> Quantization:
+        """The scale of a tensor for the caller, whose integers have another type than those inside."""
+        numbers = integer.quantization
+        assert numbers is not None and numbers.zero_point is not None
+        shift = {("INT8", "UINT8"): 128, ("UINT8", "INT8"): -128}.get((integer.type, type_name))
+        if shift is not None:
+            return Quantization(numbers.scale, numbers.zero_point + shift)
+        # The state of a loop has 16 bits.
+        low, high = self.plan.ranges.get(tensor) or represented(numbers, integer.type)
+        return parameters(low, high, type_name)
 
     def drop(self, operator: Operator) -> None:
         self.subgraph.operators.remove(operator)
@@ -758,11 +769,3 @@ class _Interface:
                     for key, tensor in side.items():
                         if tensor is old:
                             side[key] = new
-
-
-def _shifted(integer: Tensor, type_name: str) -> Quantization:
-    """The same scale in the other of the two types of 8 bits."""
-    numbers = integer.quantization
-    assert numbers is not None and numbers.zero_point is not None
-    shift = {("INT8", "UINT8"): 128, ("UINT8", "INT8"): -128}[integer.type, type_name]
-    return Quantization(numbers.scale, numbers.zero_point + shift)
