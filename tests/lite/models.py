@@ -263,7 +263,7 @@ NETWORKS = {
         lambda: [_f32(2, 6, 8)],
         {
             "MEAN",
-            "SQUARED_DIFFERENCE",
+            "SQUARE",
             "SUB",
             "ADD",
             "RSQRT",

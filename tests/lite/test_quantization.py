@@ -233,14 +233,17 @@ def test_weights_alone():
 
 
 def test_half_precision():
-    """Constants are stored in 16 bits and restored by an op; those that do not fit stay."""
-    model, whole = _dense(64, 32), write_model(_dense(64, 32))
+    """Constants are stored in 16 bits and restored by an op, a small bias with its weights; those that do not fit stay, and their bias, too."""
+    models = [_dense(64, 32) for _ in range(3)]
+    for each in models:
+        each.main.operators[0].inputs[2] = Tensor("b", "FLOAT32", (64,), np.linspace(-1, 1, 64, dtype=np.float32))
+    model, large = models[:2]
+    whole = write_model(models[2])
     quantize(model, Request(optimize=True, supported_types=[tf.float16]))
-    assert [operator.code for operator in model.main.operators] == ["DEQUANTIZE", "FULLY_CONNECTED"]
+    assert [operator.code for operator in model.main.operators] == ["DEQUANTIZE", "DEQUANTIZE", "FULLY_CONNECTED"]
     assert len(write_model(model)) < 0.6 * len(whole)
     x = np.random.RandomState(1).randn(2, 32).astype(np.float32)
     np.testing.assert_allclose(_run(write_model(model), x)["y"], _run(whole, x)["y"], atol=0.02)
-    large = _dense(64, 32)
     large.main.operators[0].inputs[1].data[0, 0] = 1e6
     quantize(large, Request(optimize=True, supported_types=[tf.float16]))
     assert "FLOAT16" not in _types(large)
@@ -487,6 +490,31 @@ def test_loops(ops, bound):
     for x in samples[:4]:
         for found, expected in zip(_run(content, x).values(), _run(plain, x).values(), strict=True):
             np.testing.assert_allclose(found, expected, atol=bound)
+
+
+@pytest.mark.parametrize("kind", [tf.int8, tf.uint8])
+def test_a_loop_with_an_interface_of_eight_bits(kind):
+    """The final state of a loop, which has 16 bits inside, is an output of 8 bits with the range that it was seen to have."""
+    function, samples = _loop_model()
+    converter = tf.lite.TFLiteConverter.from_concrete_functions([function])
+    plain = converter.convert()
+    converter.optimizations = [tf.lite.Optimize.DEFAULT]
+    converter.representative_dataset = lambda: ([x] for x in samples)
+    converter.target_spec.supported_ops = {OpsSet.TFLITE_BUILTINS_INT8}
+    converter.inference_input_type = converter.inference_output_type = kind
+    content = converter.convert()
+    model = read_model(content).main
+    assert {each.type for each in (*model.inputs, *model.outputs)} == {kind.name.upper()}
+    interpreter = tf.lite.Interpreter(model_content=content)
+    interpreter.allocate_tensors()
+    (given,) = interpreter.get_input_details()
+    scale, zero = given["quantization"]
+    interpreter.set_tensor(given["index"], np.round(samples[0] / scale + zero).astype(given["dtype"]))
+    interpreter.invoke()
+    for detail, expected in zip(interpreter.get_output_details(), _run(plain, samples[0]).values(), strict=True):
+        scale, zero = detail["quantization"]
+        found = scale * (interpreter.get_tensor(detail["index"]).astype(np.float32) - zero)
+        np.testing.assert_allclose(found, expected, atol=0.02)
 
 
 def test_fully_connected_layers_have_a_scale_for_each_channel():

@@ -171,7 +171,7 @@ STEPS: list[tuple[str, Callable[[Subgraph], Any]]] = [
     ("shared", cleanup.merge_duplicates),
     (_REORDERED, lambda subgraph: apply_rules(subgraph, REORDERING)),
     ("folded", lambda subgraph: apply_rules(subgraph, fusion.FOLDING)),
-    ("tidied", cleanup.clean),
+    ("tidied", cleanup.tidy),
     ("fused", lambda subgraph: apply_rules(subgraph, fusion.FUSING)),
     (_CELLS, lambda subgraph: apply_rules(subgraph, {"MUL": [patterns.lstm_cell], **DIRECTIONS})),
     ("merged", cleanup.merge_duplicates),

@@ -743,8 +743,13 @@ class _Interface:
                 if made not in self.subgraph.inputs:
                     made.name = tensor.name
             else:
-                made = Tensor(tensor.name, type_name, tensor.shape, None, self.numbers(tensor, integer, type_name))
-                self.subgraph.operators.append(Operator("QUANTIZE", [integer], [made]))
+                # No kernel goes from 16 bits to numbers without a sign.
+                steps = ["INT8", type_name] if (integer.type, type_name) == ("INT16", "UINT8") else [type_name]
+                for step in steps:
+                    made = Tensor(tensor.name, step, tensor.shape, None, self.numbers(tensor, integer, step))
+                    self.subgraph.operators.append(Operator("QUANTIZE", [integer], [made]))
+                    integer = made
+                made = integer
             self.subgraph.outputs[place] = made
             self.rename(tensor, made)
 

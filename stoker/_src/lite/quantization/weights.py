@@ -123,7 +123,10 @@ def _worth_half(subgraph: Subgraph) -> set[Tensor]:
     XNNPACK computes a product only if weights and bias have the same precision.
     """
     together = {
-        tensor: [tensor] for operator in subgraph.operators for tensor in operator.inputs if tensor and _is_weight(tensor)
+        tensor: [tensor]
+        for operator in subgraph.operators
+        for tensor in operator.inputs
+        if tensor and _is_weight(tensor)
     }
     for operator in subgraph.operators:
         places = (WEIGHTS.get(operator.code), BIASES.get(operator.code))
