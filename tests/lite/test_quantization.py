@@ -20,11 +20,11 @@ from stoker._src.lite.quantization.schemes import (
     FREE,
     INT8,
     INT16,
+    ONLY_IF_STRICT,
     PASSING,
     SHARING,
     UINT8,
     WEIGHTS,
-    YOUNG_IN_INT16,
     quantizable,
 )
 from stoker._src.lite.verification.layout import schema
@@ -93,7 +93,11 @@ def test_every_op_of_the_tables_has_its_kernel(scheme, bound):
         model = single_ops.model_of(code)
         samples = single_ops.samples_of(model, 3)
         content = write_model(model)
-        plan = Plan(observe_ranges(model, lambda s=samples: s), scheme, strict=code in YOUNG_IN_INT16)
+        plan = Plan(
+            observe_ranges(model, lambda s=samples: s),
+            scheme,
+            strict=code in ONLY_IF_STRICT.get(scheme.activations, ()),
+        )
         quantize_integer(model, plan, "FLOAT32", "FLOAT32")
         assign_versions(model)
         types = {each.type for each in model.main.operators[-1].inputs if each is not None} | {

@@ -26,11 +26,11 @@ from stoker._src.lite.quantization.schemes import (
     FREE,
     INT8,
     INT16,
+    ONLY_IF_STRICT,
     PASSED,
     PASSING,
     SHARING,
     WEIGHTS,
-    YOUNG_IN_INT16,
     Scheme,
     covers,
     parameters,
@@ -42,11 +42,13 @@ from stoker._src.lite.verification.rules import COMPARISONS, scale_problem
 
 # NONE, RELU, RELU_N1_TO_1 and RELU6 are clamps, which integer kernels do; TANH and SIGN_BIT are not.
 _CLAMPS = (0, 1, 2, 3)
-_CLAMPING = frozenset(("RELU", "RELU6", "RELU_N1_TO_1"))
+_CLAMPING = frozenset(("RELU", "RELU6", "RELU_N1_TO_1", "RELU_0_TO_1"))
 # Ops of loops that stay in 8 bits: the elements of a list are replaced one by one, which collects no errors.
 _NARROW = frozenset(("DYNAMIC_UPDATE_SLICE",))
 # Ops that choose values by comparing them.
 _CHOOSING = COMPARISONS | {"LOGICAL_AND", "LOGICAL_OR", "REDUCE_ANY", "MAXIMUM", "SELECT", "SELECT_V2"}
+# More steps of a sum than this for one step of an argument, and the sum knows less than half of its bits.
+_CANCELLING = 16.0
 # The factor by which a tensor's scale may become coarser to avoid a conversion.
 _COARSER = 2.0
 
@@ -198,8 +200,8 @@ class _Rewriting:
         scheme = self.scheme(operator)
         if code == recurrent.CODE and scheme.activations == "INT8":
             return self.decide_lstm(operator)
-        is_young = code in YOUNG_IN_INT16 and scheme is INT16 and not self.plan.strict
-        if not quantizable(code, scheme) or code in self.plan.floating or is_young:
+        unwanted = not self.plan.strict and code in ONLY_IF_STRICT.get(scheme.activations, ())
+        if not quantizable(code, scheme) or code in self.plan.floating or unwanted:
             return f"{operator.kind} has no kernel for {scheme.activations}"
         if operator in self.before_suppression:
             return "it prepares arguments of a non-maximum suppression, which is floating point"
@@ -229,6 +231,9 @@ class _Rewriting:
         if operator.code in COMPARISONS and max(inputs) >= 1:
             return f"it compares numbers with the scale {max(inputs):g}, and its kernel takes scales below 1"
         results = [float(self.numbers[each].scale[0]) for each in operator.outputs if each.type == "FLOAT32"]  # type: ignore[index]
+        if operator.code in ("ADD", "SUB") and kind != INT16.activations and not self.plan.strict:
+            if max(inputs) > _CANCELLING * results[0]:
+                return f"its result is so much smaller than its arguments that a step of these is {max(inputs) / results[0]:.0f} steps of it"
         return scale_problem(operator.code, kind, inputs, results)
 
     def absorb_clamp(self, operator: Operator) -> None:

@@ -170,10 +170,14 @@ FREE = frozenset(
         "GELU",
         "ABS",
         "RSQRT",
+        "LOG",
+        "SQRT",
+        "REDUCE_PROD",
         "SQUARED_DIFFERENCE",
         "RELU",
         "RELU6",
         "RELU_N1_TO_1",
+        "RELU_0_TO_1",
         "BATCH_MATMUL",
     }
 )
@@ -190,15 +194,19 @@ NOT_IN_INT16 = frozenset(
         "ELU",
         "SQUARED_DIFFERENCE",
         "RELU_N1_TO_1",
+        "RELU_0_TO_1",
         "ONE_HOT",
         "PRELU",
         *(ASKING - {"SHAPE", "RANK"}),
     }
 )
-# Kernels that LiteRT has and the runtime of TensorFlow 2.21 has not. They are used only where floating point is not allowed.
-YOUNG_IN_INT16 = frozenset({"GELU"})
-NOT_IN_UINT8 = frozenset(
-    {"ONE_HOT", "DYNAMIC_UPDATE_SLICE", "ELU", "EXP", "ABS", "RSQRT", "SQUARED_DIFFERENCE", "BATCH_MATMUL"}
+# Used only where floating point is not allowed: a few steps of the argument near zero are most of the range of the result.
+_STEEP = frozenset({"LOG", "SQRT", "REDUCE_PROD"})
+# The runtime of TensorFlow 2.21 has no GELU of 16 bits, which LiteRT has.
+ONLY_IF_STRICT = {"INT8": _STEEP, "INT16": _STEEP | {"GELU"}}
+NOT_IN_UINT8 = (
+    frozenset("ONE_HOT DYNAMIC_UPDATE_SLICE ELU EXP ABS RSQRT RELU_0_TO_1 SQUARED_DIFFERENCE BATCH_MATMUL".split())
+    | _STEEP
 )
 
 
