@@ -347,6 +347,22 @@ COMPOSED = [
     Case(
         "SCATTER_ND", lambda tf, x, u: tf.tensor_scatter_add(x, [[1], [3]], u), [f32(5), f32(2)], "tensor-scatter-add"
     ),
+    Case("DIV", lambda tf, x, i: tf.math.segment_mean(x, i), [f32(4, 2), np.int32([0, 0, 2, 2])], "segment-mean"),
+    *(
+        Case(
+            code,
+            lambda tf, x, i, name=name: getattr(tf.sparse, name)(x, i, [0, 0, 2]),
+            [f32(4, 2, 3), np.int32([3, 1, 3])],
+            name,
+        )
+        for name, code in (("segment_sum", "UNSORTED_SEGMENT_SUM"), ("segment_mean", "DIV"), ("segment_sqrt_n", "SQRT"))
+    ),
+    Case(
+        "UNSORTED_SEGMENT_SUM",
+        lambda tf, x, i: tf.sparse.segment_mean(x, [3, 1, 3], i, num_segments=4),
+        [f32(4, 2), np.int32([0, 0, 2])],
+        "segment-mean-of-four",
+    ),
     Case("MUL", lambda tf, x: tf.nn.dropout(x, rate=0.5) * 3.0, [f32(2, 3)], "dropout", random=True),
     Case("MEAN", lambda tf, x: tf.nn.moments(x, [0]), [f32(5, 3)], "moments"),
     Case("TRANSPOSE", lambda tf, x: tf.einsum("abc->cab", x), [f32(2, 3, 4)], "einsum-transpose"),
