@@ -299,7 +299,7 @@ def without_integers(runtime: str, type_name: str) -> frozenset[str]:
 
 # Kernels of 1.15 for 8-bit numbers that fail or compute something else, although they have the version.
 _WRONG_IN_1_15 = frozenset(
-    ("CONCATENATION", "ELU", "EXP", "MEAN", "PAD", "PADV2", "PRELU", "RELU6", "RELU_N1_TO_1", "SUM")
+    ("CAST", "CONCATENATION", "ELU", "EXP", "MEAN", "PAD", "PADV2", "PRELU", "RELU6", "RELU_N1_TO_1", "SUM")
 )
 
 

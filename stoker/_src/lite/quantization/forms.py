@@ -7,16 +7,14 @@ from ai_edge_litert import schema_py_generated as schema
 
 from stoker._src.lite.model import Model, Operator, Subgraph, Tensor
 from stoker._src.lite.quantization.schemes import INT16, Scheme
-from stoker._src.lite.versions import is_available
 
 
-def use_integer_forms(model: Model, scheme: Scheme, runtime: str | None = None, trained: bool = False) -> None:
+def use_integer_forms(model: Model, scheme: Scheme, trained: bool) -> None:
     """Replaces operators by forms with integer kernels, in all subgraphs.
 
     Args:
         model: the float model.
         scheme: the number formats.
-        runtime: the oldest runtime that must have the kernels, or None.
         trained: whether ranges come from training, which knows no tensors between two operators.
     """
     for subgraph in model.subgraphs:
@@ -24,7 +22,9 @@ def use_integer_forms(model: Model, scheme: Scheme, runtime: str | None = None, 
         made: list[Operator] = []
         for operator in subgraph.operators:
             if not all(each is None or each.type == "FLOAT32" for each in (*operator.inputs[:1], *operator.outputs)):
-                _integer_choice(operator, runtime)
+                if operator.code == "EMBEDDING_LOOKUP" and operator.outputs[0].type == "FLOAT32":
+                    operator.code, operator.inputs = "GATHER", operator.inputs[1::-1]
+                    operator.options = schema.GatherOptionsT()
             elif operator.code == "SQUARE":
                 _become_product(operator, operator.inputs[0], operator.inputs[0])
             elif operator.code == "NEG":
@@ -53,20 +53,6 @@ def use_integer_forms(model: Model, scheme: Scheme, runtime: str | None = None, 
                 continue
             made.append(operator)
         subgraph.operators = made
-
-
-def _integer_choice(operator: Operator, runtime: str | None) -> None:
-    """An operator that takes other things than real numbers and makes real numbers chooses them among quantized ones."""
-    (source, *_), (result, *_) = operator.inputs or [None], operator.outputs or [None]
-    if result is None or source is None or result.type != "FLOAT32":
-        return
-    if operator.code == "EMBEDDING_LOOKUP":
-        operator.code, operator.inputs = "GATHER", operator.inputs[1::-1]
-        operator.options = schema.GatherOptionsT()
-    elif operator.code == "CAST" and source.type == "BOOL" and source.shape is not None and len(source.shape) <= 4:
-        choice = Operator("SELECT_V2", [source, _scalar(1.0, "one"), _scalar(0.0, "zero")], operator.outputs)
-        if runtime is None or is_available(choice, runtime):
-            operator.code, operator.inputs, operator.options = choice.code, choice.inputs, schema.SelectV2OptionsT()
 
 
 def _is_private(subgraph: Subgraph, consumers: dict[Tensor, list[Operator]], tensor: Tensor) -> bool:

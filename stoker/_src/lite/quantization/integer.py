@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from flatbuffers import flexbuffers
 
-from stoker._src.lite.model import Model, Operator, Quantization, Subgraph, Tensor
+from stoker._src.lite.model import TYPE_CODES, Model, Operator, Quantization, Subgraph, Tensor
 from stoker._src.lite.quantization import arrays, recurrent
 from stoker._src.lite.quantization.calibration import Ranges
 from stoker._src.lite.quantization.schemes import (
@@ -197,6 +197,8 @@ class _Rewriting:
             return self.decide_flow(operator)
         if code == "CUSTOM":
             return self.decide_custom(operator)
+        if code == "CAST" and (operator.inputs[0] is None or operator.inputs[0].type != "BOOL"):
+            return "it takes numbers from one kind to another"
         scheme = self.scheme(operator)
         if code == recurrent.CODE and scheme.activations == "INT8":
             return self.decide_lstm(operator)
@@ -511,6 +513,9 @@ class _Rewriting:
             # Scales are not powers of two.
             operator.options = copy.copy(operator.options)
             operator.options.potScaleInt16 = False
+        if code == "CAST":
+            operator.options = copy.copy(operator.options)
+            operator.options.outDataType = TYPE_CODES[scheme.activations]
         if code != "CUSTOM":
             operator.outputs = [self.result(each) if each.type == "FLOAT32" else each for each in operator.outputs]
         self.made.append(operator)

@@ -140,7 +140,7 @@ def _after_training(model: Model, request: Request, trained: bool) -> None:
             ("inference_output_type", request.output_type),
         )
     )
-    use_integer_forms(model, scheme, request.runtime, trained)
+    use_integer_forms(model, scheme, trained)
     if trained:
         ranges, weights = fake_quant.take_ranges(model)
         fake_quant.spread(model.main, ranges)
@@ -179,7 +179,7 @@ def _interface_type(name: str, wanted: Any, scheme: Scheme) -> str:
 def _as_trained(model: Model, request: Request) -> None:
     """A graph with fake quantization in integers throughout, as TensorFlow 1.x converted it."""
     scheme = UINT8 if dtypes.as_dtype(request.inference_type) is dtypes.uint8 else INT8
-    use_integer_forms(model, scheme, request.runtime, trained=True)
+    use_integer_forms(model, scheme, trained=True)
     ranges, weights = fake_quant.take_ranges(model)
     given: dict[Any, Quantization] = {}
     for tensor in model.main.inputs:

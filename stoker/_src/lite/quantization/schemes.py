@@ -153,6 +153,8 @@ FIXED = {
     "TANH": {"INT8": fixed(1 / 128, 0), "UINT8": fixed(1 / 128, 128), "INT16": fixed(1 / 32768, 0)},
     "L2_NORMALIZATION": {"INT8": fixed(1 / 128, 0), "UINT8": fixed(1 / 128, 128)},
     "LOG_SOFTMAX": {"INT8": fixed(16 / 256, 127), "UINT8": fixed(16 / 256, 255)},
+    # Truth values become the integers 0 and 1, which are these numbers as they are.
+    "CAST": {"INT8": fixed(1.0, 0), "UINT8": fixed(1.0, 0), "INT16": fixed(1.0, 0)},
 }
 # Any scale will do.
 FREE = frozenset(
