@@ -78,6 +78,24 @@ def test_truth_values_are_the_integers_zero_and_one():
     np.testing.assert_allclose(run_model(model, [IMAGE])[0], expected, atol=0.05)
 
 
+@pytest.mark.parametrize("subtracted", [False, True])
+def test_masks_before_a_softmax_become_integers(subtracted):
+    """Large negative numbers, made of truth values, leave the positions that count their steps, and the masked ones nothing, also where a row is all masked."""
+    array = RANDOM.uniform(-3, 3, [4, 8]).astype(np.float32)
+
+    def build(x: Any) -> Any:
+        hidden = tf.cast(tf.abs(x[:, ::-1]) > 1.5, tf.float32)
+        hidden = tf.concat([hidden[:3], tf.ones([1, 8])], 0)
+        return tf.nn.softmax(x * 0.5 - 1e9 * hidden if subtracted else x * 0.5 + hidden * -1e9)[:3]
+
+    model, expected = _integers(build, array, [tf.lite.OpsSet.TFLITE_BUILTINS_INT8])
+    kinds = {each.type for operator in read_model(model).main.operators[1:-1] for each in operator.outputs}
+    assert kinds == {"INT8", "BOOL"}
+    (found,) = run_model(model, [array])
+    np.testing.assert_allclose(found, expected, atol=0.03)
+    assert not found[expected == 0].any()
+
+
 def test_a_concatenation_takes_its_scale_to_those_that_only_it_reads():
     """Results of ops are stored in the scale of the concatenation that reads them, without a conversion between."""
 

@@ -12,7 +12,8 @@ import stoker as tf
 from stoker._src.lite.flatbuffer import read_model, write_model
 from stoker._src.lite.model import Model, Operator, Subgraph, Tensor
 from stoker._src.lite.quantization.calibration import observe_ranges
-from stoker._src.lite.quantization.integer import Plan, quantize_integer
+from stoker._src.lite.quantization.integer import quantize_integer
+from stoker._src.lite.quantization.plan import Plan
 from stoker._src.lite.quantization.request import INT16_OPS, Request, quantize
 from stoker._src.lite.quantization.schemes import (
     ASKING,

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,8 @@ from flatbuffers import flexbuffers
 
 from stoker._src.lite.model import TYPE_CODES, Model, Operator, Quantization, Subgraph, Tensor
 from stoker._src.lite.quantization import arrays, recurrent
-from stoker._src.lite.quantization.calibration import Ranges
+from stoker._src.lite.quantization.interface import Interface
+from stoker._src.lite.quantization.plan import Plan, QuantizationError, TrainedRange
 from stoker._src.lite.quantization.schemes import (
     ASKING,
     BIASES,
@@ -53,45 +53,6 @@ _CANCELLING = 16.0
 _COARSER = 2.0
 
 
-class QuantizationError(ValueError):
-    """A model that cannot be quantized as asked."""
-
-
-@dataclass
-class TrainedRange:
-    """The range of a weight during training with fake quantization."""
-
-    low: float
-    high: float
-    narrow: bool = False
-    bits: int = 8
-
-
-@dataclass
-class Plan:
-    """The known ranges and formats of a model before it is rewritten."""
-
-    ranges: Ranges
-    scheme: Scheme
-    weight_ranges: dict[Tensor, TrainedRange] = field(default_factory=dict)
-    grids: list[TrainedRange] = field(default_factory=list)
-    """Ranges of weights that are already rounded. The values show which weights they belong to."""
-    given: dict[Tensor, Quantization] = field(default_factory=dict)
-    """Scales that are prescribed, such as those of inputs."""
-    strict: bool = False
-    """Whether an op that stays in floating point is an error."""
-    trained: bool = False
-    """Whether the ranges come from training and must not change."""
-    one_scale: frozenset[str] = frozenset()
-    """Products whose weights have a single scale, although the scheme has one for each channel."""
-    floating: frozenset[str] = frozenset()
-    """Ops without integer kernels in the oldest runtime."""
-
-    def channels(self, code: str) -> int | None:
-        """The dimension of a product's weights that has a scale for each slice, or None."""
-        return CHANNELS.get(code) if self.scheme.per_channel and code not in self.one_scale else None
-
-
 def quantize_integer(model: Model, plan: Plan, input_type: str, output_type: str) -> None:
     """Rewrites the main subgraph, and the loops and branches that it runs.
 
@@ -108,7 +69,7 @@ def quantize_integer(model: Model, plan: Plan, input_type: str, output_type: str
     if plan.strict and rewriting.reasons:
         raise QuantizationError(_report(rewriting.reasons))
     rewriting.rewrite_all()
-    _Interface(model, plan).run(input_type, output_type)
+    Interface(model, plan).run(input_type, output_type)
 
 
 class _Rewriting:
@@ -471,12 +432,11 @@ class _Rewriting:
         type_name = type_name or own
         if type_name == own and tensor in self.numbers:
             return self.numbers[tensor]
-        if tensor.is_constant:
-            assert tensor.data is not None
+        if tensor in self.plan.ranges:
+            low, high = self.plan.ranges[tensor]
+        elif tensor.data is not None:
             finite = tensor.data[np.isfinite(tensor.data)]
             low, high = float(finite.min(initial=0.0)), float(finite.max(initial=0.0))
-        elif tensor in self.plan.ranges:
-            low, high = self.plan.ranges[tensor]
         else:
             low, high = represented(self.numbers[tensor], own)
         found = parameters(low, high, type_name, type_name == INT16.activations)
@@ -501,6 +461,8 @@ class _Rewriting:
         elif code == recurrent.CODE and results:
             self.rewrite_lstm(operator)
         else:
+            if code == "MUL" and results:
+                self.limit_factor(operator)
             wanted = self.numbers[results[0]] if self.shares(operator) and results else None
             shared = set(self.sharing(operator)) if wanted is not None else set()
             operator.inputs = [
@@ -519,6 +481,23 @@ class _Rewriting:
         if code != "CUSTOM":
             operator.outputs = [self.result(each) if each.type == "FLOAT32" else each for each in operator.outputs]
         self.made.append(operator)
+
+    def limit_factor(self, operator: Operator) -> None:
+        """Replaces constants so large that one step of the other factor exceeds all that the result can store, as those of masks do.
+
+        The kernel's own numbers would overflow.
+        """
+        for place, tensor in enumerate(operator.inputs):
+            other = operator.inputs[1 - place]
+            if tensor is None or tensor.data is None or other is None or other.data is not None:
+                continue
+            (result,) = operator.outputs
+            step = self.number_of(other).scale
+            assert step is not None
+            most = max(map(abs, represented(self.numbers[result], self.type_of(result)))) / float(step[0])
+            if np.abs(tensor.data).max(initial=0.0) > most:
+                limited = np.clip(tensor.data, -most, most).astype(np.float32)
+                operator.inputs[place] = Tensor(tensor.name, tensor.type, tensor.shape, limited)
 
     def rewrite_flow(self, operator: Operator) -> None:
         first = 1 if operator.code == "IF" else 0
@@ -698,89 +677,3 @@ def _report(reasons: dict[Operator, str]) -> str:
         lines.append(f"  and {len(reasons) - 10} more")
     lines.append("  To keep them in floating point, add tf.lite.OpsSet.TFLITE_BUILTINS to target_spec.supported_ops.")
     return "\n".join(lines)
-
-
-class _Interface:
-    """Inputs and outputs of the model in integers."""
-
-    def __init__(self, model: Model, plan: Plan) -> None:
-        self.model, self.subgraph, self.plan = model, model.main, plan
-
-    def run(self, input_type: str, output_type: str) -> None:
-        if input_type != "FLOAT32":
-            self.inputs(input_type)
-        if output_type != "FLOAT32":
-            self.outputs(output_type)
-
-    def inputs(self, type_name: str) -> None:
-        consumers = self.subgraph.consumers()
-        for place, tensor in enumerate(self.subgraph.inputs):
-            uses = consumers.get(tensor, [])
-            if tensor.type != "FLOAT32" or not uses:
-                continue
-            if any(each.code != "QUANTIZE" for each in uses):
-                raise QuantizationError(
-                    f"Unsupported input type {type_name} for input tensor '{tensor.name}' of type FLOAT32: it is read in floating point."
-                )
-            integer = uses[0].outputs[0]
-            if type_name == integer.type:
-                self.drop(uses[0])
-                made = integer
-            else:
-                made = Tensor(tensor.name, type_name, tensor.shape, None, self.numbers(tensor, integer, type_name))
-                uses[0].inputs = [made]
-            made.name = tensor.name
-            self.subgraph.inputs[place] = made
-            self.rename(tensor, made)
-
-    def outputs(self, type_name: str) -> None:
-        producers = self.subgraph.producers()
-        for place, tensor in enumerate(self.subgraph.outputs):
-            producer = producers.get(tensor)
-            if tensor.type != "FLOAT32" or (producer is not None and producer.code == "CUSTOM"):
-                continue
-            if producer is None or producer.code != "DEQUANTIZE":
-                raise QuantizationError(
-                    f"Unsupported output type {type_name} for output tensor '{tensor.name}' of type FLOAT32: it is computed in floating "
-                    "point."
-                )
-            integer = producer.inputs[0]
-            assert integer is not None
-            if len(self.subgraph.consumers().get(tensor, [])) == 0 and self.subgraph.outputs.count(tensor) == 1:
-                self.drop(producer)
-            if type_name == integer.type:
-                made = integer
-                if made not in self.subgraph.inputs:
-                    made.name = tensor.name
-            else:
-                # No kernel goes from 16 bits to numbers without a sign.
-                steps = ["INT8", type_name] if (integer.type, type_name) == ("INT16", "UINT8") else [type_name]
-                for step in steps:
-                    made = Tensor(tensor.name, step, tensor.shape, None, self.numbers(tensor, integer, step))
-                    self.subgraph.operators.append(Operator("QUANTIZE", [integer], [made]))
-                    integer = made
-                made = integer
-            self.subgraph.outputs[place] = made
-            self.rename(tensor, made)
-
-    def numbers(self, tensor: Tensor, integer: Tensor, type_name: str) -> Quantization:
-        """The scale of a tensor for the caller, whose integers have another type than those inside."""
-        numbers = integer.quantization
-        assert numbers is not None and numbers.zero_point is not None
-        shift = {("INT8", "UINT8"): 128, ("UINT8", "INT8"): -128}.get((integer.type, type_name))
-        if shift is not None:
-            return Quantization(numbers.scale, numbers.zero_point + shift)
-        # The state of a loop has 16 bits.
-        low, high = self.plan.ranges.get(tensor) or represented(numbers, integer.type)
-        return parameters(low, high, type_name)
-
-    def drop(self, operator: Operator) -> None:
-        self.subgraph.operators.remove(operator)
-
-    def rename(self, old: Tensor, new: Tensor) -> None:
-        for signature in self.model.signatures:
-            if signature.subgraph is self.subgraph:
-                for side in (signature.inputs, signature.outputs):
-                    for key, tensor in side.items():
-                        if tensor is old:
-                            side[key] = new

@@ -14,7 +14,8 @@ from stoker._src.lite.options import OpsSet
 from stoker._src.lite.quantization import fake_quant
 from stoker._src.lite.quantization.calibration import Ranges, observe_ranges
 from stoker._src.lite.quantization.forms import use_integer_forms
-from stoker._src.lite.quantization.integer import Plan, QuantizationError, TrainedRange, quantize_integer
+from stoker._src.lite.quantization.integer import quantize_integer
+from stoker._src.lite.quantization.plan import Plan, QuantizationError, TrainedRange
 from stoker._src.lite.quantization.schemes import INT8, INT16, UINT8, Scheme
 from stoker._src.lite.quantization.weights import quantize_weights, store_as_half
 from stoker._src.lite.versions import without_channel_scales, without_integers
