@@ -136,6 +136,7 @@ CASES: dict[str, tuple[list[Any], list[tuple[int, ...]], Any, list[str]]] = {
     "RELU6": ([MATRIX], [MATRIX], None, []),
     "RELU_N1_TO_1": ([MATRIX], [MATRIX], None, []),
     "RELU_0_TO_1": ([MATRIX], [MATRIX], None, []),
+    "FILL": ([_ints(2, 4), np.array(0.5, np.float32)], [(2, 4)], S.FillOptionsT(), []),
     "CAST": ([np.array([True, False])], [(2,)], S.CastOptionsT(inDataType=6, outDataType=0), []),
     "BATCH_MATMUL": ([(2, 3, 4), (2, 4, 5)], [(2, 3, 5)], S.BatchMatMulOptionsT(), []),
     "ARG_MAX": ([MATRIX, _ints(1)], [(2,)], S.ArgMaxOptionsT(outputType=2), ["INT32"]),

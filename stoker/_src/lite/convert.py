@@ -34,7 +34,7 @@ from stoker._src.lite.lowering import (
     needed_ops,
 )
 from stoker._src.lite.model import Model, Operator, Signature, Subgraph, Tensor, type_of
-from stoker._src.lite.passes import cleanup, fusion, patterns
+from stoker._src.lite.passes import broadcasting, cleanup, fusion, patterns
 from stoker._src.lite.passes.bidirectional import DIRECTIONS
 from stoker._src.lite.passes.editing import Editor, apply_rules
 from stoker._src.lite.passes.older import lower_to_runtime
@@ -174,6 +174,7 @@ STEPS: list[tuple[str, Callable[[Subgraph], Any]]] = [
     ("tidied", cleanup.tidy),
     ("fused", lambda subgraph: apply_rules(subgraph, fusion.FUSING)),
     (_CELLS, lambda subgraph: apply_rules(subgraph, {"MUL": [patterns.lstm_cell], **DIRECTIONS})),
+    ("narrowed", broadcasting.narrow),
     ("merged", cleanup.merge_duplicates),
 ]
 

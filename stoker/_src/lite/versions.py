@@ -68,6 +68,12 @@ for _code in (
 _BY_RANK = {"PAD": 4, "PADV2": 4, "SLICE": 5, "STRIDED_SLICE": 4, "TRANSPOSE": 4}
 # The same for inputs with different shapes.
 _BY_BROADCAST = {"SUB": 3, "DIV": 2, "MAXIMUM": 3, "MINIMUM": 3}
+_BROADCASTING = frozenset(
+    (
+        "ADD ATAN2 DIV EQUAL FLOOR_DIV FLOOR_MOD GREATER GREATER_EQUAL LESS LESS_EQUAL LOGICAL_AND LOGICAL_OR MAXIMUM MINIMUM MUL NOT_EQUAL "
+        "POW SQUARED_DIFFERENCE SUB"
+    ).split()
+)
 # The input that has the element type, if it is not the first.
 _VALUES = {"FILL": 1, "SPLIT": 1, "TRANSPOSE_CONV": 2, "EMBEDDING_LOOKUP": 1, "SCATTER_ND": 1}
 
@@ -147,6 +153,8 @@ def _values(operator: Operator) -> Tensor:
 
 
 def _broadcasts(operator: Operator) -> bool:
+    if operator.code not in _BROADCASTING:
+        return False
     shapes = [each.shape for each in operator.inputs[:2] if each is not None]
     return len(shapes) == 2 and shapes[0] != shapes[1] and any(shape is not None and len(shape) > 4 for shape in shapes)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from ai_edge_litert import schema_py_generated as schema
 
-from stoker._src.lite.model import Model, Operator, Subgraph, Tensor
+from stoker._src.lite.model import TYPE_CODES, Model, Operator, Subgraph, Tensor
 from stoker._src.lite.quantization.schemes import INT16, Scheme
 
 
@@ -35,6 +35,14 @@ def use_integer_forms(model: Model, scheme: Scheme, trained: bool) -> None:
                     root.code = "RSQRT"
                     activation = operator.options.fusedActivationFunction
                     _become_product(operator, *operator.inputs[:2], activation=activation)
+            elif operator.code == "ZEROS_LIKE":
+                shape = operator.outputs[0].shape
+                found = Tensor(f"{operator.outputs[0].name}/shape", "INT32", None if shape is None else (len(shape),))
+                made.append(
+                    Operator("SHAPE", operator.inputs, [found], schema.ShapeOptionsT(outType=TYPE_CODES["INT32"]))
+                )
+                operator.code, operator.inputs = "FILL", [found, _scalar(0.0, "zero")]
+                operator.options = schema.FillOptionsT()
             elif operator.code == "SQUARED_DIFFERENCE" and not trained:
                 # Its kernel for integers takes many times as long as those of the two.
                 (result,) = operator.outputs

@@ -145,6 +145,7 @@ SHARING = {
     "SELECT_V2": (1, 2),
     "SELECT": (1, 2),
     "ONE_HOT": (2, 3),
+    "FILL": (1,),
 }
 # Results whose scale the kernel requires.
 FIXED = {
@@ -207,7 +208,7 @@ _STEEP = frozenset({"LOG", "SQRT", "REDUCE_PROD"})
 # The runtime of TensorFlow 2.21 has no GELU of 16 bits, which LiteRT has.
 ONLY_IF_STRICT = {"INT8": _STEEP, "INT16": _STEEP | {"GELU"}}
 NOT_IN_UINT8 = (
-    frozenset("ONE_HOT DYNAMIC_UPDATE_SLICE ELU EXP ABS RSQRT RELU_0_TO_1 SQUARED_DIFFERENCE BATCH_MATMUL".split())
+    frozenset("FILL ONE_HOT DYNAMIC_UPDATE_SLICE ELU EXP ABS RSQRT RELU_0_TO_1 SQUARED_DIFFERENCE BATCH_MATMUL".split())
     | _STEEP
 )
 
