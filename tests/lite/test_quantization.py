@@ -448,19 +448,20 @@ def test_integer_inputs_of_a_float_model():
     assert np.abs(_run(content, x)["y"] - expected).max() < 0.01
 
 
-def _loop_model(units: int = 4) -> tuple[Any, list[np.ndarray]]:
+def _loop_model(units: int = 4, batch: int | None = 1) -> tuple[Any, list[np.ndarray]]:
     """A recurrent network as a loop that also collects its outputs, and sequences for it."""
     random = np.random.RandomState(2)
     kernel = random.uniform(-0.9, 0.9, [units + 3, units]).astype(np.float32)
 
-    @tf.function(input_signature=[tf.TensorSpec([1, 25, 3], tf.float32, name="x")])
+    @tf.function(input_signature=[tf.TensorSpec([batch, 25, 3], tf.float32, name="x")])
     def network(x):
         def step(i, state, outputs):
             state = 0.9 * state + 0.1 * tf.tanh(tf.matmul(tf.concat([x[:, i], state], 1), kernel))
             return i + 1, state, outputs.write(i, state)
 
-        outputs = tf.TensorArray(tf.float32, 25, element_shape=[1, units])
-        _, state, outputs = tf.while_loop(lambda i, *_: i < 25, step, [0, tf.zeros([1, units]), outputs])
+        zeros = tf.zeros([tf.shape(x)[0], units])
+        outputs = tf.TensorArray(tf.float32, 25, element_shape=[batch, units])
+        _, state, outputs = tf.while_loop(lambda i, *_: i < 25, step, [0, zeros, outputs])
         return state, outputs.stack()
 
     samples = [random.uniform(-1, 1, [1, 25, 3]).astype(np.float32) for _ in range(8)]
@@ -498,9 +499,13 @@ def test_loops(ops, bound):
 
 
 @pytest.mark.parametrize("kind", [tf.int8, tf.uint8])
-def test_a_loop_with_an_interface_of_eight_bits(kind):
-    """The final state of a loop, which has 16 bits inside, is an output of 8 bits with the range that it was seen to have."""
-    function, samples = _loop_model()
+@pytest.mark.parametrize("batch", [1, None])
+def test_a_loop_with_an_interface_of_eight_bits(kind, batch):
+    """The final state of a loop, which has 16 bits inside, is an output of 8 bits with the range that it was seen to have.
+
+    The number of sequences may be open: the first state is then filled when the model runs.
+    """
+    function, samples = _loop_model(batch=batch)
     converter = tf.lite.TFLiteConverter.from_concrete_functions([function])
     plain = converter.convert()
     converter.optimizations = [tf.lite.Optimize.DEFAULT]

@@ -142,8 +142,14 @@ class _Runner:
             and all(each in self.sums for each in readers[tensor])
         }
         """Tensors that only sums before a softmax read."""
+        # LiteRT does not write results of loops and branches that nobody reads.
+        flow = [each for each in subgraph.operators if each.subgraphs]
+        unwritten = {each for operator in flow for each in operator.outputs if each not in readers}
+        unwritten -= set(subgraph.outputs)
         self.watched = [
-            each for each in self.watched if each not in self.addends and producers.get(each) not in self.sums
+            each
+            for each in self.watched
+            if each not in self.addends | unwritten and producers.get(each) not in self.sums
         ]
         # A subgraph that shares variables or tables with others cannot run alone.
         alone = (each for each in subgraph.operators if each.code in ("WHILE", "IF"))
@@ -152,6 +158,8 @@ class _Runner:
             each for each in subgraph.operators if each.code == recurrent.CODE and not recurrent.obstacle(each)
         ]
         self.shapes: list[tuple[int, ...]] | None = None
+        self.given: dict[Tensor, np.ndarray] = {}
+        """The inputs of the last run. LiteRT reuses the memory of those that no operator reads."""
 
     def is_softened(self, operator: Operator) -> bool:
         """Whether an operator adds or subtracts two tensors for a softmax alone."""
@@ -169,6 +177,7 @@ class _Runner:
             interpreter.allocate_tensors()
         for number, value in zip(inputs, values, strict=True):
             interpreter.set_tensor(number, value)
+        self.given = dict(zip(self.subgraph.inputs, values, strict=True))
         if self.recurrent:
             interpreter.reset_all_variables()
         interpreter.invoke()
@@ -229,6 +238,8 @@ class _Runner:
     def value(self, tensor: Tensor) -> np.ndarray | None:
         if tensor.is_constant:
             return tensor.data
+        if tensor in self.given:
+            return self.given[tensor]
         try:
             return self.interpreter.get_tensor(self.numbers[tensor])
         except ValueError:
