@@ -50,7 +50,7 @@ _CHOOSING = COMPARISONS | {"LOGICAL_AND", "LOGICAL_OR", "REDUCE_ANY", "MAXIMUM",
 # More steps of a sum than this for one step of an argument, and the sum knows less than half of its bits.
 _CANCELLING = 16.0
 # The factor by which a tensor's scale may become coarser to avoid a conversion.
-_COARSER = 2.0
+_COARSER = 1.25
 
 
 def quantize_integer(model: Model, plan: Plan, input_type: str, output_type: str) -> None:
