@@ -81,8 +81,9 @@ def _loop(tf: Any, x: Any) -> Any:
 
 
 def _list_loop(tf: Any, x: Any) -> Any:
-    array = tf.TensorArray(tf.float32, size=4, element_shape=[3])
-    out = tf.while_loop(lambda i, a: i < 4, lambda i, a: (i + 1, a.write(i, x[i] * 2.0)), [0, array])[1]
+    steps = int(x.shape[0])
+    array = tf.TensorArray(tf.float32, size=steps, element_shape=x.shape[1:])
+    out = tf.while_loop(lambda i, a: i < steps, lambda i, a: (i + 1, a.write(i, x[i] * 2.0)), [0, array])[1]
     return out.stack()
 
 
@@ -154,7 +155,7 @@ CASES = [
     Case("DEPTH_TO_SPACE", lambda tf, x: tf.depth_to_space(x, 2), [f32(1, 2, 2, 8)]),
     Case("DIV", lambda tf, x, y: x / y, [f32(2, 3), positive(3)]),
     Case("DIV", lambda tf, x, y: tf.truncatediv(x, y), [ints(-9, 9, 2, 3), ints(1, 5, 3)], "int32"),
-    Case("DYNAMIC_UPDATE_SLICE", _list_loop, [f32(4, 3)]),
+    Case("DYNAMIC_UPDATE_SLICE", _list_loop, [f32(8, 40)]),
     Case("ELU", lambda tf, x: tf.nn.elu(x), [f32(2, 3)]),
     Case("EMBEDDING_LOOKUP", lambda tf, ids: tf.nn.embedding_lookup(tf.constant(MATRIX), ids), [ints(0, 4, 6)]),
     Case("EQUAL", lambda tf, x, y: tf.equal(x, y), [ints(0, 2, 6), ints(0, 2, 6)]),
@@ -407,6 +408,7 @@ COMPOSED = [
 # Other types, ranks and attributes, some of which need a later version of the builtin.
 L = np.int64
 VARIANTS = [
+    Case("SELECT", _list_loop, [f32(4, 3)], "short-list"),
     Case("ADD", lambda tf, x, y: x + y, [ints(0, 9, 2, 3, dtype=L), ints(0, 9, 3, dtype=L)], "int64"),
     Case("ADD", lambda tf, x, y: x + y, [f32(1, 2, 1, 2, 3), f32(2, 1, 3, 1, 3)], "rank-5"),
     Case("SUB", lambda tf, x, y: x - y, [ints(0, 9, 2, 3, dtype=L), ints(0, 9, 3, dtype=L)], "int64"),

@@ -250,11 +250,15 @@ def _order(version: str) -> list[int]:
     return [int(part) for part in version.split(".")]
 
 
+OLDEST = "1.15.0"
+"""The oldest runtime that models can be made for."""
+
+
 def is_runtime(version: Any) -> bool:
     """Whether this is a runtime that models can be made for: 1.15 or a younger one."""
     if not isinstance(version, str) or not re.fullmatch(r"\d+(\.\d+){1,2}", version):
         return False
-    return _order(version) >= [1, 15]
+    return _order(version) >= _order(OLDEST)[:2]
 
 
 def _runtime_of(code: str, version: int) -> str:

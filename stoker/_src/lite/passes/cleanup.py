@@ -199,6 +199,18 @@ def empty_padding(editor: Editor, operator: Operator) -> bool:
     return editor.bypass(operator, source)
 
 
+def first_part(editor: Editor, operator: Operator) -> bool:
+    """A slice of joined vectors that is the first of them."""
+    before = editor.made_by(operator.inputs[0], "CONCATENATION")
+    first = None if before is None else before.inputs[0]
+    begin, size = (None if each is None else each.data for each in operator.inputs[1:])
+    if before is None or first is None or not plain(before) or begin is None or size is None:
+        return False
+    if first.shape != (int(size[0]),) or size.size != 1 or begin[0] != 0:
+        return False
+    return editor.bypass(operator, first)
+
+
 def part_of_slice(editor: Editor, operator: Operator) -> bool:
     """The real part of a slice becomes a slice of the real parts: TensorFlow's runtime slices no complex numbers."""
     before = editor.made_by(operator.inputs[0], "SLICE")
@@ -326,6 +338,7 @@ CLEANUP: dict[str, list[Rule]] = {
     "SELECT": [uniform_choice],
     "BATCH_MATMUL": [transposed_operand],
     "PAD": [empty_padding],
+    "SLICE": [first_part],
     **{code: [part_of_slice] for code in ("REAL", "IMAG", "COMPLEX_ABS")},
 }
 SINKING: dict[str, list[Rule]] = {code: [sunk_transpose] for code in (*_UNARY, *_BINARY)} | {

@@ -428,6 +428,23 @@ FORMS: dict[str, Callable[[Form, Operator], None]] = {
 }
 
 
+_SHORT = 256
+"""So many numbers of a list are replaced by a choice as fast as by a builtin for it, or nearly."""
+
+
+def has_only_short_lists(model: Model, runtime: str) -> bool:
+    """Whether a runtime lacks nothing but the builtin that replaces a row of a list, and the lists are short."""
+    lacking = [each for each in model.operators() if each.code == "CUSTOM" or not is_available(each, runtime)]
+    return bool(lacking) and all(
+        each.code == "DYNAMIC_UPDATE_SLICE"
+        and given(each).type == "FLOAT32"
+        and each.outputs[0].shape is not None
+        and -1 not in each.outputs[0].shape
+        and math.prod(each.outputs[0].shape) <= _SHORT
+        for each in lacking
+    )
+
+
 def lower_to_runtime(model: Model, runtime: str) -> dict[Operator, str]:
     """Replaces the operators that a runtime does not have.
 
