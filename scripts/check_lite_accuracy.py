@@ -3,7 +3,8 @@
     python scripts/check_lite_accuracy.py [--tf2 PYTHON] [--keep FOLDER] [--only NAME,NAME] [--steps N]
 
 Each network of tests/lite/models.py is trained for a minute or less on a task that it can learn but not perfectly. The model is converted in floating
-point and, with a representative dataset, in 8 bits, also without any floating point where it can be done ("strict"); all run on LiteRT over the same test set. A TensorFlow 2 converts the same SavedModel with the same
+point, with weights in 8 bits ("dynamic") and in 16 ("half") and, with a representative dataset, in 8 bits, also without any floating point where it can
+be done ("strict"); all run on LiteRT over the same test set. A TensorFlow 2 converts the same SavedModel with the same
 samples: its accuracy, and size and latency of both conversions, are printed beside ours. The exit status is 1 where our integer model is more
 than 1% less accurate than the float model.
 
@@ -27,7 +28,7 @@ import numpy as np
 
 ROOT = Path(__file__).resolve().parent.parent
 WIDTH, BATCH, SAMPLES, TESTS = 8, 50, 100, 10_000
-KINDS = ("float", "int8", "strict", "dynamic")
+KINDS = ("float", "int8", "strict", "dynamic", "half")
 
 
 # ---- data: each function makes inputs and what is to be found in them ---------------------------------------------------
@@ -300,6 +301,8 @@ def convert(place):
 def ask(tf, converter, kind, samples):
     if kind != "float":
         converter.optimizations = [tf.lite.Optimize.DEFAULT]
+    if kind == "half":
+        converter.target_spec.supported_types = [tf.float16]
     if kind == "strict":
         converter.target_spec.supported_ops = {tf.lite.OpsSet.TFLITE_BUILTINS_INT8}
     if kind in ("int8", "strict"):

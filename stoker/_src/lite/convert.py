@@ -37,7 +37,7 @@ from stoker._src.lite.model import Model, Operator, Signature, Subgraph, Tensor,
 from stoker._src.lite.passes import broadcasting, cleanup, fusion, patterns
 from stoker._src.lite.passes.bidirectional import DIRECTIONS
 from stoker._src.lite.passes.editing import Editor, apply_rules
-from stoker._src.lite.passes.older import has_only_short_lists, lower_to_runtime
+from stoker._src.lite.passes.older import has_only_short_lists, lower_to_runtime, one_channel
 from stoker._src.lite.passes.reordering import REORDERING
 from stoker._src.lite.versions import OLDEST, assign_versions, is_available, minimum_runtime
 
@@ -128,7 +128,7 @@ def _age(model: Model, runtime: str) -> None:
     if left:
         raise _too_young(left, runtime)
     for subgraph in model.subgraphs:
-        apply_rules(subgraph, {"SLICE": [cleanup.first_part]})
+        apply_rules(subgraph, {"SLICE": [cleanup.first_part], "CONV_2D": [one_channel]})
         cleanup.merge_duplicates(subgraph)
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from ai_edge_litert import schema_py_generated as schema
 
 from stoker._src.lite.model import TYPE_CODES, Model, Operator, Subgraph, Tensor, numpy_dtype, type_of
+from stoker._src.lite.passes.editing import Editor
 from stoker._src.lite.versions import is_available
 
 Shape = tuple[int, ...]
@@ -426,6 +427,27 @@ FORMS: dict[str, Callable[[Form, Operator], None]] = {
     "TRANSPOSE_CONV": _transpose_conv,
     "WHERE": _where,
 }
+
+
+def one_channel(editor: Editor, operator: Operator) -> bool:
+    """A convolution of pictures with one channel becomes a depthwise one, which is three times as fast without XNNPACK, and as fast with it."""
+    weights, options = operator.inputs[1], operator.options
+    if weights is None or weights.data is None or weights.data.shape[3] != 1 or given(operator).shape is None:
+        return False
+    if given(operator).shape[-1] != 1:  # type: ignore[index]
+        return False
+    made = schema.DepthwiseConv2DOptionsT(
+        padding=options.padding,
+        strideW=options.strideW,
+        strideH=options.strideH,
+        depthMultiplier=weights.data.shape[0],
+        fusedActivationFunction=options.fusedActivationFunction,
+        dilationWFactor=options.dilationWFactor,
+        dilationHFactor=options.dilationHFactor,
+    )
+    turned = editor.constant(np.ascontiguousarray(weights.data.transpose(3, 1, 2, 0)), weights, weights.name)
+    editor.change(operator, "DEPTHWISE_CONV_2D", [operator.inputs[0], turned, *operator.inputs[2:]], options=made)
+    return True
 
 
 _SHORT = 256
