@@ -103,6 +103,7 @@ class _Rewriting:
         """The scales and types of outputs that the caller receives as integers, by position."""
 
         self.before_suppression = _before_suppression(subgraph, self.consumers)
+        self.before_logarithm = set() if plan.strict or plan.trained else _before_logarithm(subgraph, self.consumers)
 
     def decide_all(self) -> None:
         for operator in self.subgraph.operators:
@@ -168,6 +169,8 @@ class _Rewriting:
             return f"{operator.kind} has no kernel for {scheme.activations}"
         if operator in self.before_suppression:
             return "it prepares arguments of a non-maximum suppression, which is floating point"
+        if operator in self.before_logarithm:
+            return "a logarithm reads its result, which has no steps near zero"
         if getattr(operator.options, "fusedActivationFunction", 0) not in _CLAMPS:
             return "its fused activation is not a clamp"
         if any(each.is_variable for each in touched):
@@ -632,6 +635,18 @@ def _before_suppression(subgraph: Subgraph, consumers: dict[Tensor, list[Operato
             readers = [reader for each in operator.outputs for reader in consumers.get(each, ())]
             if readers and all(each in found or each.code.startswith("NON_MAX_SUPPRESSION") for each in readers):
                 found.add(operator)
+    return found
+
+
+def _before_logarithm(subgraph: Subgraph, consumers: dict[Tensor, list[Operator]]) -> set[Operator]:
+    """The operators behind products that only logarithms read in the end. What is rounded to zero would become minus infinity."""
+    found: set[Operator] = set()
+    for operator in reversed(subgraph.operators):
+        if operator.code in WEIGHTS or operator.subgraphs or any(each in subgraph.outputs for each in operator.outputs):
+            continue
+        readers = [reader for each in operator.outputs for reader in consumers.get(each, ())]
+        if readers and all(each in found or each.code == "LOG" for each in readers):
+            found.add(operator)
     return found
 
 
