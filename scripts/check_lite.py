@@ -5,7 +5,8 @@
 The graphs of tests/lite/cases.py and the networks of tests/lite/models.py are converted here, and a second time for the runtime of TensorFlow 1.15
 (target_spec.min_runtime_version). Each TensorFlow's own interpreter then reads and runs its files, and its results are compared with the session's. TensorFlow 2 also converts the networks itself, from the SavedModels that stoker writes: size and
 latency of both conversions, on its interpreter, are printed with their ratio. With --versions it converts the small graphs as well, and the versions
-of builtins and the runtimes that it writes are compared with ours. PYTHON is an interpreter that has that TensorFlow; one that is not there is skipped.
+of builtins and the runtimes that it writes are compared with ours. Of the networks, TensorFlow 1.15 also reads the models that were not made for it, and
+converts the frozen graphs itself where it can: both conversions run on its interpreter. PYTHON is an interpreter that has that TensorFlow; one that is not there is skipped.
 The exit status is 1 where results differ, or where a TensorFlow cannot read a file that was made for it.
 """
 
@@ -112,7 +113,9 @@ def latencies(tf, models: list, inputs: list, rounds: int = 40) -> list:
 
     running = []
     for data in models:
-        interpreter = tf.lite.Interpreter(model_content=data, num_threads=1)
+        # 1.15 takes no number, and has one thread.
+        threads = {} if tf.__version__.startswith("1") else {"num_threads": 1}
+        interpreter = tf.lite.Interpreter(model_content=data, **threads)
         interpreter.allocate_tensors()
         details = sorted(interpreter.get_input_details(), key=lambda detail: detail["name"])
         for detail, value in zip(details, inputs):
@@ -183,18 +186,36 @@ def under_tensorflow(folder: Path, with_versions: bool) -> dict:
             report["equal_networks"] += facts["network"]
         else:
             report["different"].append(place.name)
-        if second and facts["network"]:
+        if not second and facts["network"]:
+            report["networks"][place.name] = beside_first(tf, place, data, inputs)
+        elif second and facts["network"]:
             theirs = tf.lite.TFLiteConverter.from_saved_model(str(place / "saved")).convert()
             times = latencies(tf, [data, theirs], inputs)
-            report["networks"][place.name] = [len(data), len(theirs), *times]
+            report["networks"][place.name] = [len(data), len(theirs), *times, ""]
             report["versions"][place.name] = [versions(data), versions(theirs)]
         elif second and with_versions:
             report["versions"][place.name] = [versions(data), their_versions(tf, place)]
     return report
 
 
-def their_versions(tf, place: Path) -> dict:
-    """The versions in TensorFlow's own conversion of a small graph; none where it fails."""
+def beside_first(tf, place: Path, data: bytes, inputs: list) -> list:
+    """Sizes and latencies of a network for 1.15 and of its own conversion, or why it has none; and why 1.15 does not read the model that was not made
+    for it, or nothing."""
+    try:
+        run_model(tf, (place / "model.tflite").read_bytes(), inputs)
+        unread = ""
+    except (ValueError, RuntimeError) as error:
+        unread = str(error).split("Registration")[0].split("Are you")[0].strip()
+    try:
+        theirs = own_converter(tf, place).convert()
+    except Exception as error:
+        reasons = [line for line in str(error).splitlines() if "not supported" in line]
+        return ["; ".join(reasons)[-90:] or str(error)[-90:], unread]
+    return [len(data), len(theirs), *latencies(tf, [data, theirs], inputs), unread]
+
+
+def own_converter(tf, place: Path):
+    """TensorFlow's converter of the frozen graph."""
     v1 = tf.compat.v1
     graph = tf.Graph()
     with graph.as_default():
@@ -202,10 +223,15 @@ def their_versions(tf, place: Path) -> dict:
         tf.import_graph_def(definition, name="")
         inputs = [op.outputs[0] for op in graph.get_operations() if op.name.startswith("in_") and "/" not in op.name]
         outputs = [op.outputs[0] for op in graph.get_operations() if op.name.startswith("out_") and "/" not in op.name]
-        try:
-            return versions(v1.lite.TFLiteConverter(definition, inputs, outputs).convert())
-        except Exception as error:
-            return {"error": str(error)[:80]}
+        return v1.lite.TFLiteConverter(definition, inputs, outputs)
+
+
+def their_versions(tf, place: Path) -> dict:
+    """The versions in TensorFlow's own conversion of a small graph; none where it fails."""
+    try:
+        return versions(own_converter(tf, place).convert())
+    except Exception as error:
+        return {"error": str(error)[:80]}
 
 
 # ---- both -----------------------------------------------------------------------------------------------------------
@@ -241,7 +267,9 @@ def main() -> int:
                 target.name,
                 *(["--versions"] if args.versions else []),
             ]
-            done = subprocess.run(command, capture_output=True, text=True)
+            # 1.15's converter is a program beside its interpreter.
+            environment = dict(os.environ, PATH=f"{Path(python).parent}{os.pathsep}{os.environ['PATH']}")
+            done = subprocess.run(command, capture_output=True, text=True, env=environment)
             if done.returncode:
                 print(done.stdout[-2000:], done.stderr[-4000:])
                 return 1
@@ -262,11 +290,13 @@ def show(report: dict) -> None:
     print(f"  not made for it, because its builtins do not suffice ({len(report['refused'])}):")
     for name, why in report["refused"]:
         print(f"    {name}: {' '.join(why.split(':', 1)[-1].split())[:160]}")
-    for name, (size, their_size, time, their_time) in report["networks"].items():
-        print(
-            f"  {name:18} size {size:8} / {their_size:8} = {size / their_size:.2f}   "
-            f"latency {time * 1e6:8.1f} / {their_time * 1e6:8.1f} us = {time / their_time:.2f}"
-        )
+    for name, (*figures, unread) in report["networks"].items():
+        line = f"  {name:18} its own converter refuses: {figures[0]}"
+        if len(figures) == 4:
+            size, their_size, time, their_time = figures
+            line = f"  {name:18} size {size:8} / {their_size:8} = {size / their_size:.2f}   "
+            line += f"latency {time * 1e6:8.1f} / {their_time * 1e6:8.1f} us = {time / their_time:.2f}"
+        print(line + (f"   not read as it is: {unread}" if unread else ""))
     for name, (ours, theirs) in report["versions"].items():
         wrong = {code: (ours[code], theirs[code]) for code in ours if code in theirs and ours[code] != theirs[code]}
         if wrong:

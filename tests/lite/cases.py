@@ -81,8 +81,9 @@ def _loop(tf: Any, x: Any) -> Any:
 
 
 def _list_loop(tf: Any, x: Any) -> Any:
-    array = tf.TensorArray(tf.float32, size=4, element_shape=[3])
-    out = tf.while_loop(lambda i, a: i < 4, lambda i, a: (i + 1, a.write(i, x[i] * 2.0)), [0, array])[1]
+    steps = int(x.shape[0])
+    array = tf.TensorArray(tf.float32, size=steps, element_shape=x.shape[1:])
+    out = tf.while_loop(lambda i, a: i < steps, lambda i, a: (i + 1, a.write(i, x[i] * 2.0)), [0, array])[1]
     return out.stack()
 
 
@@ -154,7 +155,7 @@ CASES = [
     Case("DEPTH_TO_SPACE", lambda tf, x: tf.depth_to_space(x, 2), [f32(1, 2, 2, 8)]),
     Case("DIV", lambda tf, x, y: x / y, [f32(2, 3), positive(3)]),
     Case("DIV", lambda tf, x, y: tf.truncatediv(x, y), [ints(-9, 9, 2, 3), ints(1, 5, 3)], "int32"),
-    Case("DYNAMIC_UPDATE_SLICE", _list_loop, [f32(4, 3)]),
+    Case("DYNAMIC_UPDATE_SLICE", _list_loop, [f32(8, 40)]),
     Case("ELU", lambda tf, x: tf.nn.elu(x), [f32(2, 3)]),
     Case("EMBEDDING_LOOKUP", lambda tf, ids: tf.nn.embedding_lookup(tf.constant(MATRIX), ids), [ints(0, 4, 6)]),
     Case("EQUAL", lambda tf, x, y: tf.equal(x, y), [ints(0, 2, 6), ints(0, 2, 6)]),
@@ -347,6 +348,22 @@ COMPOSED = [
     Case(
         "SCATTER_ND", lambda tf, x, u: tf.tensor_scatter_add(x, [[1], [3]], u), [f32(5), f32(2)], "tensor-scatter-add"
     ),
+    Case("DIV", lambda tf, x, i: tf.math.segment_mean(x, i), [f32(4, 2), np.int32([0, 0, 2, 2])], "segment-mean"),
+    *(
+        Case(
+            code,
+            lambda tf, x, i, name=name: getattr(tf.sparse, name)(x, i, [0, 0, 2]),
+            [f32(4, 2, 3), np.int32([3, 1, 3])],
+            name,
+        )
+        for name, code in (("segment_sum", "UNSORTED_SEGMENT_SUM"), ("segment_mean", "DIV"), ("segment_sqrt_n", "SQRT"))
+    ),
+    Case(
+        "UNSORTED_SEGMENT_SUM",
+        lambda tf, x, i: tf.sparse.segment_mean(x, [3, 1, 3], i, num_segments=4),
+        [f32(4, 2), np.int32([0, 0, 2])],
+        "segment-mean-of-four",
+    ),
     Case("MUL", lambda tf, x: tf.nn.dropout(x, rate=0.5) * 3.0, [f32(2, 3)], "dropout", random=True),
     Case("MEAN", lambda tf, x: tf.nn.moments(x, [0]), [f32(5, 3)], "moments"),
     Case("TRANSPOSE", lambda tf, x: tf.einsum("abc->cab", x), [f32(2, 3, 4)], "einsum-transpose"),
@@ -391,6 +408,7 @@ COMPOSED = [
 # Other types, ranks and attributes, some of which need a later version of the builtin.
 L = np.int64
 VARIANTS = [
+    Case("SELECT", _list_loop, [f32(4, 3)], "short-list"),
     Case("ADD", lambda tf, x, y: x + y, [ints(0, 9, 2, 3, dtype=L), ints(0, 9, 3, dtype=L)], "int64"),
     Case("ADD", lambda tf, x, y: x + y, [f32(1, 2, 1, 2, 3), f32(2, 1, 3, 1, 3)], "rank-5"),
     Case("SUB", lambda tf, x, y: x - y, [ints(0, 9, 2, 3, dtype=L), ints(0, 9, 3, dtype=L)], "int64"),
@@ -401,6 +419,19 @@ VARIANTS = [
     Case("MAXIMUM", lambda tf, x, y: tf.maximum(x, y), [ints(0, 9, 2, 3, dtype=L), ints(0, 9, 3, dtype=L)], "int64"),
     Case("MAXIMUM", lambda tf, x, y: tf.maximum(x, y), [f32(1, 2, 1, 2, 3), f32(2, 1, 3, 1, 3)], "rank-5"),
     Case("LESS", lambda tf, x, y: x < y, [ints(0, 9, 2, 3, dtype=L), ints(0, 9, 3, dtype=L)], "int64"),
+    Case("LESS", lambda tf, x, y: x < y, [f32(1, 2, 1, 2, 3), f32(2, 1, 3, 1, 3)], "rank-5"),
+    Case(
+        "EQUAL",
+        lambda tf, x, y: tf.equal(x, y[..., 0, 0, 0]),
+        [ints(0, 3, 2, 1, 3, 2, 2), ints(0, 3, 2, 1, 1)],
+        "rank-5",
+    ),
+    Case("GREATER", lambda tf, x, y: x > y, [f32(2, 2, 3, 2, 2), f32(1, 1, 3, 1, 1)], "rank-5"),
+    Case("POW", lambda tf, x, y: tf.pow(x, y), [positive(2, 2, 3, 2, 2), f32(3, 1, 1)], "rank-5"),
+    Case("FLOOR_MOD", lambda tf, x, y: x % y, [f32(1, 2, 3, 2, 2), positive(1, 1, 3, 1, 2)], "rank-5"),
+    Case("LOGICAL_AND", lambda tf, x, y: x & y, [flags(2, 2, 3, 2, 2), flags(2, 1, 1, 2, 1)], "rank-5"),
+    Case("ATAN2", lambda tf, x, y: tf.atan2(x, y), [f32(2, 3), f32(3)], "broadcast"),
+    Case("L2_NORMALIZATION", lambda tf, x: tf.nn.l2_normalize(x, -1), [f32(1, 2, 3, 2, 3)], "rank-5"),
     Case("EQUAL", lambda tf, x, y: tf.equal(x, y), [flags(4), flags(4)], "bool"),
     Case("EQUAL", lambda tf, x, y: tf.equal(x, y), [WORDS, np.array([b"a", b"b", b"b"], object)], "string"),
     Case("NOT_EQUAL", lambda tf, x, y: tf.not_equal(x, y), [WORDS, np.array([b"a", b"b", b"b"], object)], "string"),

@@ -128,10 +128,16 @@ CASES: dict[str, tuple[list[Any], list[tuple[int, ...]], Any, list[str]]] = {
     "GELU": ([MATRIX], [MATRIX], S.GeluOptionsT(), []),
     "ABS": ([MATRIX], [MATRIX], None, []),
     "RSQRT": ([MATRIX], [MATRIX], None, []),
+    "LOG": ([MATRIX], [MATRIX], None, []),
+    "SQRT": ([MATRIX], [MATRIX], None, []),
+    "REDUCE_PROD": ([MATRIX, _ints(1)], [(2,)], S.ReducerOptionsT(), []),
     "SQUARED_DIFFERENCE": ([MATRIX, MATRIX], [MATRIX], None, []),
     "RELU": ([MATRIX], [MATRIX], None, []),
     "RELU6": ([MATRIX], [MATRIX], None, []),
     "RELU_N1_TO_1": ([MATRIX], [MATRIX], None, []),
+    "RELU_0_TO_1": ([MATRIX], [MATRIX], None, []),
+    "FILL": ([_ints(2, 4), np.array(0.5, np.float32)], [(2, 4)], S.FillOptionsT(), []),
+    "CAST": ([np.array([True, False])], [(2,)], S.CastOptionsT(inDataType=6, outDataType=0), []),
     "BATCH_MATMUL": ([(2, 3, 4), (2, 4, 5)], [(2, 3, 5)], S.BatchMatMulOptionsT(), []),
     "ARG_MAX": ([MATRIX, _ints(1)], [(2,)], S.ArgMaxOptionsT(outputType=2), ["INT32"]),
     "ARG_MIN": ([MATRIX, _ints(1)], [(2,)], S.ArgMinOptionsT(outputType=2), ["INT32"]),
@@ -168,6 +174,6 @@ def model_of(code: str) -> Model:
 
 def samples_of(model: Model, count: int = 8) -> list[list[np.ndarray]]:
     random = np.random.RandomState(4)
-    # RSQRT needs numbers above zero, also behind the sum.
-    low = 0.1 if any(operator.code == "RSQRT" for operator in model.main.operators) else -1.25
+    # These need numbers above zero, also behind the sum.
+    low = 0.1 if any(operator.code in ("RSQRT", "LOG", "SQRT") for operator in model.main.operators) else -1.25
     return [[random.uniform(low, 1, each.shape).astype(np.float32) for each in model.main.inputs] for _ in range(count)]

@@ -25,6 +25,11 @@ def _dilated(x):
     return tf.batch_to_space_nd(tf.nn.conv1d(divided, FILTERS, 1, "VALID"), [2], [[0, 0]])
 
 
+def _normalized(x):
+    mean, variance = tf.nn.moments(x, [2], keep_dims=True)
+    return (x - mean) * tf.math.rsqrt(variance)
+
+
 @pytest.mark.parametrize(
     ("build", "array", "codes"),
     [
@@ -34,6 +39,12 @@ def _dilated(x):
         (lambda x: tf.square(x - tf.reduce_mean(x, 2, keepdims=True)), ROWS, ["MEAN", "SQUARED_DIFFERENCE"]),
         (lambda x: tf.matmul(x, tf.transpose(x, [0, 2, 1])), SQUARE, ["BATCH_MATMUL"]),
         (lambda x: tf.reshape(x, [6, 16]) * tf.reshape(tf.tanh(x), [6, 16]), ROWS, ["TANH", "MUL", "RESHAPE"]),
+        (
+            lambda x: tf.nn.conv1d(tf.tanh(tf.nn.conv1d(x, FILTERS, 1, "SAME")), FILTERS[:1, :6], 1, "SAME"),
+            ROWS,
+            ["RESHAPE", "CONV_2D", "TANH", "CONV_2D", "RESHAPE"],
+        ),
+        (_normalized, ROWS, ["MEAN", "SUB", "SQUARE", "MEAN", "RSQRT", "MUL"]),
         (lambda x: tf.tanh(x) + tf.sigmoid(x) * tf.zeros([8]), ROWS, ["TANH"]),
         (lambda x: tf.where(MASK, x, tf.fill([20, 20], -1e9)), _array(20, 20), ["SELECT_V2"]),
         (
@@ -42,7 +53,19 @@ def _dilated(x):
             ["SCATTER_ND", "SCATTER_ND", "SELECT"],
         ),
     ],
-    ids=["rows", "scaled", "dilated", "difference", "transposed", "reshapes", "zero", "choice", "scatter"],
+    ids=[
+        "rows",
+        "scaled",
+        "dilated",
+        "difference",
+        "transposed",
+        "reshapes",
+        "sequences",
+        "normalized",
+        "zero",
+        "choice",
+        "scatter",
+    ],
 )
 def test_operators(build, array, codes):
     """What is left after folding, in order."""

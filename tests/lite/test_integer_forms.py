@@ -43,8 +43,21 @@ SLOPES = np.array([0.1, 0.5, 0.2, 0.9], np.float32)
         lambda x: tf.reduce_sum(x, [1, 2]),
         lambda x: tf.square(x) - tf.negative(x),
         lambda x: x / tf.sqrt(tf.abs(x) + 1.0),
+        lambda x: tf.nn.moments(x, [1, 2])[1],
+        lambda x: tf.clip_by_value(tf.nn.conv2d(x, 0.2 * FILTERS.transpose(0, 1, 3, 2), 1, "SAME"), 0.0, 1.0),
+        lambda x: tf.sqrt(tf.math.log(tf.abs(x) + 2.0)),
     ],
-    ids=["relu after transposed", "prelu", "leaky relu", "sum", "square and negation", "division by a root"],
+    ids=[
+        "relu after transposed",
+        "prelu",
+        "leaky relu",
+        "sum",
+        "square and negation",
+        "division by a root",
+        "variance",
+        "clip",
+        "root and logarithm",
+    ],
 )
 def test_whole_models_in_integers(build, ops):
     """Where floating point is not allowed, these are computed in integers, close to the float model."""
@@ -52,7 +65,35 @@ def test_whole_models_in_integers(build, ops):
     (found,) = run_model(model, [IMAGE])
     np.testing.assert_allclose(found, expected, atol=0.03 * float(np.abs(expected).max()))
     kept = {operator.code for operator in read_model(model).main.operators}
-    assert not kept & {"SQUARE", "NEG", "DIV"}
+    assert not kept & {"SQUARE", "NEG", "DIV", "SQUARED_DIFFERENCE"}
+
+
+def test_truth_values_are_the_integers_zero_and_one():
+    """A cast of comparisons to floating point becomes one to integers, whose scale is one."""
+    model, expected = _integers(
+        lambda x: x + 3.0 * tf.cast(tf.abs(x) > 0.5, tf.float32), IMAGE, [tf.lite.OpsSet.TFLITE_BUILTINS_INT8]
+    )
+    codes = [operator.code for operator in read_model(model).main.operators]
+    assert codes == ["QUANTIZE", "ABS", "GREATER", "CAST", "MUL", "ADD", "DEQUANTIZE"]
+    np.testing.assert_allclose(run_model(model, [IMAGE])[0], expected, atol=0.05)
+
+
+@pytest.mark.parametrize("subtracted", [False, True])
+def test_masks_before_a_softmax_become_integers(subtracted):
+    """Large negative numbers, made of truth values, leave the positions that count their steps, and the masked ones nothing, also where a row is all masked."""
+    array = RANDOM.uniform(-3, 3, [4, 8]).astype(np.float32)
+
+    def build(x: Any) -> Any:
+        hidden = tf.cast(tf.abs(x[:, ::-1]) > 1.5, tf.float32)
+        hidden = tf.concat([hidden[:3], tf.ones([1, 8])], 0)
+        return tf.nn.softmax(x * 0.5 - 1e9 * hidden if subtracted else x * 0.5 + hidden * -1e9)[:3]
+
+    model, expected = _integers(build, array, [tf.lite.OpsSet.TFLITE_BUILTINS_INT8])
+    kinds = {each.type for operator in read_model(model).main.operators[1:-1] for each in operator.outputs}
+    assert kinds == {"INT8", "BOOL"}
+    (found,) = run_model(model, [array])
+    np.testing.assert_allclose(found, expected, atol=0.03)
+    assert not found[expected == 0].any()
 
 
 def test_a_concatenation_takes_its_scale_to_those_that_only_it_reads():

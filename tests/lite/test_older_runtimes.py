@@ -52,6 +52,31 @@ def test_a_network_for_1_15(name):
     assert [int(part) for part in runtime.split(".")] <= [2, 0, 0]
 
 
+@pytest.mark.parametrize("stride", [1, 2])
+def test_convolutions_of_one_channel(stride):
+    """They are depthwise for old runtimes, whose kernels for these are faster."""
+    image = np.random.RandomState(0).randn(2, 9, 8, 1).astype(np.float32)
+    filters = np.random.RandomState(1).randn(3, 2, 1, 5).astype(np.float32)
+    model, expected = converted(lambda tf, x: tf.nn.relu(tf.nn.conv2d(x, filters, stride, "SAME") + 0.5), [image])
+    check(model, [image], expected)
+    assert [operator.code for operator in read_model(model).main.operators] == ["DEPTHWISE_CONV_2D"]
+
+
+@pytest.mark.parametrize(("rows", "runtime"), [(20, "1.15.0"), (80, "2.9.0")])
+def test_short_lists_need_no_young_runtime(rows, runtime):
+    """A loop that collects a short list is read by 1.15, also if that is not asked for."""
+
+    def build(tf: Any, x: Any) -> Any:
+        array = tf.TensorArray(tf.float32, size=rows, element_shape=[4])
+        step = lambda i, a: (i + 1, a.write(i, x * tf.cast(i, tf.float32)))  # noqa: E731
+        return tf.while_loop(lambda i, a: i < rows, step, [0, array])[1].stack()
+
+    x = np.float32([1, -2, 3, 0.5])
+    model, expected = converted(build, [x], None)
+    np.testing.assert_allclose(run_model(model, [x])[0], expected[0], rtol=1e-6)
+    assert read_model(model).metadata["min_runtime_version"].rstrip(b"\0").decode() == runtime
+
+
 FORMS = (
     "ABS-int32 BATCH_MATMUL BATCH_MATMUL-broadcast BATCH_MATMUL-einsum BROADCAST_TO GELU GELU-tanh NON_MAX_SUPPRESSION_V4-padded REDUCE_ALL RELU_0_TO_1 "
     "RESIZE_BILINEAR-half-pixel RESIZE_NEAREST_NEIGHBOR-half-pixel SELECT_V2 SELECT_V2-band-part SIGN SIGN-int32 TRANSPOSE_CONV-bias WHERE-float"

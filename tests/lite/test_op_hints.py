@@ -178,6 +178,31 @@ def test_aggregates(x):
     assert not [node for node in stubs.node if node.op == "Tanh"]
 
 
+@pytest.mark.parametrize(
+    ("given", "joined", "left"),
+    [
+        (tf.unstack, tf.stack, []),
+        (tf.unstack, lambda parts: tf.stack(parts[:2]), ["Pack", "Unpack"]),
+        (lambda x: tf.unstack(x)[::-1], tf.stack, ["Pack", "Unpack"]),
+        (lambda x: tf.unstack(x, axis=1), tf.stack, ["Pack", "Unpack"]),
+    ],
+    ids=["all", "some results", "another order", "another axis"],
+)
+def test_what_is_unstacked_to_be_stacked_stays_whole(given, joined, left):
+    """A function over all parts of a tensor in order reads the tensor, and gives its result to those that stack all of it."""
+    with tf.Graph().as_default() as graph:
+        x = tf.placeholder(tf.float32, [3, 3, 2], name="x")
+        hint = OpHint("steps")
+        parts = [hint.add_input(each, tag="in", aggregate="stack") for each in given(x)]
+        parts = [hint.add_output(tf.nn.relu(each), tag="out", aggregate="stack") for each in parts]
+        tf.identity(joined(parts), name="all")
+        stubs = tf.lite.experimental.convert_op_hints_to_stubs(graph_def=graph.as_graph_def())
+    assert [kind for kind in ("Pack", "Unpack") if kind in {node.op for node in stubs.node}] == left
+    stub = next(node for node in stubs.node if node.op == "steps")
+    reads_all = list(stub.input) == ["x"]
+    assert reads_all == (given is tf.unstack)
+
+
 def test_outputs_that_an_aggregate_leaves_out(x):
     """Of an output that counts by its last tensor, the others are gone with what computes them, unless somebody reads them."""
     hint, state, outputs = OpHint("steps"), tf.zeros([1, 2]), []

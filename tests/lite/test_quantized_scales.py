@@ -44,6 +44,19 @@ def test_numbers_that_no_kernel_compares(build, array):
     np.testing.assert_allclose(found, expected, atol=0.02 * max(1.0, float(np.abs(expected).max())))
 
 
+def test_logarithms_of_small_numbers():
+    """Powers that are a millionth of the largest one are not rounded to zero before their logarithm is taken."""
+    array = np.logspace(-3, 1, 40).astype(np.float32).reshape(4, 10)
+
+    def build(x: Any) -> Any:
+        return tf.math.log(tf.square(x) + 1e-9)
+
+    with tf.Session() as session:
+        expected = session.run(build(tf.constant(array)))
+    (found,) = run_model(_in_integers(build, array), [array])
+    np.testing.assert_allclose(found, expected, atol=0.02 * float(np.abs(expected).max()))
+
+
 def test_a_maximum_does_not_clip_what_others_read():
     """A tensor keeps its range where a maximum, whose result has a smaller one, is not its only reader."""
     array = np.random.RandomState(0).randn(6, 4).astype(np.float32)

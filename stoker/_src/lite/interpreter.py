@@ -156,7 +156,7 @@ class Interpreter:
     @staticmethod
     def _from_content(content: Any) -> dict[str, Any]:
         if not isinstance(content, (bytes, bytearray, memoryview)):
-            raise TypeError(f"model_content is bytes, not {type(content).__name__}.")
+            raise ValueError(f"model_content is bytes, not {type(content).__name__}.")
         content = bytes(content)
         verify(content)
         return {"model_content": content}

@@ -19,6 +19,7 @@ from stoker._src.graph.graph_util import node_name
 from stoker._src.lite.op_hints import ATTRIBUTE_PREFIX, OpHint
 
 _LOOPS = ("While", "StatelessWhile")
+_STACK, _UNSTACK = "OpHintStack-", "OpHintUnstack-"
 
 
 @dataclass
@@ -111,6 +112,7 @@ def convert_op_hints_to_stubs(
     for hint in sorted(hints.values(), key=lambda each: -each.level):
         (work.replace if hint.level == 1 else work.replace_loop)(hint)
         write_callback(work.graph_def(), f"{hint.function} {hint.uuid}")
+    work.join()
     return work.graph_def()
 
 
@@ -193,14 +195,47 @@ class _Conversion:
         self.nodes[stub.name] = stub
 
     def stacked(self, nodes: list[Any]) -> str:
-        node = NodeDef(name=f"OpHintStack-{nodes[0].name}", op="Pack", input=[each.name for each in nodes])
+        node = NodeDef(name=f"{_STACK}{nodes[0].name}", op="Pack", input=[each.name for each in nodes])
         self.nodes[node.name] = _with_stacking_attrs(node, nodes[0], "N", len(nodes))
         return node.name
 
     def unstacked(self, nodes: list[Any], source: str) -> str:
-        node = NodeDef(name=f"OpHintUnstack-{nodes[0].name}", op="Unpack", input=[source])
+        node = NodeDef(name=f"{_UNSTACK}{nodes[0].name}", op="Unpack", input=[source])
         self.nodes[node.name] = _with_stacking_attrs(node, nodes[0], "num", len(nodes))
         return node.name
+
+    def join(self) -> None:
+        """Lets those that read the pack of all that an unpack gives read what it takes, if a hint made one of the two."""
+        for name, node in list(self.nodes.items()):
+            given = [self.wrapped(text) for text in node.input if not text.startswith("^")]
+            source = node_name(given[0]) if node.op == "Pack" and given else ""
+            unpack = self.nodes.get(source)
+            if unpack is None or unpack.op != "Unpack" or not (name.startswith(_STACK) or source.startswith(_UNSTACK)):
+                continue
+            whole = [f"{source}:{position}" if position else source for position in range(unpack.attr["num"].i)]
+            readers = [each for each in self.nodes.values() if name in each.input]
+            if given != whole or node.attr["axis"].i != unpack.attr["axis"].i or not readers:
+                continue
+            for reader in readers:
+                reader.input[:] = [unpack.input[0] if text == name else text for text in reader.input]
+            self.drop(name)
+
+    def wrapped(self, text: str) -> str:
+        """The tensor that a node of a hint wraps, or the tensor itself."""
+        node = self.nodes.get(text)
+        while node is not None and OpHint.FUNCTION_UUID_ATTR in node.attr:
+            text = node.input[0]
+            node = self.nodes.get(text)
+        return text
+
+    def drop(self, name: str) -> None:
+        """Removes a node that nobody reads, and with it the unpack and the hint's nodes that only it reads."""
+        inputs = self.nodes.pop(name).input
+        read = {node_name(text) for node in self.nodes.values() for text in node.input}
+        for source in {node_name(text) for text in inputs} - read:
+            node = self.nodes.get(source)
+            if node is not None and (node.op == "Unpack" or OpHint.FUNCTION_UUID_ATTR in node.attr):
+                self.drop(source)
 
     # -- a hint around a loop ------------------------------------------------------------------------------------
 

@@ -35,6 +35,7 @@ _BY_TYPE: dict[str, dict[str, int]] = {
     "GATHER": {"INT8": 2, "BOOL": 3, "INT16": 4},
     "GATHER_ND": {"STRING": 2, "INT16": 3},
     "LEAKY_RELU": {"INT16": 2},
+    "LOG": {"INT8": 2, "INT16": 2},
     "MUL": {"INT8": 2, "INT16": 4, "INT64": 5, "COMPLEX64": 6},
     "NOT_EQUAL": {"INT8": 2, "STRING": 3},
     "PAD": {"INT8": 2, "INT16": 3},
@@ -45,6 +46,7 @@ _BY_TYPE: dict[str, dict[str, int]] = {
     "SIGN": {"INT32": 2},
     "SLICE": {"INT8": 2, "STRING": 3, "INT16": 4},
     "SPLIT": {"INT8": 2, "INT32": 3, "INT16": 4},
+    "SQRT": {"INT8": 2, "INT16": 2},
     "STRIDED_SLICE": {"INT8": 2, "BOOL": 3, "INT16": 4, "STRING": 5},
     "SUB": {"INT8": 2, "INT64": 4, "INT16": 5},
     "TILE": {"STRING": 2, "INT8": 3, "INT16": 3},
@@ -66,6 +68,12 @@ for _code in (
 _BY_RANK = {"PAD": 4, "PADV2": 4, "SLICE": 5, "STRIDED_SLICE": 4, "TRANSPOSE": 4}
 # The same for inputs with different shapes.
 _BY_BROADCAST = {"SUB": 3, "DIV": 2, "MAXIMUM": 3, "MINIMUM": 3}
+_BROADCASTING = frozenset(
+    (
+        "ADD ATAN2 DIV EQUAL FLOOR_DIV FLOOR_MOD GREATER GREATER_EQUAL LESS LESS_EQUAL LOGICAL_AND LOGICAL_OR MAXIMUM MINIMUM MUL NOT_EQUAL "
+        "POW SQUARED_DIFFERENCE SUB"
+    ).split()
+)
 # The input that has the element type, if it is not the first.
 _VALUES = {"FILL": 1, "SPLIT": 1, "TRANSPOSE_CONV": 2, "EMBEDDING_LOOKUP": 1, "SCATTER_ND": 1}
 
@@ -145,6 +153,8 @@ def _values(operator: Operator) -> Tensor:
 
 
 def _broadcasts(operator: Operator) -> bool:
+    if operator.code not in _BROADCASTING:
+        return False
     shapes = [each.shape for each in operator.inputs[:2] if each is not None]
     return len(shapes) == 2 and shapes[0] != shapes[1] and any(shape is not None and len(shape) > 4 for shape in shapes)
 
@@ -216,7 +226,10 @@ _RUNTIMES = {
         "BROADCAST_TO:2 CALL_ONCE COMPLEX_ABS CONV_3D GATHER:5 HASHTABLE HASHTABLE_FIND HASHTABLE_IMPORT "
         "HASHTABLE_SIZE IMAG REAL RFFT2D SLICE:5 STRIDED_SLICE:5"
     ),
-    "2.6.0": "ADD:4 ASSIGN_VARIABLE BROADCAST_ARGS CONV_3D_TRANSPOSE MUL:5 PAD:4 READ_VARIABLE REDUCE_ALL VAR_HANDLE",
+    "2.6.0": (
+        "ADD:4 ASSIGN_VARIABLE BROADCAST_ARGS CONV_3D_TRANSPOSE MUL:5 PAD:4 READ_VARIABLE REDUCE_ALL REDUCE_PROD:2 "
+        "VAR_HANDLE"
+    ),
     "2.8.0": "BUCKETIZE MULTINOMIAL RANDOM_STANDARD_NORMAL RANDOM_UNIFORM WHERE:2",
     "2.9.0": "CONV_2D:6 DYNAMIC_UPDATE_SLICE GELU",
     "2.10.0": "ATAN2 RELU_0_TO_1 UNSORTED_SEGMENT_MAX UNSORTED_SEGMENT_PROD UNSORTED_SEGMENT_SUM",
@@ -224,8 +237,9 @@ _RUNTIMES = {
     "2.12.0": "ABS:5 CAST:5 SIGN:2",
     "2.13.0": "BITCAST BITWISE_XOR RIGHT_SHIFT",
     "2.14.0": "RANGE:2",
+    "2.15.0": "LOG:2",
     "2.17.0": "FULLY_CONNECTED:12",
-    "2.21.0": "DYNAMIC_UPDATE_SLICE:5",
+    "2.21.0": "DYNAMIC_UPDATE_SLICE:5 SQRT:2",
 }
 _FIRST_RUNTIME = {
     each if ":" in each else f"{each}:1": runtime for runtime, names in _RUNTIMES.items() for each in names.split()
@@ -236,11 +250,15 @@ def _order(version: str) -> list[int]:
     return [int(part) for part in version.split(".")]
 
 
+OLDEST = "1.15.0"
+"""The oldest runtime that models can be made for."""
+
+
 def is_runtime(version: Any) -> bool:
     """Whether this is a runtime that models can be made for: 1.15 or a younger one."""
     if not isinstance(version, str) or not re.fullmatch(r"\d+(\.\d+){1,2}", version):
         return False
-    return _order(version) >= [1, 15]
+    return _order(version) >= _order(OLDEST)[:2]
 
 
 def _runtime_of(code: str, version: int) -> str:
@@ -293,7 +311,7 @@ def without_integers(runtime: str, type_name: str) -> frozenset[str]:
 
 # Kernels of 1.15 for 8-bit numbers that fail or compute something else, although they have the version.
 _WRONG_IN_1_15 = frozenset(
-    ("CONCATENATION", "ELU", "EXP", "MEAN", "PAD", "PADV2", "PRELU", "RELU6", "RELU_N1_TO_1", "SUM")
+    ("CAST", "CONCATENATION", "ELU", "EXP", "MEAN", "PAD", "PADV2", "PRELU", "RELU6", "RELU_N1_TO_1", "SUM")
 )
 
 

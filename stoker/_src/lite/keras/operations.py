@@ -250,10 +250,10 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
 # Modules whose functions only compute.
 _MODULES = ("math.", "nn.", "linalg.", "image.", "signal.")
 _PLAIN = frozenset(
-    "abs add argmax argmin broadcast_to cast clip_by_value concat cos equal exp expand_dims eye fill floor gather gather_nd greater "
+    "abs add argmax argmin argsort broadcast_to cast clip_by_value concat cos cumsum equal exp expand_dims eye fill floor gather gather_nd greater "
     "greater_equal identity less less_equal logical_and logical_not logical_or matmul maximum minimum multiply negative not_equal one_hot "
     "ones_like pad pow range reduce_all reduce_any reduce_logsumexp reduce_max reduce_mean reduce_min reduce_prod reduce_sum repeat reshape "
-    "reverse round shape sigmoid sign sin slice split sqrt square squeeze stack strided_slice subtract tanh tensordot tile transpose truediv "
+    "reverse roll round shape sigmoid sign sin slice sort split sqrt square squeeze stack strided_slice subtract tanh tensordot tile transpose truediv "
     "einsum norm stop_gradient unstack where zeros_like".split()
 )
 _OPERATORS: dict[str, Callable[..., Any]] = {

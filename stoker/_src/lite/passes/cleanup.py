@@ -8,7 +8,7 @@ import numpy as np
 from ai_edge_litert import schema_py_generated as schema
 
 from stoker._src.lite.model import Operator, Subgraph, Tensor
-from stoker._src.lite.passes.editing import Editor, Rule, apply_rules, has_effect, plain, scalar
+from stoker._src.lite.passes.editing import Editor, Rule, apply_rules, has_effect, is_float, plain, scalar
 
 _UNARY = (
     "ABS",
@@ -173,12 +173,42 @@ def sunk_reshape(editor: Editor, operator: Operator) -> bool:
     return True
 
 
+def sunk_reshape_of_one(editor: Editor, operator: Operator) -> bool:
+    """f(reshape(x)) becomes reshape(f(x)) where a reshape, or arithmetic that may take it on to one, follows."""
+    before = editor.made_by(operator.inputs[0], "RESHAPE")
+    (result,) = operator.outputs
+    if before is None or not _known(result.shape) or result in editor.outputs:
+        return False
+    source, inside = before.inputs[0], before.outputs[0]
+    if source is None or not _known(source.shape) or not editor.is_private(inside, operator):
+        return False
+    if not all(each.code in ("RESHAPE", *_UNARY, *_BINARY) for each in editor.consumers.get(result, ())):
+        return False
+    whole = Tensor(f"{result.name}/", result.type, source.shape)
+    moved = Operator("RESHAPE", [whole, before.inputs[1]], [result], before.options)
+    editor.change(operator, inputs=[source], outputs=[whole])
+    editor.insert(operator, moved)
+    return True
+
+
 def empty_padding(editor: Editor, operator: Operator) -> bool:
     """A PAD by nothing, as transforms and convolutions of fitting sizes have it, is removed."""
     source, amounts = operator.inputs
     if source is None or amounts is None or amounts.data is None or amounts.data.any():
         return False
     return editor.bypass(operator, source)
+
+
+def first_part(editor: Editor, operator: Operator) -> bool:
+    """A slice of joined vectors that is the first of them."""
+    before = editor.made_by(operator.inputs[0], "CONCATENATION")
+    first = None if before is None else before.inputs[0]
+    begin, size = (None if each is None else each.data for each in operator.inputs[1:])
+    if before is None or first is None or not plain(before) or begin is None or size is None:
+        return False
+    if first.shape != (int(size[0]),) or size.size != 1 or begin[0] != 0:
+        return False
+    return editor.bypass(operator, first)
 
 
 def part_of_slice(editor: Editor, operator: Operator) -> bool:
@@ -224,6 +254,20 @@ def squared_difference(editor: Editor, operator: Operator) -> bool:
         return False
     editor.change(operator, "SQUARED_DIFFERENCE", before.inputs, options=schema.SquaredDifferenceOptionsT())
     return True
+
+
+def squared_once(editor: Editor, operator: Operator) -> bool:
+    """SQUARED_DIFFERENCE of numbers whose difference is computed anyway, as normalizations do, becomes the square of the difference."""
+    first = operator.inputs[0]
+    assert first is not None
+    for reader in editor.consumers[first]:
+        if reader.code == "SUB" and reader.inputs == operator.inputs and plain(reader) and is_float(first):
+            operators = editor.subgraph.operators
+            operators.remove(reader)
+            operators.insert(operators.index(operator), reader)
+            editor.change(operator, "SQUARE", reader.outputs, options=schema.SquareOptionsT())
+            return True
+    return False
 
 
 def uniform_choice(editor: Editor, operator: Operator) -> bool:
@@ -290,9 +334,11 @@ CLEANUP: dict[str, list[Rule]] = {
     "DIV": [neutral],
     "POW": [squared],
     "SQUARE": [squared_difference],
+    "SQUARED_DIFFERENCE": [squared_once],
     "SELECT": [uniform_choice],
     "BATCH_MATMUL": [transposed_operand],
     "PAD": [empty_padding],
+    "SLICE": [first_part],
     **{code: [part_of_slice] for code in ("REAL", "IMAG", "COMPLEX_ABS")},
 }
 SINKING: dict[str, list[Rule]] = {code: [sunk_transpose] for code in (*_UNARY, *_BINARY)} | {
@@ -300,10 +346,19 @@ SINKING: dict[str, list[Rule]] = {code: [sunk_transpose] for code in (*_UNARY, *
 }
 
 
+TIDYING: dict[str, list[Rule]] = {code: [sunk_reshape_of_one] for code in _UNARY} | CLEANUP
+
+
 def clean(subgraph: Subgraph) -> None:
     apply_rules(subgraph, CLEANUP)
     if any(operator.code == "TRANSPOSE" for operator in subgraph.operators):
         apply_rules(subgraph, SINKING)
+
+
+def tidy(subgraph: Subgraph) -> None:
+    """Cleans again, after products have taken the reshapes around them."""
+    clean(subgraph)
+    apply_rules(subgraph, TIDYING)
 
 
 def merge_duplicates(subgraph: Subgraph) -> None:

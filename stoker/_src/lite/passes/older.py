@@ -14,6 +14,7 @@ import numpy as np
 from ai_edge_litert import schema_py_generated as schema
 
 from stoker._src.lite.model import TYPE_CODES, Model, Operator, Subgraph, Tensor, numpy_dtype, type_of
+from stoker._src.lite.passes.editing import Editor
 from stoker._src.lite.versions import is_available
 
 Shape = tuple[int, ...]
@@ -426,6 +427,44 @@ FORMS: dict[str, Callable[[Form, Operator], None]] = {
     "TRANSPOSE_CONV": _transpose_conv,
     "WHERE": _where,
 }
+
+
+def one_channel(editor: Editor, operator: Operator) -> bool:
+    """A convolution of pictures with one channel becomes a depthwise one, which is three times as fast without XNNPACK, and as fast with it."""
+    weights, options = operator.inputs[1], operator.options
+    if weights is None or weights.data is None or weights.data.shape[3] != 1 or given(operator).shape is None:
+        return False
+    if given(operator).shape[-1] != 1:  # type: ignore[index]
+        return False
+    made = schema.DepthwiseConv2DOptionsT(
+        padding=options.padding,
+        strideW=options.strideW,
+        strideH=options.strideH,
+        depthMultiplier=weights.data.shape[0],
+        fusedActivationFunction=options.fusedActivationFunction,
+        dilationWFactor=options.dilationWFactor,
+        dilationHFactor=options.dilationHFactor,
+    )
+    turned = editor.constant(np.ascontiguousarray(weights.data.transpose(3, 1, 2, 0)), weights, weights.name)
+    editor.change(operator, "DEPTHWISE_CONV_2D", [operator.inputs[0], turned, *operator.inputs[2:]], options=made)
+    return True
+
+
+_SHORT = 256
+"""So many numbers of a list are replaced by a choice as fast as by a builtin for it, or nearly."""
+
+
+def has_only_short_lists(model: Model, runtime: str) -> bool:
+    """Whether a runtime lacks nothing but the builtin that replaces a row of a list, and the lists are short."""
+    lacking = [each for each in model.operators() if each.code == "CUSTOM" or not is_available(each, runtime)]
+    return bool(lacking) and all(
+        each.code == "DYNAMIC_UPDATE_SLICE"
+        and given(each).type == "FLOAT32"
+        and each.outputs[0].shape is not None
+        and -1 not in each.outputs[0].shape
+        and math.prod(each.outputs[0].shape) <= _SHORT
+        for each in lacking
+    )
 
 
 def lower_to_runtime(model: Model, runtime: str) -> dict[Operator, str]:

@@ -12,6 +12,7 @@ from stoker._src.lite.flatbuffer import write_model
 from stoker._src.lite.interpreter import Interpreter, OpResolverType
 from stoker._src.lite.model import Model, Operator, Subgraph, Tensor
 from stoker._src.lite.options import RepresentativeDataset
+from stoker._src.lite.passes.editing import plain
 from stoker._src.lite.quantization import recurrent
 from stoker._src.lite.versions import assign_versions
 
@@ -60,6 +61,23 @@ def _telling(code: str, value: np.ndarray) -> np.ndarray:
     return np.clip(value, -_REACH[code], _REACH[code])
 
 
+def _telling_addends(one: np.ndarray, other: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The addends of the argument of a softmax, the wider one without what only lowers masked positions further.
+
+    A position that is lower by the whole range of the other addend and `_REACH` still counts for nothing.
+    """
+    if np.ptp(one) < np.ptp(other):
+        other, one = _telling_addends(other, one)
+        return one, other
+    wide = np.broadcast_to(one, np.broadcast_shapes(one.shape, other.shape))
+    total = wide + other
+    counts = total >= total.max(-1, keepdims=True) - _REACH["SOFTMAX"]
+    # An addend that is the same for a whole row changes nothing.
+    counts &= wide.max(-1, keepdims=True) > wide.min(-1, keepdims=True)
+    lowest = wide[counts].min() if counts.any() else wide.max()
+    return np.maximum(one, lowest - np.ptp(other) - _REACH["SOFTMAX"]), other
+
+
 class _Observation:
     """The observed ranges, and the interpreter of each subgraph."""
 
@@ -105,7 +123,7 @@ class _Runner:
         )
         self.numbers = {tensor: number for number, tensor in enumerate(subgraph.tensors)}
         self.watched = [each for each in self.numbers if each.type == "FLOAT32" and not each.is_constant]
-        readers = subgraph.consumers()
+        readers, producers = subgraph.consumers(), subgraph.producers()
         self.arguments = {
             tensor: readers[tensor][0].code
             for tensor in self.watched
@@ -114,6 +132,25 @@ class _Runner:
             and readers[tensor][0].code in _REACH
         }
         """Tensors that only one of the functions of `_REACH` reads."""
+        self.sums = [each for each in subgraph.operators if self.is_softened(each)]
+        self.addends = {
+            tensor
+            for operator in self.sums
+            for tensor in operator.inputs
+            if tensor is not None
+            and tensor not in subgraph.outputs
+            and all(each in self.sums for each in readers[tensor])
+        }
+        """Tensors that only sums before a softmax read."""
+        # LiteRT does not write results of loops and branches that nobody reads.
+        flow = [each for each in subgraph.operators if each.subgraphs]
+        unwritten = {each for operator in flow for each in operator.outputs if each not in readers}
+        unwritten -= set(subgraph.outputs)
+        self.watched = [
+            each
+            for each in self.watched
+            if each not in self.addends | unwritten and producers.get(each) not in self.sums
+        ]
         # A subgraph that shares variables or tables with others cannot run alone.
         alone = (each for each in subgraph.operators if each.code in ("WHILE", "IF"))
         self.inner = [each for each in alone if not _has_resources(each)]
@@ -121,6 +158,13 @@ class _Runner:
             each for each in subgraph.operators if each.code == recurrent.CODE and not recurrent.obstacle(each)
         ]
         self.shapes: list[tuple[int, ...]] | None = None
+        self.given: dict[Tensor, np.ndarray] = {}
+        """The inputs of the last run. LiteRT reuses the memory of those that no operator reads."""
+
+    def is_softened(self, operator: Operator) -> bool:
+        """Whether an operator adds or subtracts two tensors for a softmax alone."""
+        is_sum = operator.code in ("ADD", "SUB") and plain(operator)
+        return is_sum and self.arguments.get(operator.outputs[0]) == "SOFTMAX"
 
     def run(self, values: list[np.ndarray]) -> list[np.ndarray | None]:
         """The outputs for these inputs."""
@@ -133,6 +177,7 @@ class _Runner:
             interpreter.allocate_tensors()
         for number, value in zip(inputs, values, strict=True):
             interpreter.set_tensor(number, value)
+        self.given = dict(zip(self.subgraph.inputs, values, strict=True))
         if self.recurrent:
             interpreter.reset_all_variables()
         interpreter.invoke()
@@ -141,11 +186,26 @@ class _Runner:
             if value is not None and value.size:
                 code = self.arguments.get(tensor)
                 self.observation.note(tensor, value if code is None else _telling(code, value))
+        for operator in self.sums:
+            self.note_addends(operator)
         for operator in self.recurrent:
             self.repeat(operator)
         for operator in self.inner:
             self.follow(operator)
         return [self.value(each) for each in self.subgraph.outputs]
+
+    def note_addends(self, operator: Operator) -> None:
+        """Notes the arguments and the result of a sum before a softmax."""
+        values = [None if each is None else self.value(each) for each in operator.inputs]
+        if not _complete(values) or not values[0].size or not values[1].size:
+            return
+        # Infinite masks are as good as large ones.
+        sign = -1 if operator.code == "SUB" else 1
+        one, other = _telling_addends(np.maximum(values[0], -_BOUND), np.maximum(sign * values[1], -_BOUND))
+        for tensor, value in zip(operator.inputs, (one, sign * other), strict=True):
+            if tensor in self.addends:
+                self.observation.note(tensor, value)
+        self.observation.note(operator.outputs[0], _telling("SOFTMAX", one + other))
 
     def repeat(self, operator: Operator) -> None:
         """Notes what happens inside a fused LSTM: the range of the cell under its state, and that before a projection under the weights of the
@@ -178,6 +238,8 @@ class _Runner:
     def value(self, tensor: Tensor) -> np.ndarray | None:
         if tensor.is_constant:
             return tensor.data
+        if tensor in self.given:
+            return self.given[tensor]
         try:
             return self.interpreter.get_tensor(self.numbers[tensor])
         except ValueError:

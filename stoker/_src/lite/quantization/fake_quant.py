@@ -6,7 +6,7 @@ import numpy as np
 
 from stoker._src.lite.model import Model, Operator, Subgraph, Tensor
 from stoker._src.lite.quantization.calibration import Ranges
-from stoker._src.lite.quantization.integer import TrainedRange
+from stoker._src.lite.quantization.plan import TrainedRange
 from stoker._src.lite.quantization.schemes import BIASES, FIXED, PASSED, PASSING, SHARING
 
 

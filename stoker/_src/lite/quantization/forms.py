@@ -5,12 +5,18 @@ from __future__ import annotations
 import numpy as np
 from ai_edge_litert import schema_py_generated as schema
 
-from stoker._src.lite.model import Model, Operator, Subgraph, Tensor
+from stoker._src.lite.model import TYPE_CODES, Model, Operator, Subgraph, Tensor
 from stoker._src.lite.quantization.schemes import INT16, Scheme
 
 
-def use_integer_forms(model: Model, scheme: Scheme) -> None:
-    """Replaces squares, negations, divisions by roots, lookups of embeddings and, for 16 bits, parametric relus in all subgraphs."""
+def use_integer_forms(model: Model, scheme: Scheme, trained: bool) -> None:
+    """Replaces operators by forms with integer kernels, in all subgraphs.
+
+    Args:
+        model: the float model.
+        scheme: the number formats.
+        trained: whether ranges come from training, which knows no tensors between two operators.
+    """
     for subgraph in model.subgraphs:
         producers, consumers = subgraph.producers(), subgraph.consumers()
         made: list[Operator] = []
@@ -29,6 +35,26 @@ def use_integer_forms(model: Model, scheme: Scheme) -> None:
                     root.code = "RSQRT"
                     activation = operator.options.fusedActivationFunction
                     _become_product(operator, *operator.inputs[:2], activation=activation)
+            elif operator.code == "ZEROS_LIKE":
+                shape = operator.outputs[0].shape
+                found = Tensor(f"{operator.outputs[0].name}/shape", "INT32", None if shape is None else (len(shape),))
+                made.append(
+                    Operator("SHAPE", operator.inputs, [found], schema.ShapeOptionsT(outType=TYPE_CODES["INT32"]))
+                )
+                operator.code, operator.inputs = "FILL", [found, _scalar(0.0, "zero")]
+                operator.options = schema.FillOptionsT()
+            elif operator.code == "SQUARED_DIFFERENCE" and not trained:
+                # Its kernel for integers takes many times as long as those of the two.
+                (result,) = operator.outputs
+                difference = Tensor(f"{result.name}/difference", "FLOAT32", result.shape)
+                made.append(Operator("SUB", operator.inputs, [difference], schema.SubOptionsT()))
+                _become_product(operator, difference, difference)
+            elif operator.code == "RELU_0_TO_1" and scheme is INT16:
+                (result,) = operator.outputs
+                above = Tensor(f"{result.name}/above", "FLOAT32", result.shape)
+                made.append(Operator("RELU", operator.inputs, [above]))
+                operator.code, operator.inputs = "MINIMUM", [above, _scalar(1.0, "one")]
+                operator.options = schema.MaximumMinimumOptionsT()
             elif operator.code == "PRELU" and scheme is INT16:
                 # The kernel for 16 bits takes the slopes for smaller numbers than they are.
                 made.extend(_relus(operator))

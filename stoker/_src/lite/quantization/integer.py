@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from flatbuffers import flexbuffers
 
-from stoker._src.lite.model import Model, Operator, Quantization, Subgraph, Tensor
+from stoker._src.lite.model import TYPE_CODES, Model, Operator, Quantization, Subgraph, Tensor
 from stoker._src.lite.quantization import arrays, recurrent
-from stoker._src.lite.quantization.calibration import Ranges
+from stoker._src.lite.quantization.interface import Interface
+from stoker._src.lite.quantization.plan import Plan, QuantizationError, TrainedRange
 from stoker._src.lite.quantization.schemes import (
     ASKING,
     BIASES,
@@ -26,11 +26,11 @@ from stoker._src.lite.quantization.schemes import (
     FREE,
     INT8,
     INT16,
+    ONLY_IF_STRICT,
     PASSED,
     PASSING,
     SHARING,
     WEIGHTS,
-    YOUNG_IN_INT16,
     Scheme,
     covers,
     parameters,
@@ -42,52 +42,15 @@ from stoker._src.lite.verification.rules import COMPARISONS, scale_problem
 
 # NONE, RELU, RELU_N1_TO_1 and RELU6 are clamps, which integer kernels do; TANH and SIGN_BIT are not.
 _CLAMPS = (0, 1, 2, 3)
-_CLAMPING = frozenset(("RELU", "RELU6", "RELU_N1_TO_1"))
+_CLAMPING = frozenset(("RELU", "RELU6", "RELU_N1_TO_1", "RELU_0_TO_1"))
 # Ops of loops that stay in 8 bits: the elements of a list are replaced one by one, which collects no errors.
 _NARROW = frozenset(("DYNAMIC_UPDATE_SLICE",))
 # Ops that choose values by comparing them.
 _CHOOSING = COMPARISONS | {"LOGICAL_AND", "LOGICAL_OR", "REDUCE_ANY", "MAXIMUM", "SELECT", "SELECT_V2"}
+# More steps of a sum than this for one step of an argument, and the sum knows less than half of its bits.
+_CANCELLING = 16.0
 # The factor by which a tensor's scale may become coarser to avoid a conversion.
-_COARSER = 2.0
-
-
-class QuantizationError(ValueError):
-    """A model that cannot be quantized as asked."""
-
-
-@dataclass
-class TrainedRange:
-    """The range of a weight during training with fake quantization."""
-
-    low: float
-    high: float
-    narrow: bool = False
-    bits: int = 8
-
-
-@dataclass
-class Plan:
-    """The known ranges and formats of a model before it is rewritten."""
-
-    ranges: Ranges
-    scheme: Scheme
-    weight_ranges: dict[Tensor, TrainedRange] = field(default_factory=dict)
-    grids: list[TrainedRange] = field(default_factory=list)
-    """Ranges of weights that are already rounded. The values show which weights they belong to."""
-    given: dict[Tensor, Quantization] = field(default_factory=dict)
-    """Scales that are prescribed, such as those of inputs."""
-    strict: bool = False
-    """Whether an op that stays in floating point is an error."""
-    trained: bool = False
-    """Whether the ranges come from training and must not change."""
-    one_scale: frozenset[str] = frozenset()
-    """Products whose weights have a single scale, although the scheme has one for each channel."""
-    floating: frozenset[str] = frozenset()
-    """Ops without integer kernels in the oldest runtime."""
-
-    def channels(self, code: str) -> int | None:
-        """The dimension of a product's weights that has a scale for each slice, or None."""
-        return CHANNELS.get(code) if self.scheme.per_channel and code not in self.one_scale else None
+_COARSER = 1.25
 
 
 def quantize_integer(model: Model, plan: Plan, input_type: str, output_type: str) -> None:
@@ -106,7 +69,7 @@ def quantize_integer(model: Model, plan: Plan, input_type: str, output_type: str
     if plan.strict and rewriting.reasons:
         raise QuantizationError(_report(rewriting.reasons))
     rewriting.rewrite_all()
-    _Interface(model, plan.scheme).run(input_type, output_type)
+    Interface(model, plan).run(input_type, output_type)
 
 
 class _Rewriting:
@@ -140,6 +103,7 @@ class _Rewriting:
         """The scales and types of outputs that the caller receives as integers, by position."""
 
         self.before_suppression = _before_suppression(subgraph, self.consumers)
+        self.before_logarithm = set() if plan.strict or plan.trained else _before_logarithm(subgraph, self.consumers)
 
     def decide_all(self) -> None:
         for operator in self.subgraph.operators:
@@ -195,14 +159,18 @@ class _Rewriting:
             return self.decide_flow(operator)
         if code == "CUSTOM":
             return self.decide_custom(operator)
+        if code == "CAST" and (operator.inputs[0] is None or operator.inputs[0].type != "BOOL"):
+            return "it takes numbers from one kind to another"
         scheme = self.scheme(operator)
         if code == recurrent.CODE and scheme.activations == "INT8":
             return self.decide_lstm(operator)
-        is_young = code in YOUNG_IN_INT16 and scheme is INT16 and not self.plan.strict
-        if not quantizable(code, scheme) or code in self.plan.floating or is_young:
+        unwanted = not self.plan.strict and code in ONLY_IF_STRICT.get(scheme.activations, ())
+        if not quantizable(code, scheme) or code in self.plan.floating or unwanted:
             return f"{operator.kind} has no kernel for {scheme.activations}"
         if operator in self.before_suppression:
             return "it prepares arguments of a non-maximum suppression, which is floating point"
+        if operator in self.before_logarithm:
+            return "a logarithm reads its result, which has no steps near zero"
         if getattr(operator.options, "fusedActivationFunction", 0) not in _CLAMPS:
             return "its fused activation is not a clamp"
         if any(each.is_variable for each in touched):
@@ -229,6 +197,9 @@ class _Rewriting:
         if operator.code in COMPARISONS and max(inputs) >= 1:
             return f"it compares numbers with the scale {max(inputs):g}, and its kernel takes scales below 1"
         results = [float(self.numbers[each].scale[0]) for each in operator.outputs if each.type == "FLOAT32"]  # type: ignore[index]
+        if operator.code in ("ADD", "SUB") and kind != INT16.activations and not self.plan.strict:
+            if max(inputs) > _CANCELLING * results[0]:
+                return f"its result is so much smaller than its arguments that a step of these is {max(inputs) / results[0]:.0f} steps of it"
         return scale_problem(operator.code, kind, inputs, results)
 
     def absorb_clamp(self, operator: Operator) -> None:
@@ -464,12 +435,11 @@ class _Rewriting:
         type_name = type_name or own
         if type_name == own and tensor in self.numbers:
             return self.numbers[tensor]
-        if tensor.is_constant:
-            assert tensor.data is not None
+        if tensor in self.plan.ranges:
+            low, high = self.plan.ranges[tensor]
+        elif tensor.data is not None:
             finite = tensor.data[np.isfinite(tensor.data)]
             low, high = float(finite.min(initial=0.0)), float(finite.max(initial=0.0))
-        elif tensor in self.plan.ranges:
-            low, high = self.plan.ranges[tensor]
         else:
             low, high = represented(self.numbers[tensor], own)
         found = parameters(low, high, type_name, type_name == INT16.activations)
@@ -494,6 +464,8 @@ class _Rewriting:
         elif code == recurrent.CODE and results:
             self.rewrite_lstm(operator)
         else:
+            if code == "MUL" and results:
+                self.limit_factor(operator)
             wanted = self.numbers[results[0]] if self.shares(operator) and results else None
             shared = set(self.sharing(operator)) if wanted is not None else set()
             operator.inputs = [
@@ -506,9 +478,29 @@ class _Rewriting:
             # Scales are not powers of two.
             operator.options = copy.copy(operator.options)
             operator.options.potScaleInt16 = False
+        if code == "CAST":
+            operator.options = copy.copy(operator.options)
+            operator.options.outDataType = TYPE_CODES[scheme.activations]
         if code != "CUSTOM":
             operator.outputs = [self.result(each) if each.type == "FLOAT32" else each for each in operator.outputs]
         self.made.append(operator)
+
+    def limit_factor(self, operator: Operator) -> None:
+        """Replaces constants so large that one step of the other factor exceeds all that the result can store, as those of masks do.
+
+        The kernel's own numbers would overflow.
+        """
+        for place, tensor in enumerate(operator.inputs):
+            other = operator.inputs[1 - place]
+            if tensor is None or tensor.data is None or other is None or other.data is not None:
+                continue
+            (result,) = operator.outputs
+            step = self.number_of(other).scale
+            assert step is not None
+            most = max(map(abs, represented(self.numbers[result], self.type_of(result)))) / float(step[0])
+            if np.abs(tensor.data).max(initial=0.0) > most:
+                limited = np.clip(tensor.data, -most, most).astype(np.float32)
+                operator.inputs[place] = Tensor(tensor.name, tensor.type, tensor.shape, limited)
 
     def rewrite_flow(self, operator: Operator) -> None:
         first = 1 if operator.code == "IF" else 0
@@ -646,6 +638,18 @@ def _before_suppression(subgraph: Subgraph, consumers: dict[Tensor, list[Operato
     return found
 
 
+def _before_logarithm(subgraph: Subgraph, consumers: dict[Tensor, list[Operator]]) -> set[Operator]:
+    """The operators behind products that only logarithms read in the end. What is rounded to zero would become minus infinity."""
+    found: set[Operator] = set()
+    for operator in reversed(subgraph.operators):
+        if operator.code in WEIGHTS or operator.subgraphs or any(each in subgraph.outputs for each in operator.outputs):
+            continue
+        readers = [reader for each in operator.outputs for reader in consumers.get(each, ())]
+        if readers and all(each in found or each.code == "LOG" for each in readers):
+            found.add(operator)
+    return found
+
+
 def _form(tensor: Tensor, numbers: Quantization, type_name: str) -> tuple[Tensor, float, int, str]:
     assert numbers.scale is not None and numbers.zero_point is not None
     return tensor, float(numbers.scale[0]), int(numbers.zero_point[0]), type_name
@@ -688,81 +692,3 @@ def _report(reasons: dict[Operator, str]) -> str:
         lines.append(f"  and {len(reasons) - 10} more")
     lines.append("  To keep them in floating point, add tf.lite.OpsSet.TFLITE_BUILTINS to target_spec.supported_ops.")
     return "\n".join(lines)
-
-
-class _Interface:
-    """Inputs and outputs of the model in integers."""
-
-    def __init__(self, model: Model, scheme: Scheme) -> None:
-        self.model, self.subgraph, self.scheme = model, model.main, scheme
-
-    def run(self, input_type: str, output_type: str) -> None:
-        if input_type != "FLOAT32":
-            self.inputs(input_type)
-        if output_type != "FLOAT32":
-            self.outputs(output_type)
-
-    def inputs(self, type_name: str) -> None:
-        consumers = self.subgraph.consumers()
-        for place, tensor in enumerate(self.subgraph.inputs):
-            uses = consumers.get(tensor, [])
-            if tensor.type != "FLOAT32" or not uses:
-                continue
-            if any(each.code != "QUANTIZE" for each in uses):
-                raise QuantizationError(
-                    f"Unsupported input type {type_name} for input tensor '{tensor.name}' of type FLOAT32: it is read in floating point."
-                )
-            integer = uses[0].outputs[0]
-            if type_name == integer.type:
-                self.drop(uses[0])
-                made = integer
-            else:
-                made = Tensor(tensor.name, type_name, tensor.shape, None, _shifted(integer, type_name))
-                uses[0].inputs = [made]
-            made.name = tensor.name
-            self.subgraph.inputs[place] = made
-            self.rename(tensor, made)
-
-    def outputs(self, type_name: str) -> None:
-        producers = self.subgraph.producers()
-        for place, tensor in enumerate(self.subgraph.outputs):
-            producer = producers.get(tensor)
-            if tensor.type != "FLOAT32" or (producer is not None and producer.code == "CUSTOM"):
-                continue
-            if producer is None or producer.code != "DEQUANTIZE":
-                raise QuantizationError(
-                    f"Unsupported output type {type_name} for output tensor '{tensor.name}' of type FLOAT32: it is computed in floating "
-                    "point."
-                )
-            integer = producer.inputs[0]
-            assert integer is not None
-            if len(self.subgraph.consumers().get(tensor, [])) == 0 and self.subgraph.outputs.count(tensor) == 1:
-                self.drop(producer)
-            if type_name == integer.type:
-                made = integer
-                if made not in self.subgraph.inputs:
-                    made.name = tensor.name
-            else:
-                made = Tensor(tensor.name, type_name, tensor.shape, None, _shifted(integer, type_name))
-                self.subgraph.operators.append(Operator("QUANTIZE", [integer], [made]))
-            self.subgraph.outputs[place] = made
-            self.rename(tensor, made)
-
-    def drop(self, operator: Operator) -> None:
-        self.subgraph.operators.remove(operator)
-
-    def rename(self, old: Tensor, new: Tensor) -> None:
-        for signature in self.model.signatures:
-            if signature.subgraph is self.subgraph:
-                for side in (signature.inputs, signature.outputs):
-                    for key, tensor in side.items():
-                        if tensor is old:
-                            side[key] = new
-
-
-def _shifted(integer: Tensor, type_name: str) -> Quantization:
-    """The same scale in the other of the two types of 8 bits."""
-    numbers = integer.quantization
-    assert numbers is not None and numbers.zero_point is not None
-    shift = {("INT8", "UINT8"): 128, ("UINT8", "INT8"): -128}[integer.type, type_name]
-    return Quantization(numbers.scale, numbers.zero_point + shift)

@@ -14,7 +14,8 @@ from stoker._src.lite.options import OpsSet
 from stoker._src.lite.quantization import fake_quant
 from stoker._src.lite.quantization.calibration import Ranges, observe_ranges
 from stoker._src.lite.quantization.forms import use_integer_forms
-from stoker._src.lite.quantization.integer import Plan, QuantizationError, TrainedRange, quantize_integer
+from stoker._src.lite.quantization.integer import quantize_integer
+from stoker._src.lite.quantization.plan import Plan, QuantizationError, TrainedRange
 from stoker._src.lite.quantization.schemes import INT8, INT16, UINT8, Scheme
 from stoker._src.lite.quantization.weights import quantize_weights, store_as_half
 from stoker._src.lite.versions import without_channel_scales, without_integers
@@ -140,7 +141,7 @@ def _after_training(model: Model, request: Request, trained: bool) -> None:
             ("inference_output_type", request.output_type),
         )
     )
-    use_integer_forms(model, scheme)
+    use_integer_forms(model, scheme, trained)
     if trained:
         ranges, weights = fake_quant.take_ranges(model)
         fake_quant.spread(model.main, ranges)
@@ -179,7 +180,7 @@ def _interface_type(name: str, wanted: Any, scheme: Scheme) -> str:
 def _as_trained(model: Model, request: Request) -> None:
     """A graph with fake quantization in integers throughout, as TensorFlow 1.x converted it."""
     scheme = UINT8 if dtypes.as_dtype(request.inference_type) is dtypes.uint8 else INT8
-    use_integer_forms(model, scheme)
+    use_integer_forms(model, scheme, trained=True)
     ranges, weights = fake_quant.take_ranges(model)
     given: dict[Any, Quantization] = {}
     for tensor in model.main.inputs:

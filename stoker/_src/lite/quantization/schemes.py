@@ -145,6 +145,7 @@ SHARING = {
     "SELECT_V2": (1, 2),
     "SELECT": (1, 2),
     "ONE_HOT": (2, 3),
+    "FILL": (1,),
 }
 # Results whose scale the kernel requires.
 FIXED = {
@@ -153,6 +154,8 @@ FIXED = {
     "TANH": {"INT8": fixed(1 / 128, 0), "UINT8": fixed(1 / 128, 128), "INT16": fixed(1 / 32768, 0)},
     "L2_NORMALIZATION": {"INT8": fixed(1 / 128, 0), "UINT8": fixed(1 / 128, 128)},
     "LOG_SOFTMAX": {"INT8": fixed(16 / 256, 127), "UINT8": fixed(16 / 256, 255)},
+    # Truth values become the integers 0 and 1, which are these numbers as they are.
+    "CAST": {"INT8": fixed(1.0, 0), "UINT8": fixed(1.0, 0), "INT16": fixed(1.0, 0)},
 }
 # Any scale will do.
 FREE = frozenset(
@@ -170,10 +173,14 @@ FREE = frozenset(
         "GELU",
         "ABS",
         "RSQRT",
+        "LOG",
+        "SQRT",
+        "REDUCE_PROD",
         "SQUARED_DIFFERENCE",
         "RELU",
         "RELU6",
         "RELU_N1_TO_1",
+        "RELU_0_TO_1",
         "BATCH_MATMUL",
     }
 )
@@ -190,15 +197,19 @@ NOT_IN_INT16 = frozenset(
         "ELU",
         "SQUARED_DIFFERENCE",
         "RELU_N1_TO_1",
+        "RELU_0_TO_1",
         "ONE_HOT",
         "PRELU",
         *(ASKING - {"SHAPE", "RANK"}),
     }
 )
-# Kernels that LiteRT has and the runtime of TensorFlow 2.21 has not. They are used only where floating point is not allowed.
-YOUNG_IN_INT16 = frozenset({"GELU"})
-NOT_IN_UINT8 = frozenset(
-    {"ONE_HOT", "DYNAMIC_UPDATE_SLICE", "ELU", "EXP", "ABS", "RSQRT", "SQUARED_DIFFERENCE", "BATCH_MATMUL"}
+# Used only where floating point is not allowed: a few steps of the argument near zero are most of the range of the result.
+_STEEP = frozenset({"LOG", "SQRT", "REDUCE_PROD"})
+# The runtime of TensorFlow 2.21 has no GELU of 16 bits, which LiteRT has.
+ONLY_IF_STRICT = {"INT8": _STEEP, "INT16": _STEEP | {"GELU"}}
+NOT_IN_UINT8 = (
+    frozenset("FILL ONE_HOT DYNAMIC_UPDATE_SLICE ELU EXP ABS RSQRT RELU_0_TO_1 SQUARED_DIFFERENCE BATCH_MATMUL".split())
+    | _STEEP
 )
 
 

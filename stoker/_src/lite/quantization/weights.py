@@ -6,7 +6,7 @@ import numpy as np
 
 from stoker._src.lite.model import Model, Operator, Subgraph, Tensor
 from stoker._src.lite.quantization.arrays import symmetric_weights
-from stoker._src.lite.quantization.schemes import DATA
+from stoker._src.lite.quantization.schemes import BIASES, DATA, WEIGHTS
 from stoker._src.lite.versions import is_available
 
 # With fewer elements than this, the saved space is not worth the error.
@@ -104,11 +104,12 @@ def _is_weight(tensor: Tensor | None) -> bool:
 def store_as_half(model: Model) -> None:
     """Stores large float constants in half precision. An op restores them when the model runs, or a delegate uses them as they are."""
     for subgraph in model.subgraphs:
+        chosen = _worth_half(subgraph)
         halves: dict[Tensor, Tensor] = {}
         added: list[Operator] = []
         for operator in subgraph.operators:
             for place, tensor in enumerate(operator.inputs):
-                if tensor is None or not _is_weight(tensor) or not _worth_half(tensor):
+                if tensor is None or tensor not in chosen:
                     continue
                 if tensor not in halves:
                     halves[tensor] = _restored(tensor, added)
@@ -116,10 +117,33 @@ def store_as_half(model: Model) -> None:
         _insert_first(subgraph, added)
 
 
-def _worth_half(tensor: Tensor) -> bool:
+def _worth_half(subgraph: Subgraph) -> set[Tensor]:
+    """The constants to store in half precision: those that are large enough, and the biases of these weights, however small.
+
+    XNNPACK computes a product only if weights and bias have the same precision.
+    """
+    together = {
+        tensor: [tensor]
+        for operator in subgraph.operators
+        for tensor in operator.inputs
+        if tensor and _is_weight(tensor)
+    }
+    for operator in subgraph.operators:
+        places = (WEIGHTS.get(operator.code), BIASES.get(operator.code))
+        pair = [operator.inputs[place] for place in places if place is not None and place < len(operator.inputs)]
+        groups = [together[each] for each in pair if each in together]
+        if len(groups) == 2 and groups[0] is not groups[1]:
+            groups[0].extend(groups[1])
+            together.update(dict.fromkeys(groups[1], groups[0]))
+    return {
+        tensor
+        for tensor, group in together.items()
+        if any(each.data.size * 2 > _OVERHEAD for each in group) and all(_fits_half(each) for each in group)  # type: ignore[union-attr]
+    }
+
+
+def _fits_half(tensor: Tensor) -> bool:
     assert tensor.data is not None
-    if tensor.data.size * 2 <= _OVERHEAD:
-        return False
     return bool(np.abs(tensor.data).max(initial=0.0) <= np.finfo(np.float16).max)
 
 
