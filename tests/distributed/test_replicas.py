@@ -147,3 +147,32 @@ def test_keras_models_are_trained_together(launched):
     for result in launched[0]:
         for name, values in alone.items():
             np.testing.assert_allclose(result["keras"][name], values, rtol=1e-5)
+
+
+RESTARTED = """
+import os, signal, sys
+import stoker
+import stoker.compat.v1 as tf
+from stoker._src.ops.collective import collectives
+
+rank, attempt = stoker.distribute.rank(), os.environ["TORCHELASTIC_RESTART_COUNT"]
+x = tf.placeholder(tf.float32, [1])
+total, rows = collectives.all_reduce(x), collectives.all_gather(x)
+with tf.Session() as session:
+    session.run([total, rows], {x: [1.0]})
+    if rank == 1 and attempt == "0":
+        os.kill(os.getpid(), signal.SIGKILL)
+    found = session.run([total, rows], {x: [2.0]})
+with open(f"{sys.argv[1]}/{rank} in attempt {attempt}", "w") as file:
+    file.write(str([each.tolist() for each in found]))
+"""
+
+
+def test_killed_processes_start_again(tmp_path):
+    """After kill -9 of one process all start again, and find each other instead of those that have ended."""
+    (tmp_path / "program.py").write_text(RESTARTED)
+    status, output = launch("--workers", 3, "--restarts", 2, tmp_path / "program.py", tmp_path)
+    assert status == 0, output
+    assert {path.name: path.read_text() for path in tmp_path.glob("* in attempt *")} == {
+        f"{rank} in attempt 1": "[[6.0], [2.0, 2.0, 2.0]]" for rank in range(3)
+    }
