@@ -1,4 +1,4 @@
-"""The four sets of programs (`programs.py`, `more_programs.py`, ...) on a GPU: stoker beside its CPU, PyTorch (eager and compiled) and JAX of the same step.
+"""The sets of programs (`programs.py`, `more_programs.py`, ...) on a GPU: stoker beside its CPU, PyTorch (eager and compiled) and JAX of the same step.
 
     python benchmarks/programs_on_gpu.py [--seconds S] [--sides SIDE,...] [--json FILE] [PROGRAM ...]
 
@@ -23,6 +23,7 @@ import further_programs
 import more_programs
 import other_programs
 import programs
+import structured_programs
 import torch
 import workloads
 
@@ -30,7 +31,7 @@ import stoker.compat.v1 as tf
 from stoker._src.runtime import devices
 
 EAGER = ("eager_tape", "function_loop")  # they change the mode of the process and come last
-SETS = (programs, more_programs, further_programs, other_programs)
+SETS = (programs, more_programs, further_programs, other_programs, structured_programs)
 PROGRAMS = {name: fn for each in SETS for name, fn in each.ALL.items()}
 PROGRAMS.update({name: PROGRAMS.pop(name) for name in EAGER})
 SIDES = {

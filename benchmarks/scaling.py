@@ -15,7 +15,8 @@ The table has a row for each N with the milliseconds of a step: medians over the
     of sending      side by side / together: what averaging the gradients costs
 
 each of the medians and, after the slash, of the least times of each kind of block: what the machine does when it is undisturbed. CPU times are the mean of the processes'
-medians. For the largest N the least time of an all-reduce by its number of bytes follows, to which scripts/simulate_scale.py fits its model. The machine
+medians. For the largest N the least time of an all-reduce by its number of bytes follows, to which scripts/simulate_scale.py fits its model of messages
+between machines: run it with STOKER_SHARED_MEMORY=0 for that. The machine
 needs a free core for each process; benchmarks/cores.py finds some.
 """
 

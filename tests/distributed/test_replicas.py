@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from tests.distributed import replicas
+from tests.distributed.ports import free_ports
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -147,3 +148,89 @@ def test_keras_models_are_trained_together(launched):
     for result in launched[0]:
         for name, values in alone.items():
             np.testing.assert_allclose(result["keras"][name], values, rtol=1e-5)
+
+
+RESTARTED = """
+import os, signal, sys
+import stoker
+import stoker.compat.v1 as tf
+from stoker._src.ops.collective import collectives
+
+rank, attempt = stoker.distribute.rank(), os.environ["TORCHELASTIC_RESTART_COUNT"]
+x = tf.placeholder(tf.float32, [1])
+total, rows = collectives.all_reduce(x), collectives.all_gather(x)
+with tf.Session() as session:
+    session.run([total, rows], {x: [1.0]})
+    if rank == 1 and attempt == "0":
+        os.kill(os.getpid(), signal.SIGKILL)
+    found = session.run([total, rows], {x: [2.0]})
+with open(f"{sys.argv[1]}/{rank} in attempt {attempt}", "w") as file:
+    file.write(str([each.tolist() for each in found]))
+"""
+
+
+def test_killed_processes_start_again(tmp_path):
+    """After kill -9 of one process all start again, and find each other instead of those that have ended."""
+    (tmp_path / "program.py").write_text(RESTARTED)
+    status, output = launch("--workers", 3, "--restarts", 2, tmp_path / "program.py", tmp_path)
+    assert status == 0, output
+    assert {path.name: path.read_text() for path in tmp_path.glob("* in attempt *")} == {
+        f"{rank} in attempt 1": "[[6.0], [2.0, 2.0, 2.0]]" for rank in range(3)
+    }
+
+
+CLUSTER_OF_WORKERS = """
+import json, os, sys
+import numpy as np
+import stoker.compat.v1 as tf
+
+strategy = tf.distribute.experimental.MultiWorkerMirroredStrategy()
+X = np.random.RandomState(0).standard_normal((64, 4)).astype(np.float32)
+
+def model_fn(features, labels, mode):
+    w = tf.get_variable("w", [4, 1], initializer=tf.zeros_initializer())
+    loss = tf.losses.mean_squared_error(labels, tf.matmul(features, w))
+    train_op = tf.train.AdamOptimizer(0.1).minimize(loss, tf.train.get_or_create_global_step())
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+def input_fn(input_context=None):
+    data = tf.data.Dataset.from_tensor_slices((X, X.sum(1, keepdims=True)))
+    if input_context is None:
+        return data.batch(64)
+    data = data.shard(input_context.num_input_pipelines, input_context.input_pipeline_id)
+    return data.repeat().batch(input_context.get_per_replica_batch_size(32))
+
+config = tf.estimator.RunConfig(train_distribute=strategy, save_checkpoints_steps=10)
+estimator = tf.estimator.Estimator(model_fn, sys.argv[1], config)
+tf.estimator.train_and_evaluate(
+    estimator, tf.estimator.TrainSpec(input_fn, max_steps=20), tf.estimator.EvalSpec(input_fn, steps=1)
+)
+if config.task_type == "worker" and json.loads(os.environ["TF_CONFIG"])["task"]["index"] == 0:
+    print(json.dumps(estimator.get_variable_value("w").ravel().tolist()))
+"""
+
+
+TRAINED_TOGETHER = [1.2431867, 1.2616733, 1.2847893, 1.2804034]  # what one worker with the whole batch gives
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_workers_of_tf_config_train_an_estimator(tmp_path, workers):
+    """train_and_evaluate with a cluster of workers alone: they train together, and the first one evaluates and saves."""
+    (tmp_path / "program.py").write_text(CLUSTER_OF_WORKERS)
+    addresses = [f"127.0.0.1:{port}" for port in free_ports(workers)]
+    processes = []
+    for index in range(workers):
+        cluster = {"cluster": {"worker": addresses}} if workers > 1 else {}
+        about = json.dumps({**cluster, "task": {"type": "worker", "index": index}})
+        environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "TF_CONFIG": about}
+        command = [sys.executable, str(tmp_path / "program.py"), str(tmp_path / "model")]
+        processes.append(subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True))
+    try:
+        outputs = [process.communicate(timeout=300)[0] for process in processes]
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+    assert [process.returncode for process in processes] == [0] * workers
+    np.testing.assert_allclose(json.loads(outputs[0]), TRAINED_TOGETHER, rtol=1e-5)
+    assert len(list((tmp_path / "model").glob("model.ckpt-*.index"))) == 3

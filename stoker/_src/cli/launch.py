@@ -73,6 +73,8 @@ def execute(args: argparse.Namespace) -> int:
         os.environ[_PIN] = "1"
     # The processes of a machine share its cores. torchrun would give each one of them. Two threads on one core would only share its arithmetic units.
     os.environ.setdefault("OMP_NUM_THREADS", str(max(1, len(physical_cores()) // args.workers)))
+    # Each meeting of the processes, also after machines came or went, has a store of its own, without the addresses of processes that have ended.
+    os.environ["TORCH_DISABLE_SHARE_RDZV_TCP_STORE"] = "1"
     return _torchrun(torchrun_arguments(args))
 
 

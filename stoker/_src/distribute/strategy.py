@@ -172,6 +172,8 @@ class Strategy:
 
     def _create_variable(self, next_creator: Callable[..., Any], **kwargs: Any) -> Any:
         variable = next_creator(**kwargs)
+        if replicas.current()[0] is not self:
+            return variable  # of a part of the program that is apart from this strategy, such as an evaluation during training
         if self.num_replicas_in_sync > 1 and variable.dtype != dtypes.string:
             # The initial value itself stays that of this process, because what depends on it may run in one process alone.
             with init_scope():

@@ -523,6 +523,8 @@ class Estimator:
     @contextmanager
     def _strategy_scope(self, strategy: Any) -> Iterator[None]:
         with ExitStack() as stack:
+            # An evaluation during training is not part of its strategy.
+            stack.enter_context(replicas.entered(None, None))
             if strategy is not None:
                 stack.enter_context(strategy.scope())
                 replicas.average_losses()

@@ -160,7 +160,9 @@ class RunConfig:
             experimental_max_worker_delay_secs=experimental_max_worker_delay_secs,
             session_creation_timeout_secs=session_creation_timeout_secs,
         )
-        self._init_from_tf_config(described)
+        # The processes of such a strategy have sessions of their own. It has read TF_CONFIG itself.
+        trains_together = train_distribute is not None and train_distribute.num_replicas_in_sync > 1
+        self._init_from_tf_config({} if trains_together else described)
 
     def _set(self, **values: Any) -> None:
         """Sets properties, after checking them."""

@@ -108,7 +108,7 @@ class Compiled:
         penalties: list[Any],
     ) -> Any:
         """The loss of a batch with the penalties of the layers, and the updates of the metrics."""
-        if self.options["together"]:
+        if self.options["strategy"]:
             parts = [targets, predictions, weights, masks]
             whole = iter(together.gathered([each for part in parts for each in part]))
             targets, predictions, weights, masks = ([next(whole) for _ in part] for part in parts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -375,10 +376,11 @@ class TFOptimizer(Optimizer):
         self._track_trackable(optimizer, "optimizer", overwrite=True)
 
     def apply_gradients(self, grads_and_vars: Any, name: str | None = None) -> Any:
-        if context.executing_eagerly():
-            self.optimizer.apply_gradients(grads_and_vars)
-            return self.iterations.assign_add(1)
-        return self.optimizer.apply_gradients(grads_and_vars, global_step=self.iterations)
+        with together.apart() if self._averages else nullcontext():
+            if context.executing_eagerly():
+                self.optimizer.apply_gradients(grads_and_vars)
+                return self.iterations.assign_add(1)
+            return self.optimizer.apply_gradients(grads_and_vars, global_step=self.iterations)
 
     @property
     def weights(self) -> list[Any]:

@@ -21,14 +21,14 @@ from stoker._src.train.optimizers.replicated import reduced
 _SENT = (dtypes.float16, dtypes.float32, dtypes.float64, dtypes.int32, dtypes.int64)
 
 
-def is_wanted() -> bool:
-    """Whether a model that is compiled here is trained by several processes."""
-    strategy, _ = replicas.current()
-    return strategy is not None and strategy.num_replicas_in_sync > 1
+def strategy() -> Any:
+    """The strategy whose processes train a model that is compiled here; None if one process does."""
+    found, _ = replicas.current()
+    return found if found is not None and found.num_replicas_in_sync > 1 else None
 
 
 def apart() -> AbstractContextManager[None]:
-    """The context of a step: optimizers do not reduce gradients once more."""
+    """The context in which optimizers of `tf.train` do not reduce gradients once more."""
     return replicas.entered(None, None)
 
 

@@ -66,10 +66,10 @@ class Training:
             "run_eagerly": bool(kwargs.get("run_eagerly")),
             "sample_weight_mode": sample_weight_mode,
             "optimizer": optimizer,
-            "together": together.is_wanted(),
+            "strategy": together.strategy(),
         }
         own.optimizer = optimizers.get(optimizer)
-        own.optimizer._averages = options["together"]
+        own.optimizer._averages = options["strategy"] is not None
         own.__dict__["_compiled"] = compiled = Compiled(self, loss, metrics, loss_weights, weighted_metrics, options)
         own.loss = loss
         if own._network is not None:
@@ -94,9 +94,9 @@ class Training:
         return ["loss", *(each.name for each in self.metrics)]
 
     @property
-    def _together(self) -> bool:
-        """Whether several processes train this model."""
-        return self._compiled is not None and self._compiled.options["together"]
+    def _together(self) -> Any:
+        """The strategy whose processes train this model, or None."""
+        return None if self._compiled is None else self._compiled.options["strategy"]
 
     @property
     def total_loss(self) -> Any:
@@ -247,7 +247,7 @@ class Training:
             given = _weight_list(w, 1 if y is None else len(nest.flatten(y)))
             w = [np.ones(count, np.float32) if each is None else each for each in given]
             x, y, w = (together.own_rows(part, count) for part in (x, y, w))
-        with together.apart() if self._together else nullcontext():
+        with self._together.scope() if self._together else nullcontext():
             return self._run_here(kind, x, y, w)
 
     def _run_here(self, kind: str, x: Any, y: Any, w: Any) -> list[Any]:

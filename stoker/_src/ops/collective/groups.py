@@ -100,13 +100,11 @@ def connect() -> None:
                 os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
             backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() and dist.is_nccl_available() else "gloo"
             with failures("Connecting to the other processes"):
-                dist.init_process_group(
-                    backend,
-                    init_method=known.init_method,
-                    rank=known.rank,
-                    world_size=known.size,
-                    timeout=timedelta(seconds=timeout()),
-                )
+                # torchrun keeps its store when it restarts processes. They must not find the addresses of those before them.
+                limit = timedelta(seconds=timeout())
+                store, _, _ = next(dist.rendezvous(known.init_method, known.rank, known.size, timeout=limit))  # pyright: ignore[reportPrivateImportUsage]
+                attempt = dist.PrefixStore(f"attempt {os.environ.get('TORCHELASTIC_RESTART_COUNT', 0)}", store)  # pyright: ignore[reportPrivateImportUsage]
+                dist.init_process_group(backend, store=attempt, rank=known.rank, world_size=known.size, timeout=limit)
                 known.neighbours = shared_memory.connect(known.rank, known.size)
             atexit.register(_leave)
         known.connected = True

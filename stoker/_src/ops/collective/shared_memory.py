@@ -198,9 +198,8 @@ class Neighbours:
         """How many of the announced parts a process has not taken the sums of."""
         taken = int.from_bytes(segment.memory[_TAKEN : _TAKEN + 4], "little")
         ahead = (self._announced - taken) & 0xFFFFFFFF
-        return (
-            ahead if ahead < 1 << 31 else 0
-        )  # one whose steps failed may have given up sums that this process does not know yet
+        # A process whose steps failed may have given up sums that this one has not announced.
+        return ahead if ahead < 1 << 31 else 0
 
 
 def connect(rank: int, size: int) -> Neighbours | None:
