@@ -26,7 +26,10 @@ from stoker._src.ops.support.unsigned import ordered
 from stoker._src.ops.support.values import from_numpy, torch_dtype
 
 _native: Any = extension("stoker._src.ops.native.largest")
-_FEW_LARGEST, _MOST = 512, 1 << 18  # of the largest elements, and of all, that one thread finds faster than torch's sort
+_FEW_LARGEST, _MOST = (
+    512,
+    1 << 18,
+)  # of the largest elements, and of all, that one thread finds faster than torch's sort
 
 # ---- TopK -------------------------------------------------------------------------------------------------------
 
