@@ -36,7 +36,9 @@ def pack_kernel(values: list[Any], *, axis: int) -> Any:
     if isinstance(values[0], torch.Tensor):
         return torch.stack(values, axis)
     if isinstance(values[0], np.ndarray):
-        return np.stack(values, axis)
+        if axis not in (0, -1) or any(value.ndim for value in values):
+            return np.stack(values, axis)
+        values = [value.item() for value in values]  # single strings, for which `stack` takes longer
     packed = np.empty(len(values), dtype=object)  # variants, which are scalars
     for i, value in enumerate(values):
         packed[i] = value

@@ -47,7 +47,7 @@ SIZE.shape(scalar)
 @SIZE.kernel
 def size_kernel(input: Any, *, out_type: DType) -> torch.Tensor:
     count = input.numel() if isinstance(input, torch.Tensor) else input.size
-    return torch.tensor(count, dtype=torch_dtype(out_type))
+    return torch.scalar_tensor(count, dtype=torch_dtype(out_type))
 
 
 @SIZE.static_value
