@@ -297,7 +297,6 @@ NETWORKS = {
             "SUB",
             "CONCATENATION",
             "NON_MAX_SUPPRESSION_V4",
-            "PACK",
             "SLICE",
             "GATHER",
         },

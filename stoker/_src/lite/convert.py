@@ -124,6 +124,10 @@ def _age(model: Model, runtime: str) -> None:
     Raises:
       ConverterError: Some cannot be replaced.
     """
+    for subgraph in model.subgraphs:
+        # What the first pass broadcasts to one shape, the second one flattens.
+        broadcasting.narrow(subgraph, broadcasting.MOST_OF_OLDER)
+        broadcasting.narrow(subgraph, broadcasting.MOST_OF_OLDER)
     left = lower_to_runtime(model, runtime)
     if left:
         raise _too_young(left, runtime)

@@ -22,7 +22,14 @@ _MOST = {
 }
 
 
-def narrow(subgraph: Subgraph) -> None:
+# The same for the kernels of older runtimes, some of which take no more of the same shape either.
+MOST_OF_OLDER = {
+    **_MOST,
+    **dict.fromkeys(("ADD", "SUB", "MUL", "DIV", "MAXIMUM", "MINIMUM", "SQUARED_DIFFERENCE"), 4),
+}
+
+
+def narrow(subgraph: Subgraph, limits: dict[str, int] = _MOST) -> None:
     """Gives operators arguments of as few dimensions as their kernels broadcast, and vectors to L2_NORMALIZATION, which takes four."""
     made: list[Operator] = []
     for operator in subgraph.operators:
@@ -31,8 +38,12 @@ def narrow(subgraph: Subgraph) -> None:
         shapes = [each.shape for each in arguments]
         if result is None or result.shape is None or any(shape is None for shape in shapes):
             forms = None
-        elif operator.code in _MOST and shapes[0] != shapes[1] and len(result.shape) > _MOST[operator.code]:
-            forms = _merged([shape or () for shape in shapes], result.shape, _MOST[operator.code])
+        elif (
+            operator.code in limits
+            and len(result.shape) > limits[operator.code]
+            and not (limits is _MOST and shapes[0] == shapes[1])
+        ):
+            forms = _merged([shape or () for shape in shapes], result.shape, limits[operator.code])
         elif operator.code == "L2_NORMALIZATION" and len(result.shape) > 4:
             rows = math.prod(result.shape[:-1]) if -1 not in result.shape[:-1] else -1
             forms = [(rows, result.shape[-1])] * 2 if result.shape[-1] > 0 and result.shape.count(-1) < 2 else None

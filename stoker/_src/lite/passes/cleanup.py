@@ -8,7 +8,7 @@ import numpy as np
 from ai_edge_litert import schema_py_generated as schema
 
 from stoker._src.lite.model import Operator, Subgraph, Tensor
-from stoker._src.lite.passes.editing import Editor, Rule, apply_rules, has_effect, is_float, plain, scalar
+from stoker._src.lite.passes.editing import Editor, Rule, apply_rules, has_effect, is_float, plain, scalar, sizes
 
 _UNARY = (
     "ABS",
@@ -199,6 +199,16 @@ def empty_padding(editor: Editor, operator: Operator) -> bool:
     return editor.bypass(operator, source)
 
 
+def packed_alone(editor: Editor, operator: Operator) -> bool:
+    """A tensor stacked without others, as sizes are that an operator computes, is reshaped, which is faster."""
+    (source, *others), (result,) = operator.inputs, operator.outputs
+    if others or source is None or source.type == "STRING" or not _known(result.shape):
+        return False
+    shape = sizes("shape", result.shape)
+    editor.change(operator, "RESHAPE", [source, shape], options=schema.ReshapeOptionsT(newShape=shape.data))
+    return True
+
+
 def first_part(editor: Editor, operator: Operator) -> bool:
     """A slice of joined vectors that is the first of them."""
     before = editor.made_by(operator.inputs[0], "CONCATENATION")
@@ -337,6 +347,7 @@ CLEANUP: dict[str, list[Rule]] = {
     "SQUARED_DIFFERENCE": [squared_once],
     "SELECT": [uniform_choice],
     "BATCH_MATMUL": [transposed_operand],
+    "PACK": [packed_alone],
     "PAD": [empty_padding],
     "SLICE": [first_part],
     **{code: [part_of_slice] for code in ("REAL", "IMAG", "COMPLEX_ABS")},

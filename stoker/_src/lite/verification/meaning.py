@@ -26,6 +26,7 @@ from stoker._src.lite.verification.rules import (
     POSITIONS,
     POSITIVE,
     SUBGRAPHS,
+    WINDOWS,
     Variables,
     implied_shape,
     scale_problem,
@@ -284,7 +285,7 @@ class _Checks:
 
     def options(self, index: int, options: Table) -> None:
         for name, value in options.fields.items():
-            if name in POSITIVE and not 0 < value < 2**30:
+            if name in POSITIVE and not 0 < value < WINDOWS.get(name, 2**30):
                 self.fail(f"{name} is {value}")
             enumeration = ENUMERATIONS.get(name)
             if enumeration and isinstance(value, int) and value not in members(enumeration):

@@ -46,6 +46,8 @@ POSITIVE = {
     "NumSplits",
     "ValuesCount",
 }
+# The sides of windows stay below these: kernels prepare a table of all places of a window, however much of it is padding.
+WINDOWS = {"FilterWidth": 2**20, "FilterHeight": 2**20}
 ENUMERATIONS = {
     "Padding": "Padding",
     "FusedActivationFunction": "ActivationFunctionType",
