@@ -201,10 +201,6 @@ class UnavailableError(_CodedError):
     """A service does not respond. Retrying may help."""
 
 
-class LostReplicaError(UnavailableError):
-    """A process that trains together with this one has ended. All of them must start again."""
-
-
 @_coded(DATA_LOSS)
 class DataLossError(_CodedError):
     """Data is damaged or lost beyond recovery."""

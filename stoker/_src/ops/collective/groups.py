@@ -18,9 +18,10 @@ import torch
 import torch.distributed as dist
 
 from stoker._src.base import forking
-from stoker._src.base.errors import DeadlineExceededError, LostReplicaError, UnimplementedError
+from stoker._src.base.errors import DeadlineExceededError, UnimplementedError
 from stoker._src.base.export import export
 from stoker._src.ops.collective import shared_memory
+from stoker._src.ops.collective.replicas import LostReplicaError
 
 _NEEDED = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 _TIMEOUT_SECS = 600.0  # how long a process waits for the others in one collective op

@@ -1,4 +1,4 @@
-"""The strategy in whose scope a program is, and whether it is inside a replica. `tf.distribute` sets it, optimizers ask."""
+"""The strategy in whose scope a program is, and whether it is inside a replica. `tf.distribute` sets it, optimizers ask. The error of a lost replica."""
 
 from __future__ import annotations
 
@@ -8,7 +8,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from stoker._src.base.errors import UnavailableError
 from stoker._src.graph import context
+
+
+class LostReplicaError(UnavailableError):
+    """A process that trains together with this one has ended. All of them must start again."""
 
 
 class _Stack(threading.local):

@@ -28,10 +28,10 @@ from stoker._src.base import forking
 from stoker._src.base.errors import (
     DeadlineExceededError,
     InvalidArgumentError,
-    LostReplicaError,
     ResourceExhaustedError,
 )
 from stoker._src.base.extensions import extension
+from stoker._src.ops.collective.replicas import LostReplicaError
 
 _native: Any = extension("stoker._src.ops.native.shared")
 _MOST_PROCESSES = 8  # each reads the parts of all: beyond this, sending parts around a ring is less work

@@ -14,11 +14,12 @@ from collections.abc import Callable
 from typing import Any
 
 from stoker._src.base import tf_logging
-from stoker._src.base.errors import AbortedError, LostReplicaError, OutOfRangeError, UnavailableError
+from stoker._src.base.errors import AbortedError, OutOfRangeError, UnavailableError
 from stoker._src.base.export import export
 from stoker._src.formats.protos import RunMetadata, RunOptions
 from stoker._src.graph import context
 from stoker._src.graph.keys import GraphKeys
+from stoker._src.ops.collective.replicas import LostReplicaError
 from stoker._src.train.input.coordinator import Coordinator
 from stoker._src.train.input.queue_runner import start_queue_runners
 from stoker._src.train.sessions.run_hooks import SessionRunArgs, SessionRunContext, SessionRunHook, SessionRunValues
