@@ -335,6 +335,22 @@ def test_lookups_of_sparse_identifiers(combiner):
         assert not _Divided(session, fetches, feeds(0), pads=True).division.numbers
 
 
+def test_sizes_of_fed_data_are_known():
+    """The shape of a fed tensor of floats is fixed in a recording, whatever its numbers are."""
+
+    def build():
+        x, weights = tf.placeholder(tf.float32, [None, 3]), tf.placeholder(tf.float32, [None])
+        v = tf.get_variable("v", [3], initializer=tf.ones_initializer())
+        weighted = tf.reshape(weights * 2.0, [-1, 1]) * tf.boolean_mask(x, tf.ones_like(weights, tf.bool)) * v
+        loss = tf.reduce_sum(tf.square(weighted))
+        return [loss, tf.train.GradientDescentOptimizer(0.01).minimize(loss)], lambda i: {
+            x: _rows(i, 4, 3),
+            weights: _rows(i, 4),
+        }
+
+    assert len(_divided(build).recordings) == 1
+
+
 def test_products_with_sparse_matrices_of_fed_positions():
     """The host checks the positions; another number of elements would be another recording, another matrix of the same size is not."""
 

@@ -381,17 +381,15 @@ class Division:
                 continue
             self._asked.add(each)
             maker = self._makers.get(each)
-            if each in self._available:
-                # The host does not compute with data so that it can decide, but it may have done so for another reason.
-                if each in self._of_data and (maker is None or self._place[id(maker)] != BEFORE):
-                    raise Obstacle(
-                        f"{_name(asker)} needs on the host what is computed from a fed floating-point tensor"
-                    )
+            # The host does not compute with data so that it can decide, but it may have done so for another reason.
+            is_known = each not in self._of_data or (maker is not None and self._place[id(maker)] == BEFORE)
+            if each in self._available and is_known:
                 if maker is not None:
                     self._to_host(maker)
                 self.numbers.append(each)
                 continue
-            assert maker is not None
+            if maker is None:
+                raise Obstacle(f"{_name(asker)} needs the numbers of a fed floating-point tensor on the host")
             traits = maker.traits
             if self._place[id(maker)] == DEVICE and _has_fixed_result(maker):
                 continue
