@@ -71,7 +71,7 @@ def test_short_lists_need_no_young_runtime(rows, runtime):
         step = lambda i, a: (i + 1, a.write(i, x * tf.cast(i, tf.float32)))  # noqa: E731
         return tf.while_loop(lambda i, a: i < rows, step, [0, array])[1].stack()
 
-    x = np.float32([1, -2, 3, 0.5])
+    x = np.array([1, -2, 3, 0.5], np.float32)
     model, expected = converted(build, [x], None)
     np.testing.assert_allclose(run_model(model, [x])[0], expected[0], rtol=1e-6)
     assert read_model(model).metadata["min_runtime_version"].rstrip(b"\0").decode() == runtime
