@@ -73,7 +73,7 @@ class LocalRunner:
         self._shared = shared
         self._steps = worker.client(config.operation_timeout_in_ms)
         # Devices and precision are fixed when the session is created.
-        self._placement = worker.compiler.placement
+        self._placement = worker.placement
 
     @property
     def resources(self) -> ResourceManager:
