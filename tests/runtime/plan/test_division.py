@@ -269,6 +269,21 @@ def test_refusals_are_settled_before_a_variable_changes():
         np.testing.assert_array_equal(session.run(v), [1, 1, 1])
 
 
+def test_a_refused_step_does_not_count():
+    """The counter of steps is on the host; it is increased after the device has found the data good."""
+
+    def build():
+        x = tf.placeholder(tf.float32, [3])
+        v = tf.get_variable("v", [3], initializer=tf.ones_initializer())
+        count = tf.train.get_or_create_global_step()
+        loss = tf.reduce_sum(tf.square(tf.check_numerics(x * v, "bad")))
+        train = tf.train.GradientDescentOptimizer(0.01).minimize(loss, count)
+        return [loss, train, count], lambda i: {x: _rows(i, 3)}
+
+    divided = _divided(build)
+    assert divided.division.counts[2] >= 1 and len(divided.recordings) == 1
+
+
 def test_what_is_fed_and_only_the_host_can_compute_comes_before():
     """Boxes that are fed are suppressed by the host; the device crops what is left."""
 

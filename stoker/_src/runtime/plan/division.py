@@ -146,6 +146,7 @@ class Division:
         seen: dict[int, VariableState] = {}
         updated = planner.behind([op for op in planner.ops if op.definition.traits & Trait.WRITES])
         waiting: set[Operation] = set()  # ops behind an effect of the part after
+        refusing: list[Operation] = []  # of the device's part
         for each in planner.instructions:
             self._know_sizes(each)
             self._prepare(planner, each)
@@ -163,6 +164,8 @@ class Division:
                 # What other runs can see must not happen before the updates that it waits for.
                 seen_outside = each.blocking or not all(isinstance(state, VariableState) for state in states)
                 waits = waits or (seen_outside and each.op in updated)
+                if refusing and each.traits & Trait.WRITES:  # a step that is refused does not count
+                    waits = waits or each.op in planner.behind(refusing)
                 if waits and on_device:
                     raise Obstacle(f"{_name(each)} writes to a variable on the device, but waits for the host")
                 if waits:
@@ -177,6 +180,8 @@ class Division:
             else:
                 place = DEVICE
             self._place[id(each)] = place
+            if place == DEVICE and each.op is not None and _any(each, _refuses):
+                refusing.append(each.op)
             results = list(values_of(each.results))
             if place == AFTER:
                 late.update(results)
@@ -488,7 +493,7 @@ def _with_settlements(instructions: list[Instruction]) -> list[Instruction]:
     result, open_answers = [], False
     for each in instructions:
         writes = _any(each, lambda one: bool(one.traits & Trait.WRITES))
-        refuses = _any(each, lambda one: one.op is not None and one.op.definition.planning.refuses)
+        refuses = _any(each, _refuses)
         if writes and refuses:
             raise Obstacle(f"a function that {_name(each)} calls refuses data and changes variables")
         if writes and open_answers:
@@ -497,6 +502,10 @@ def _with_settlements(instructions: list[Instruction]) -> list[Instruction]:
         open_answers |= refuses
         result.append(each)
     return result
+
+
+def _refuses(instruction: Instruction) -> bool:
+    return instruction.op is not None and instruction.op.definition.planning.refuses
 
 
 def _any(instruction: Instruction, holds: Callable[[Instruction], bool]) -> bool:
