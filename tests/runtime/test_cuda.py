@@ -213,6 +213,34 @@ def test_random_numbers_are_those_of_the_cpu_in_every_run():
     assert "recorded 1 times" in _on_both(build, rtol=1e-5)[0]
 
 
+def test_random_numbers_go_on_while_steps_change_sides(monkeypatch):
+    """Steps of the host and of the device draw from one stream, and train one set of variables, whoever runs a step."""
+    sides = {}
+
+    def run(self, on_gpu, holding, values):
+        sides[self] = not sides.get(self, False)
+        return self.on_host(holding, values) if sides[self] else on_gpu()
+
+    def losses():
+        with tf.Graph().as_default(), tf.Session() as session:
+            w = tf.get_variable("w", [4, 4], initializer=tf.ones_initializer())
+            drawn = tf.random_uniform([4], seed=1)
+            loss = tf.reduce_sum(tf.square(tf.tensordot(w, drawn, 1) - 1.0))
+            train = tf.train.AdamOptimizer(0.1).minimize(loss)
+            session.run(tf.global_variables_initializer())
+            return [session.run([drawn, loss, train] if i % 3 else [drawn, loss])[:2] for i in range(40)]
+
+    monkeypatch.setattr("stoker._src.runtime.plan.on_host.Choice.run", run)
+    changing = losses()
+    assert set(sides.values()) == {False, True}
+    with monkeypatch.context() as alone:
+        alone.setattr("stoker._src.runtime.devices.usable_gpus", lambda: 0)
+        expected = losses()
+    for (drawn, loss), (wanted, other) in zip(changing, expected):
+        np.testing.assert_array_equal(drawn, wanted)
+        np.testing.assert_allclose(loss, other, rtol=1e-3)
+
+
 def test_counters_and_decayed_rates_are_no_obstacle():
     """The host counts steps before the device's part, which takes the counter as a tensor."""
 

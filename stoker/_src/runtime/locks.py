@@ -13,6 +13,7 @@ from typing import Any
 
 from stoker._src.base import forking
 from stoker._src.ops.support.waiting import RunState, running
+from stoker._src.runtime.lent_variables import LentVariables
 from stoker._src.runtime.plan import threads
 
 MOST_PASSED = 256
@@ -44,6 +45,7 @@ class VariablesLock:
         self._readers = 0
         self._writing = False
         self.writes = 0  # how often a run that writes got in
+        self.lent = LentVariables()
         self._waiting: deque[_Turn] = deque()
         self._passed = 0
         forking.in_children(self, VariablesLock._free)
@@ -130,12 +132,22 @@ class Holding:
     """One run's hold on the lock, which blocking kernels pause, and the threads that work for the run."""
 
     def __init__(
-        self, lock: VariablesLock, *, writes: bool, state: RunState | None = None, touches: bool = True
+        self,
+        lock: VariablesLock,
+        *,
+        writes: bool,
+        state: RunState | None = None,
+        touches: bool = True,
+        leaves_lent: bool = False,
     ) -> None:
-        """Creates a hold that is not acquired yet. A run that `touches` no variable never acquires it."""
+        """Creates a hold that is not acquired yet. A run that `touches` no variable never acquires it.
+
+        Variables that are lent to the host return when it is acquired, unless the run `leaves_lent` and sees to them itself.
+        """
         self._lock = lock
         self._writes = writes
         self._touches = touches
+        self._leaves_lent = leaves_lent
         self._held = False
         self._waits = False
         self.state = state
@@ -179,6 +191,13 @@ class Holding:
         else:
             self._lock.acquire_read()
         self._held = True
+        if not self._leaves_lent:
+            self.return_lent()
+
+    def return_lent(self) -> None:
+        """Sees to it that variables are where they belong, while the lock is held."""
+        if self._touches and self._lock.lent.are_there:
+            self._lock.lent.give_back(writes=None if self._writes else self._lock.writes)
 
     def release(self) -> None:
         if not self._held:

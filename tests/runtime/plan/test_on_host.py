@@ -186,4 +186,103 @@ def test_variables_return_after_an_error():
         memory = state.value
         with pytest.raises(Exception, match="7"):
             on_host(None, values)
+        assert session.run(v).tolist() == [1.0, 1.0]
         assert state.value is memory and memory.tolist() == [1.0, 1.0]
+
+
+def _borrowing(session, fetches, feed):
+    """Returns a function that runs a step on the host with the variables of a device, which is the host here, too."""
+    plan, values = _plan(session, fetches, feed)
+    lock = session._runner._worker.variables_lock
+    on_host = BorrowingOnHost(plan._planner, values, lock, torch.device("cpu"))
+
+    def run():
+        lock.acquire_write()
+        try:
+            return on_host(None, values)
+        finally:
+            lock.release_write()
+
+    return run, lock
+
+
+def test_variables_stay_on_the_host_between_its_steps():
+    """Steps of the host that follow each other move nothing, also steps of different plans; a run of the device ends that."""
+    x = tf.placeholder(tf.float32, [2])
+    v = tf.get_variable("v", [2], initializer=tf.zeros_initializer())
+    u = tf.get_variable("u", [2], initializer=tf.zeros_initializer())
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        first, lock = _borrowing(session, [tf.assign_add(v, x), tf.assign_add(u, x)], {x: np.ones(2, "f")})
+        second, _ = _borrowing(session, [tf.assign_add(v, 10.0 * x)], {x: np.ones(2, "f")})
+        first()
+        lent = lock.lent
+        states = {loan.state.name: loan for loan in lent._loans.values()}
+        on_host = {name: loan.state.value for name, loan in states.items()}
+        assert lent.are_there and all(loan.value.tolist() == [0.0, 0.0] for loan in states.values())
+        second()
+        first()
+        assert all(loan.state.value is on_host[name] for name, loan in states.items()) and lent.returns == 0
+        assert session.run(v).tolist() == [12.0, 12.0]
+        assert not lent.are_there and lent.returns == 1
+        assert states["v"].value.tolist() == [12.0, 12.0] and states["u"].value.tolist() == [2.0, 2.0]
+        second()
+        assert session.run([v, u])[0].tolist() == [22.0, 22.0]
+
+
+def test_the_host_uses_its_copies_again_after_runs_that_only_read():
+    """A run of the device that only reads leaves the host's copies as they are; after one that writes they are taken again."""
+    x = tf.placeholder(tf.float32, [2])
+    v = tf.get_variable("v", [2], initializer=tf.zeros_initializer())
+    with tf.Session() as session:
+        session.run(v.initializer)
+        run, lock = _borrowing(session, tf.assign_add(v, x), {x: np.ones(2, "f")})
+        run()
+        transfers = []
+        for transfer in lock.lent._transfers.values():
+            transfer.to_host = lambda values, own=transfer.to_host: transfers.append(len(values)) or own(values)
+        session.run(v)
+        run()
+        assert transfers == []
+        session.run(tf.assign_add(v, [5.0, 5.0]))
+        run()
+        assert transfers == [1]
+        assert session.run(v).tolist() == [8.0, 8.0]
+
+
+def test_a_variable_gets_its_first_value_or_another_shape_on_the_host():
+    """What a step of the host makes of a variable is what the device has afterwards, whatever its shape."""
+    x = tf.placeholder(tf.float32, [None])
+    v = tf.get_variable("v", initializer=tf.zeros([2]), validate_shape=False)
+    grow = tf.assign(v, x, validate_shape=False)
+    with tf.Session() as session:
+        session.run(v.initializer)
+        run, _ = _borrowing(session, grow, {x: np.arange(3, dtype="f")})
+        run()
+        assert session.run(v).tolist() == [0.0, 1.0, 2.0]
+        run()
+        assert session.run(tf.shape(v)).tolist() == [3]
+
+
+@pytest.mark.parametrize("resource", [False, True])
+def test_random_plans_of_host_and_device_give_the_same_losses(resource):
+    """Steps taken by the host and by the device in any order train as the device alone does."""
+    x, w, loss, train = _training(resource)
+    feed = {x: np.arange(12, dtype="f").reshape(4, 3) / 10}
+    order = np.random.RandomState(0).randint(0, 3, 24)
+    found = []
+    with tf.Session() as session:
+        for borrows in (False, True):
+            session.run(tf.global_variables_initializer())
+            run, _ = _borrowing(session, [loss, train], feed)
+            found.append(
+                [
+                    session.run(loss, feed)
+                    if kind == 2
+                    else float(run()[0] if borrows and kind == 1 else session.run([loss, train], feed)[0])
+                    for kind in order
+                ]
+            )
+            found[-1].append(session.run(w).tolist())
+    np.testing.assert_array_equal(found[0][:-1], found[1][:-1])
+    assert found[0][-1] == found[1][-1]

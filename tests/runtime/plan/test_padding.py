@@ -112,11 +112,18 @@ def test_distinct_elements_and_their_number_are_not_padded_if_they_are_fetched(f
 
 
 def test_a_generator_moves_between_host_and_device():
-    """Numbers drawn on the host continue where the device's position is, and the device's position follows."""
+    """Numbers drawn on the host continue where the device's position is, and the device's position follows before it draws."""
     state, other = PhiloxState(1, 2), PhiloxState(1, 2)
     state.reserve(3)
     words = state.on_device(lambda given: torch.from_numpy(np.array(given, np.uint64).view(np.int64).copy()))
     words[1] += 5  # what the device draws
     other.reserve(8)
     assert state.reserve(2) == other.reserve(2)
-    assert words[1] == 10
+    assert words[1] == 8  # the host goes on without the device
+    assert state.reserve(1) == other.reserve(1)
+    assert state.on_device(lambda given: None) is words and words[1] == 11
+    words[1] += 1
+    other.reserve(1)
+    assert state.reserve(4) == other.reserve(4)
+    state.settle()
+    assert words[1] == 16

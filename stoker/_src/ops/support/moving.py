@@ -7,7 +7,8 @@ import threading
 import torch
 
 # What a step that is recorded (cuda_graphs.py) reads from pinned memory at every replay. `kept` collects the copies of host tensors, or is None
-# while nothing is recorded; `spare` holds copies of an earlier run of the same step, whose memory is used again.
+# while nothing is recorded; `spare` holds copies of an earlier run of the same step, whose memory is used again. `generators` collects the
+# states of the random ops whose numbers the device draws, by id.
 recording = threading.local()
 
 

@@ -46,10 +46,11 @@ from stoker._src.ops.support.handles import handle_dtype, handle_shape
 class VariableState:
     """The value of one variable. `value` is None until it is initialized."""
 
-    __slots__ = ("block", "device", "dtype", "name", "shape", "value")
+    __slots__ = ("block", "device", "dtype", "home", "name", "shape", "value")
 
     def __init__(self, name: str, dtype: DType, shape: Shape, device: Any = None) -> None:
         self.device = device  # the device of the value; None to use that of the first value
+        self.home: Any = None  # the device that has lent the variable to the host, if any (runtime/lent_variables.py)
         self.name = name
         self.dtype = dtype
         self.shape = shape

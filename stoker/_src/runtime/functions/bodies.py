@@ -333,7 +333,11 @@ def _are_on_host(resources: Iterable[Any]) -> bool:
     devices = [
         place
         for each in resources
-        for place in (getattr(each, "device", None), getattr(getattr(each, "value", None), "device", None))
+        for place in (
+            getattr(each, "device", None),
+            getattr(each, "home", None),
+            getattr(getattr(each, "value", None), "device", None),
+        )
     ]
     return not any(isinstance(device, torch.device) and device.type == "cuda" for device in devices)
 

@@ -117,7 +117,7 @@ class Plan:
                 return self._run(None, values)
             except BaseException as error:
                 raise self._failure(error) from error
-        holding = Holding(self._lock, writes=self.writes)
+        holding = Holding(self._lock, writes=self.writes, leaves_lent=self.repeated is not None)
         try:
             holding.acquire()
             return self._run(holding, values)
@@ -156,11 +156,16 @@ class Plan:
             if message is not None and not hasattr(message, "SerializeToString"):
                 raise TypeError(f"Argument `{name}` must be a message, but got {type(message)!r}.")
         state = self._running_steps.begin(0 if options is None else options.timeout_in_ms)
-        touches = self.writes or self.reads
-        holding = Holding(self._lock, writes=self.writes, state=state, touches=touches)
+        traced = options is not None and options.trace_level >= RunOptions.SOFTWARE_TRACE and metadata is not None
+        holding = Holding(
+            self._lock,
+            writes=self.writes,
+            state=state,
+            touches=self.writes or self.reads,
+            leaves_lent=self.repeated is not None and not self.blocks and not traced,
+        )
         if options is not None and options.output_partition_graphs and metadata is not None:
             fill_partition_graph(metadata, self.step.planner)
-        traced = options is not None and options.trace_level >= RunOptions.SOFTWARE_TRACE and metadata is not None
         try:
             with running(state):
                 holding.acquire()

@@ -29,10 +29,12 @@ import torch
 from stoker._src.base.errors import OpError
 from stoker._src.base.shapes import Shape
 from stoker._src.graph.definition import Trait
+from stoker._src.ops.random.bits.philox import PhiloxState, sides
 from stoker._src.ops.support import device_checks
 from stoker._src.ops.support.device_checks import Answer
 from stoker._src.ops.support.moving import recording
 from stoker._src.runtime.devices import Placement
+from stoker._src.runtime.lent_variables import Packing
 from stoker._src.runtime.locks import VariablesLock
 from stoker._src.runtime.plan import fused_kernels, threads
 from stoker._src.runtime.plan.division import Division, Obstacle
@@ -43,7 +45,6 @@ from stoker._src.runtime.plan.on_host import (
     BorrowingOnHost,
     Choice,
     OnHost,
-    Packing,
     borrowed_variables,
     read_variables,
 )
@@ -122,6 +123,7 @@ class Repeated:
         """Runs the step. `function` is the step for feeds of any shape."""
         for value in values:
             if not isinstance(value, torch.Tensor | np.ndarray):
+                _return_lent(holding)
                 return function(holding, *self._placed(values))
         key = tuple([_kind(value) for value in values])
         choice = self._choices.get(key)
@@ -163,6 +165,7 @@ class Repeated:
             return found
 
     def _on_gpu(self, key: Any, function: Any, holding: Any, values: Any) -> Any:
+        _return_lent(holding)
         divided = self._for(key, values) if self.obstacle is None else None
         if divided is None:
             return function(holding, *self._placed(values))
@@ -192,6 +195,11 @@ class Repeated:
             except Obstacle as error:
                 self.obstacle = str(error)
         return found
+
+
+def _return_lent(holding: Any) -> None:
+    if holding is not None:
+        holding.return_lent()
 
 
 def _kind(value: Any) -> Any:
@@ -313,17 +321,20 @@ class _Divided:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             recording.kept = kept = []
+            recording.generators = generators = {}
             torch.cuda.set_sync_debug_mode("warn")
             try:
                 with device_checks.collected(look):
                     results = self._on_device(None, *moved, *numbers)
-                self._pinned[key] = _Pinned(kept, torch.empty(answers, dtype=torch.bool, pin_memory=True))
+                self._pinned[key] = _Pinned(
+                    kept, torch.empty(answers, dtype=torch.bool, pin_memory=True), list(generators.values())
+                )
                 return results
             except (RuntimeError, NotImplementedError) as error:
                 self.obstacle = str(error)
             finally:
                 torch.cuda.set_sync_debug_mode("default")
-                recording.kept = None
+                recording.kept = recording.generators = None
                 waits = [each for each in caught if "called a synchronizing" in str(each.message)]
                 if waits:
                     self.obstacle = f"the host waits for the device in {_line(waits[0])}"
@@ -337,10 +348,11 @@ def _line(warning: Any) -> str:
 
 @dataclass
 class _Pinned:
-    """Memory of the host for one recording. It cannot be allocated while the device's work is recorded."""
+    """What an earlier run of a step found for its recording: memory of the host, which cannot be allocated meanwhile, and random ops."""
 
     moved: list[Any]  # what the step moves to the device
     answers: torch.Tensor  # of checks of data (device_checks.py)
+    generators: list[PhiloxState]  # of the random ops whose numbers the device draws
     results: list[Any] = field(default_factory=list)
 
 
@@ -369,7 +381,7 @@ class _Recording:
         own.fill(inputs)
         self._graphs: list[torch.cuda.CUDAGraph] = []
         self._looks: list[tuple[torch.Tensor, list[Answer]]] = []  # the answers after each graph, in the host's memory
-        self._pool, self._answers = pool, pinned.answers
+        self._pool, self._answers, self._generators = pool, pinned.answers, pinned.generators
         # The recording reads the step's constants at fixed addresses, so they are kept alive.
         self._step, self._numbers = step, numbers
         self._kept = recording.kept = []
@@ -377,7 +389,8 @@ class _Recording:
         collects = gc.isenabled()
         gc.disable()  # what is destroyed during a recording could end it
         try:
-            with warnings.catch_warnings():
+            with warnings.catch_warnings(), sides:
+                self._settle()
                 warnings.simplefilter("ignore")  # torch warns about the empty graph that a failed recording leaves
                 capture = self._capture = torch.cuda.graph(self._new_graph(), pool=pool, capture_error_mode="relaxed")
                 with capture, device_checks.collected(self._record_look):
@@ -418,14 +431,26 @@ class _Recording:
         """Whether every variable still has the memory that was recorded."""
         return all(state.value is value for state, value in self._variables)
 
-    def __call__(self, inputs: list[Any]) -> list[Any]:
-        self._inputs.fill(inputs)
+    def _settle(self) -> None:
+        for each in self._generators:
+            each.settle()
+
+    def _replay(self) -> None:
         *first, last = self._graphs
         for graph, (room, asked) in zip(first, self._looks):
             graph.replay()
             _current_stream(self._inputs.device_index).synchronize()
             _look(room.tolist(), asked)
         last.replay()
+
+    def __call__(self, inputs: list[Any]) -> list[Any]:
+        self._inputs.fill(inputs)
+        if self._generators:
+            with sides:
+                self._settle()
+                self._replay()
+        else:
+            self._replay()
         if self._waits:
             _current_stream(self._inputs.device_index).synchronize()
         else:

@@ -5,8 +5,8 @@ a policy that is asked for one action, a score of one example. A step that canno
 op. The host may be faster, so both ways are measured when such a run repeats, and the faster one is kept while it stays faster.
 
 - A run that only reads variables works on copies of them (`OnHost`), beside other runs. The copies are taken again after a run has written variables.
-- A run that writes variables borrows them (`BorrowingOnHost`): while it holds the lock, their values are on the host, and what it has written is
-  copied to the device at its end. The device's memory stays what all other runs and recordings see.
+- A run that writes variables borrows them (`BorrowingOnHost`): they are on the host until a run wants them on the device (lent_variables.py).
+- Random ops go on with their numbers on either side (ops/random/bits/philox.py).
 
 Either way the measurement tells what the copies cost in this program. STOKER_RUNS_ON_HOST=0 turns this off.
 """
@@ -72,11 +72,9 @@ def _variables(planner: Planner, placement: Placement, recorded: bool) -> list[V
         op = each.op
         if op is None or each.traits & (Trait.RETAINS | Trait.BLOCKING) or each.kind in ("begin", "finish"):
             return None
-        wanted, on_gpu = placement.requested(op), op.definition.planning.on_gpu
-        if (wanted is not None and wanted.type != "cpu") or (
-            recorded and on_gpu is not None and on_gpu(op) is not None
-        ):
-            return None  # it must run there, or draws random numbers there
+        wanted = placement.requested(op)
+        if wanted is not None and wanted.type != "cpu":
+            return None  # it must run there
         for value in values_of(each.arguments):
             if isinstance(value.constant, VariableState):
                 found[id(value.constant)] = value.constant
@@ -180,130 +178,15 @@ class BorrowingOnHost:
         for step in self.step.with_functions():
             used.update((id(item), item) for item in step.constants.values() if isinstance(item, VariableState))
         self._states = [(state, key in written) for key, state in used.items() if isinstance(state, VariableState)]
-        # By the id of a state: the device's value, the host's, its block.
-        self._lent: dict[int, tuple[Any, Any, Any]] = {}
-        self._transfers: dict[Any, _Transfer] = {}
-        self._known_writes = -1
+        self._lent_at = -1  # the count of returns at which all of them were lent
 
     def __call__(self, holding: Any, values: Any) -> Any:
         """Runs the step. The caller holds the lock for writing."""
-        # Every run that writes counts itself, so the count says whether another one came in between.
-        current = self._lock.writes == self._known_writes + 1
-        theirs = [(state, is_written) for state, is_written in self._states if self._is_there(state)]
-        self._fetch([state for state, _ in theirs if not current or self._lent_of(state)[0] is not state.value])
-        borrowed = []
-        try:
-            for state, is_written in theirs:
-                _, ours, block = self._lent_of(state)
-                borrowed.append((state, is_written, state.value, state.block, state.device))
-                state.value, state.block, state.device = ours, block, None
-            return self._run(holding, *values)
-        finally:
-            written = []
-            for state, is_written, value, block, device in borrowed:
-                ours, own_block = state.value, state.block
-                state.value, state.block, state.device = value, block, device
-                if is_written and ours is not None:
-                    if _are_alike(value, ours):
-                        written.append((value, ours))
-                    else:
-                        state.value = ours.to(self._gpu)
-                self._lent[id(state)] = state.value, ours, own_block
-            if written:
-                self._transfer([value for value, _ in written]).to_device(*map(list, zip(*written)))
-            self._known_writes = self._lock.writes
-
-    def _is_there(self, state: VariableState) -> bool:
-        value = state.value
-        if value is None:
-            return state.device == self._gpu
-        return isinstance(value, torch.Tensor) and value.device == self._gpu
-
-    def _lent_of(self, state: VariableState) -> tuple[Any, Any, Any]:
-        return self._lent.get(id(state), (None, None, None))
-
-    def _fetch(self, states: list[VariableState]) -> None:
-        """Copies variables to the host, into the memory that they had there if it fits."""
-        for state in states:
-            if state.value is None:
-                self._lent[id(state)] = None, None, None
-        states = [state for state in states if state.value is not None]
-        if not states:
-            return
-        values = [state.value for state in states]
-        for state, found in zip(states, self._transfer(values).to_host(values)):
-            _, ours, block = self._lent_of(state)
-            if _are_alike(ours, found):
-                ours.copy_(found)
-            else:
-                ours, block = found.clone(), None
-            self._lent[id(state)] = state.value, ours, block
-
-    def _transfer(self, values: list[torch.Tensor]) -> _Transfer:
-        key = tuple([(value.shape, value.dtype) for value in values])
-        found = self._transfers.get(key)
-        if found is None:
-            found = self._transfers[key] = _Transfer(values, self._gpu)
-        return found
-
-
-def _are_alike(value: Any, other: Any) -> bool:
-    return value is not None and value.shape == other.shape and value.dtype == other.dtype
-
-
-_ALIGNMENT = 256  # bytes
-
-
-class Packing:
-    """Tensors of given shapes and dtypes one after the other in memory."""
-
-    def __init__(self, tensors: list[torch.Tensor]) -> None:
-        self._kinds = [(each.dtype, each.shape, each.nbytes) for each in tensors]
-        self._starts = [0]
-        for _, _, size in self._kinds:
-            self._starts.append(self._starts[-1] + -(-size // _ALIGNMENT) * _ALIGNMENT)
-        self.nbytes = self._starts[-1]
-
-    def views(self, flat: torch.Tensor) -> list[torch.Tensor]:
-        return [
-            flat[start : start + size].view(dtype).view(shape)
-            for start, (dtype, shape, size) in zip(self._starts, self._kinds)
-        ]
-
-
-class _Transfer:
-    """Moves tensors of the same shapes again and again between the host and the device, all of them at once."""
-
-    def __init__(self, values: list[torch.Tensor], gpu: torch.device) -> None:
-        packing, is_gpu = Packing(values), gpu.type == "cuda"
-        self._host = torch.empty(packing.nbytes, dtype=torch.uint8, pin_memory=is_gpu)
-        self._device = torch.empty(packing.nbytes, dtype=torch.uint8, device=gpu)
-        self._on_host, self._on_device = packing.views(self._host), packing.views(self._device)
-        self._event = torch.cuda.Event() if is_gpu else None  # after which the host may use its memory
-
-    def to_host(self, values: list[torch.Tensor]) -> list[torch.Tensor]:
-        """Returns the values in memory of the host, which the next transfer uses again."""
-        torch._foreach_copy_(self._on_device, values)  # pyright: ignore[reportPrivateImportUsage]
-        self._host.copy_(self._device, non_blocking=True)
-        self._mark()
-        self._wait()
-        return self._on_host
-
-    def to_device(self, values: list[torch.Tensor], ours: list[torch.Tensor]) -> None:
-        """Writes `ours` to `values` on the device, without waiting for it."""
-        self._wait()
-        torch._foreach_copy_(self._on_host, ours)  # pyright: ignore[reportPrivateImportUsage]
-        self._device.copy_(self._host, non_blocking=True)
-        torch._foreach_copy_(values, self._on_device)  # pyright: ignore[reportPrivateImportUsage]
-        self._mark()
-
-    def _mark(self) -> None:
-        if self._event is not None:
-            self._event.record()
-
-    def _wait(self) -> None:
-        if self._event is not None:
-            self._event.synchronize()
+        lent = self._lock.lent
+        if self._lent_at != lent.returns:
+            lent.lend(self._states, self._gpu, self._lock.writes)
+            self._lent_at = lent.returns
+        return self._run(holding, *values)
 
 
 class Choice:

@@ -13,8 +13,9 @@ from typing import Any
 
 import torch
 
-from stoker._src.ops.random.bits.philox import RESERVED_PER_OUTPUT, PhiloxState
+from stoker._src.ops.random.bits.philox import RESERVED_PER_OUTPUT, PhiloxState, sides
 from stoker._src.ops.support import cuda_kernels
+from stoker._src.ops.support.moving import recording
 
 _THREADS = 256
 _MOST = 1 << 30  # elements of one call; their number is passed as an int
@@ -94,10 +95,14 @@ def filled(name: str, state: PhiloxState, shape: list[int], device: torch.device
     out = torch.empty(shape, device=device)
     if not count:
         return out
-    words = state.on_device(functools.partial(_moved, device))
     blocks = -(-count // (4 * _THREADS))
-    kernels[name]((blocks, 1, 1), (_THREADS, 1, 1), (out, words, count))
-    kernels["advance"]((1, 1, 1), (1, 1, 1), (words, count))
+    with sides:
+        words = state.on_device(functools.partial(_moved, device))
+        kernels[name]((blocks, 1, 1), (_THREADS, 1, 1), (out, words, count))
+        kernels["advance"]((1, 1, 1), (1, 1, 1), (words, count))
+    generators = getattr(recording, "generators", None)
+    if generators is not None:
+        generators[id(state)] = state
     return out
 
 

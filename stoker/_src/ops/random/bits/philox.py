@@ -73,12 +73,16 @@ def bits(stream: Stream, count: int) -> np.ndarray:
     return out
 
 
+sides = forking.rlock()
+"""Held while a device takes positions from the host's memory and draws, or the host takes them from a device's."""
+
+
 class PhiloxState:
     """The state of one stateful random op: its position in the stream of (seed, seed2).
 
     Each execution reserves a run of blocks. The next execution starts after it, even if not all blocks were used.
     If both seeds are zero, the operating system provides the seed. Thread-safe. On a GPU, the position is a tensor there from the first
-    numbers on that the device makes itself.
+    numbers on that the device makes itself; it moves when the other side draws.
     """
 
     def __init__(self, seed: int, seed2: int) -> None:
@@ -87,25 +91,37 @@ class PhiloxState:
         self._next = Stream.from_seeds(seed, seed2)
         self._lock = forking.lock()
         self._on_device: Any = None  # the words of the stream, as int64
+        self._is_ahead = False  # whether the host has drawn since the device has
 
     def on_device(self, move: Callable[[tuple[int, int, int]], Any]) -> Any:
         """Returns the tensor that holds the position. `move(words)` makes it on the first call."""
-        with self._lock:
+        with sides:
             if self._on_device is None:
-                self._on_device = move(self._next.words)
+                with self._lock:
+                    self._on_device = move(self._next.words)
+            self.settle()
             return self._on_device
+
+    def settle(self) -> None:
+        """Moves the position to the device if the host has drawn. The caller holds `sides` until the device has its work."""
+        with self._lock:
+            if self._is_ahead:  # recorded steps know the tensor's address, so it stays the same
+                words = np.array(self._next.words, np.uint64).view(np.int64)
+                self._on_device.copy_(self._on_device.new_tensor(words.tolist(), device="cpu"))
+                self._is_ahead = False
 
     def reserve(self, blocks: int) -> Stream:
         """Returns the stream for this execution, and advances the state by `blocks` blocks."""
-        with self._lock:
-            if self._on_device is not None:
-                self._next = Stream.from_key_counter(*self._on_device.tolist())
-            stream = self._next
-            self._next = stream.skip(blocks)
-            if self._on_device is not None:  # recorded steps know its address
-                words = np.array(self._next.words, np.uint64).view(np.int64)
-                self._on_device.copy_(self._on_device.new_tensor(words.tolist()))
-        return stream
+        while True:
+            with self._lock:
+                if self._on_device is None or self._is_ahead:
+                    stream = self._next
+                    self._next = stream.skip(blocks)
+                    return stream
+            with sides, self._lock:
+                if not self._is_ahead:
+                    self._next = Stream.from_key_counter(*self._on_device.tolist())
+                    self._is_ahead = True
 
     def reserve_outputs(self, outputs: int) -> Stream:
         """`reserve` for ops that reserve 256 blocks per output element: all except shuffle and multinomial."""
