@@ -33,8 +33,11 @@ class LentVariables:
     def __init__(self) -> None:
         self.are_there = False  # whether any variable is lent
         self.returns = 0  # how often variables were given back
+        self.waited = (
+            0.0  # seconds that runs on copies of variables have spent to take them from the device (plan/on_host.py)
+        )
         self._loans: dict[int, _Loan] = {}
-        self._transfers: dict[Any, _Transfer] = {}
+        self._transfers = Transfers()
         self._guard = forking.lock()  # of runs that only read, which share the lock on variables
         self._unchanged_at = -1  # the count of runs that wrote, up to which the host's copies are those of the device
 
@@ -59,7 +62,7 @@ class LentVariables:
             loan.is_written |= is_written
         if fetched:
             values = [loan.value for loan in fetched]
-            for loan, found in zip(fetched, self._transfer(values, gpu).to_host(values)):
+            for loan, found in zip(fetched, self._transfers.of(values, gpu).to_host(values)):
                 if _are_alike(loan.host_value, found):
                     loan.host_value.copy_(found)
                 else:
@@ -88,7 +91,7 @@ class LentVariables:
                     loan.block = None
             for gpu, loans in changed.items():
                 values = [loan.value for loan in loans]
-                self._transfer(values, gpu).to_device(values, [loan.host_value for loan in loans])
+                self._transfers.of(values, gpu).to_device(values, [loan.host_value for loan in loans])
             # Another run that reads may look at a variable at any time, so its value on the device must be right by then.
             for loan in lent:
                 state = loan.state
@@ -97,13 +100,6 @@ class LentVariables:
             self._unchanged_at = -1 if writes is None else writes
             self.are_there = False
             self.returns += 1
-
-    def _transfer(self, values: list[torch.Tensor], gpu: torch.device) -> _Transfer:
-        key = (gpu, *[(value.shape, value.dtype) for value in values])
-        found = self._transfers.get(key)
-        if found is None:
-            found = self._transfers[key] = _Transfer(values, gpu)
-        return found
 
 
 def _is_on(gpu: torch.device, state: VariableState) -> bool:
@@ -135,6 +131,20 @@ class Packing:
             flat[start : start + size].view(dtype).view(shape)
             for start, (dtype, shape, size) in zip(self._starts, self._kinds)
         ]
+
+
+class Transfers:
+    """The transfers of groups of tensors that move again and again."""
+
+    def __init__(self) -> None:
+        self._known: dict[Any, _Transfer] = {}
+
+    def of(self, values: list[torch.Tensor], gpu: torch.device) -> _Transfer:
+        key = (gpu, *[(value.shape, value.dtype) for value in values])
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = _Transfer(values, gpu)
+        return found
 
 
 class _Transfer:

@@ -25,6 +25,7 @@ from stoker._src.base.shapes import Shape
 from stoker._src.graph.definition import Trait
 from stoker._src.ops.variables.state_ops import VariableState
 from stoker._src.runtime.devices import Placement
+from stoker._src.runtime.lent_variables import Transfers
 from stoker._src.runtime.locks import VariablesLock
 from stoker._src.runtime.plan import threads
 from stoker._src.runtime.plan.emit import Step, emit
@@ -113,7 +114,7 @@ class OnHost:
         self._copies: list[tuple[VariableState, VariableState]] = []
         self._taken: list[tuple[Any, int]] | None = None  # the variables' values that were copied, with their versions
         self._taken_at = -1  # the count of runs that wrote until then
-        self._room: dict[int, torch.Tensor] = {}  # pinned memory of the copies
+        self._transfers = Transfers()
         copies: dict[int, VariableState] = {}
         for step in self.step.with_functions():
             for name, item in step.constants.items():
@@ -141,20 +142,24 @@ class OnHost:
         return True
 
     def _take(self) -> None:
-        """Copies the variables. All transfers are under way before the host waits for them."""
-        device = None
-        for position, (state, copied) in enumerate(self._copies):
-            value = state.value
-            if not isinstance(value, torch.Tensor) or not value.is_cuda:
-                copied.value = value.cpu() if isinstance(value, torch.Tensor) else value
-                continue
-            room = self._room.get(position)
-            if room is None or room.shape != value.shape or room.dtype != value.dtype:
-                room = self._room[position] = torch.empty(value.shape, dtype=value.dtype, pin_memory=True)
-            copied.value = room.copy_(value, non_blocking=True)
-            device = value.device
-        if device is not None:
-            torch.cuda.current_stream(device).synchronize()
+        """Copies the variables that are on the device, all in one transfer. The others are used where they are."""
+        began = time.perf_counter()
+        moving: dict[torch.device, list[tuple[torch.Tensor, VariableState]]] = {}
+        for state, copied in self._copies:
+            if isinstance(state.value, torch.Tensor) and not state.value.is_cpu:
+                moving.setdefault(state.value.device, []).append((state.value, copied))
+            else:
+                copied.value = state.value
+        for gpu, pairs in moving.items():
+            values = [value for value, _ in pairs]
+            for (_, copied), found in zip(pairs, self._transfers.of(values, gpu).to_host(values)):
+                copied.value = found  # what another thread that takes copies at the same time assigns, too
+        if moving:
+            self._lock.lent.waited += time.perf_counter() - began
+
+    def take_waited(self) -> float:
+        """Nobody waits for what this plan leaves on a device."""
+        return 0.0
 
 
 class BorrowingOnHost:
@@ -188,6 +193,11 @@ class BorrowingOnHost:
             self._lent_at = lent.returns
         return self._run(holding, *values)
 
+    def take_waited(self) -> float:
+        """Returns the seconds that other runs of the host have waited for variables since the last call, because this plan ran on the device."""
+        waited, self._lock.lent.waited = self._lock.lent.waited, 0.0
+        return waited
+
 
 class Choice:
     """Decides by measurement whether the host or the GPU runs a plan for feeds of some shapes."""
@@ -204,6 +214,7 @@ class Choice:
         self._times: dict[bool, list[float]] = {True: [], False: []}
         self._next, self._left = False, self.on_host.in_a_row
         self._late, self._limit = 0, 0.0
+        self.on_host.take_waited()
 
     @property
     def remark(self) -> str | None:
@@ -244,6 +255,9 @@ class Choice:
             if self._late > _TRIALS:
                 self._begin()
             return
+        waited = self.on_host.take_waited()
+        if waited and self._times[False]:
+            self._times[False][-1] += waited
         self._times[kind].append(seconds)
         self._left -= 1
         if self._left <= 0:
