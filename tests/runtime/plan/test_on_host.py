@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 import pytest
 import torch
@@ -313,3 +315,37 @@ def test_a_step_of_the_device_pays_for_what_others_wait(monkeypatch):
     for _ in range(60):
         choice.run(on_gpu, None, [])
     assert choice.chosen is True
+
+
+def test_threads_of_both_sides_lose_no_update():
+    """Steps of the host and of the device from many threads: every increment counts once, and readers see whole updates."""
+    x = tf.placeholder(tf.float32, [2])
+    v = tf.get_variable("v", [2], initializer=tf.zeros_initializer())
+    u = tf.get_variable("u", [2], initializer=tf.zeros_initializer())
+    with tf.control_dependencies([tf.assign_add(v, x)]):
+        both = tf.assign_add(u, x)
+    pair = tf.stack([v.value(), u.value()])
+    feed, torn = {x: np.ones(2, "f")}, []
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        run, _ = _borrowing(session, both, feed)
+        plan, values = _plan(session, pair * tf.reduce_sum(x) / 2.0, feed)
+        lock = session._runner._worker.variables_lock
+        reading = OnHost(plan._planner, values, lock)
+
+        def read_on_host():
+            lock.acquire_read()
+            try:
+                found = reading(None, values)[0].numpy().copy()
+            finally:
+                lock.release_read()
+            torn.extend([found] if not (found == found[0, 0]).all() else [])
+
+        kinds = [run, lambda: session.run(both, feed), lambda: session.run(pair), read_on_host] * 2
+        threads = [threading.Thread(target=lambda kind=kind: [kind() for _ in range(150)]) for kind in kinds]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert not torn
+        assert session.run(pair).tolist() == [[600.0, 600.0], [600.0, 600.0]]
