@@ -12,13 +12,9 @@ import sys
 
 sys.path.insert(0, os.path.dirname(__file__))
 
-import further_programs
-import more_programs
-import other_programs
-import programs
-import structured_programs
 import torch
 import workloads
+from sets import EAGER, PROGRAMS, measure_for
 
 import stoker.compat.v1 as tf
 
@@ -26,15 +22,7 @@ WORKLOADS = (
     "mlp_sgd", "mlp_adam", "mlp_rmsprop_momentum", "many_small_variables_adam", "cnn_momentum", "lstm_while_loop",
     "embedding_adagrad", "attention_adam",
 )  # fmt: skip
-EAGER = ("eager_tape", "function_loop")  # they change the mode of the process and come last
-ALL = {
-    **{name: workloads.ALL[name] for name in WORKLOADS},
-    **programs.ALL,
-    **more_programs.ALL,
-    **further_programs.ALL,
-    **other_programs.ALL,
-    **structured_programs.ALL,
-}
+ALL = {**{name: workloads.ALL[name] for name in WORKLOADS}, **PROGRAMS}
 
 
 def main():
@@ -45,13 +33,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=1, help="how often each is measured; the best counts")
     args = parser.parse_args()
     counts = [n for n in map(int, args.threads.split(",")) if n <= len(os.sched_getaffinity(0))]
-    rate = workloads._rate
-
-    def timed(work, items, seconds=0.0, warm=12):
-        return rate(work, items, args.seconds, max(warm, 12))
-
-    for module in (workloads, programs, more_programs, further_programs, other_programs, structured_programs):
-        module._rate = timed
+    measure_for(args.seconds)
     names = sorted(args.names or ALL, key=lambda name: name in EAGER)
     print(f"| program | {' | '.join(map(str, counts))} |\n|---|{'---:|' * len(counts)}", flush=True)
     for name in names:

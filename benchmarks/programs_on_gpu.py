@@ -19,21 +19,12 @@ sys.path.insert(0, os.path.dirname(__file__))
 
 import counterpart_jax
 import counterpart_torch
-import further_programs
-import more_programs
-import other_programs
-import programs
-import structured_programs
 import torch
-import workloads
+from sets import PROGRAMS, measure_for
 
 import stoker.compat.v1 as tf
 from stoker._src.runtime import devices
 
-EAGER = ("eager_tape", "function_loop")  # they change the mode of the process and come last
-SETS = (programs, more_programs, further_programs, other_programs, structured_programs)
-PROGRAMS = {name: fn for each in SETS for name, fn in each.ALL.items()}
-PROGRAMS.update({name: PROGRAMS.pop(name) for name in EAGER})
 SIDES = {
     "cpu": "CPU",
     "gpu": "stoker",
@@ -93,13 +84,7 @@ def main():
     sides, names = args.sides.split(","), args.programs or list(PROGRAMS)
     if not torch.cuda.is_available() and sides != ["cpu"]:
         parser.error("there is no GPU that torch can use")
-    rate = workloads._rate
-
-    def timed(work, items, seconds=0.0, warm=12):
-        return rate(work, items, args.seconds, max(warm, 12))
-
-    for each in SETS:
-        each._rate = timed
+    timed = measure_for(args.seconds)
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
     device = torch.cuda.get_device_name(0) if torch.cuda.is_available() else "no GPU"
     print(f"{device}, {os.cpu_count()} cores, torch {torch.__version__}; steps per second\n")
