@@ -16,6 +16,7 @@ from stoker._src.base.dtypes import DType
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.shapes import Shape
 from stoker._src.ops.support.movement import allocatable
+from stoker._src.ops.support.moving import moved_to
 from stoker._src.ops.support.values import torch_dtype
 from stoker._src.ops.support.waiting import current_run
 
@@ -26,7 +27,7 @@ _ROWS_AT_ONCE = 50_000
 def on_one_device(items: list[torch.Tensor]) -> list[torch.Tensor]:
     """Moves the items of one op to one device. Integers, and zeros for items that were never written, may be on the host."""
     home = next((item.device for item in items if item.is_cuda), None)
-    return items if home is None else [item.to(home) for item in items]
+    return items if home is None else [moved_to(item, home) for item in items]
 
 
 def rows_of(stack: torch.Tensor) -> list[torch.Tensor]:
