@@ -283,6 +283,11 @@ class OpDefinition(Signature):
         self.planning.lower = function
         return self
 
+    def storing(self, how: str = "") -> OpDefinition:
+        """States that the op replaces the elements of the variable that it takes by those of its second input, or changes them by a native loop."""
+        self.planning.stores = how
+        return self
+
     def vanishing(self, *inputs: int) -> OpDefinition:
         """States that the output is all zeros if one of these inputs is; without inputs, that it always is.
 

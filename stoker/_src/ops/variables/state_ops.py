@@ -239,7 +239,7 @@ def assign_taking_over(ref: VariableState, value: Any, *, validate_shape: bool) 
     return ref
 
 
-ASSIGN.taking_over(1, assign_taking_over)
+ASSIGN.taking_over(1, assign_taking_over).storing()
 
 
 def _assigned_with(op: Operation, *attributes: str) -> Any:
@@ -343,8 +343,8 @@ def _same_shape(state: VariableState, target: torch.Tensor, value: torch.Tensor)
 
 _add_many: Any = torch._foreach_add_  # pyright: ignore[reportPrivateImportUsage]
 _sub_many: Any = torch._foreach_sub_  # pyright: ignore[reportPrivateImportUsage]
-ASSIGN_ADD = _in_place("AssignAdd", torch.Tensor.add_, _add_many)
-ASSIGN_SUB = _in_place("AssignSub", torch.Tensor.sub_, _sub_many)
+ASSIGN_ADD = _in_place("AssignAdd", torch.Tensor.add_, _add_many).storing("add")
+ASSIGN_SUB = _in_place("AssignSub", torch.Tensor.sub_, _sub_many).storing("sub")
 
 IS_VARIABLE_INITIALIZED = define(
     "IsVariableInitialized(ref: Ref(dtype)) -> (is_initialized: bool)", READS | STATEFUL, dtype=ANY
@@ -433,7 +433,7 @@ def assign_variable_taking_over(resource: VariableState, value: Any, *, dtype: D
     resource.take(value, validate_shape=validate_shape)
 
 
-ASSIGN_VARIABLE_OP.taking_over(1, assign_variable_taking_over)
+ASSIGN_VARIABLE_OP.taking_over(1, assign_variable_taking_over).storing()
 
 
 @ASSIGN_VARIABLE_OP.batch(lambda op: _assigned_with(op, "dtype", "validate_shape"))
@@ -486,8 +486,8 @@ def _resource_in_place(
     return definition
 
 
-ASSIGN_ADD_VARIABLE_OP = _resource_in_place("AssignAddVariableOp", torch.Tensor.add_, _add_many)
-ASSIGN_SUB_VARIABLE_OP = _resource_in_place("AssignSubVariableOp", torch.Tensor.sub_, _sub_many)
+ASSIGN_ADD_VARIABLE_OP = _resource_in_place("AssignAddVariableOp", torch.Tensor.add_, _add_many).storing("add")
+ASSIGN_SUB_VARIABLE_OP = _resource_in_place("AssignSubVariableOp", torch.Tensor.sub_, _sub_many).storing("sub")
 
 VAR_IS_INITIALIZED_OP = define(
     "VarIsInitializedOp(resource: resource) -> (is_initialized: bool)", READS | STATEFUL

@@ -260,7 +260,7 @@ class _Writer:
             else:
                 parts.append(result.label)
         if instruction.kind in ("fused_loops", "finish", "many"):
-            return "(" + ", ".join(parts) + ",)"
+            return "(" + ", ".join(parts) + ",)" if parts else ""
         if instruction.kind in ("read", "fetched") or (instruction.op is not None and instruction.op.definition.single):
             return parts[0] if parts else ""
         if instruction.op is not None and len(instruction.op.definition.outputs) == 1:

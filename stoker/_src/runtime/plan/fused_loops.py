@@ -27,7 +27,7 @@ from stoker._src.graph.definition import Trait
 from stoker._src.graph.tensor import Tensor
 from stoker._src.ops.support import blas
 from stoker._src.ops.support.values import host_value
-from stoker._src.runtime.plan import background
+from stoker._src.runtime.plan import background, stores
 from stoker._src.runtime.plan.instructions import EFFECTS, Host, Instruction, Value, renumber, values_of
 from stoker._src.runtime.plan.loop_fallback import Fallback
 from stoker._src.runtime.plan.loop_lines import (
@@ -69,9 +69,10 @@ _WORTH_SHARING = 15_000  # rough cost in nanoseconds from which threads share th
 class Builder:
     """Collects the loops of one native call. The `lower` functions of ops call its methods, which return the buffer they fill."""
 
-    def __init__(self, shape_of: ShapeOf, fewest: int = 0) -> None:
+    def __init__(self, shape_of: ShapeOf, fewest: int = 0, roots: stores.Roots | None = None) -> None:
         self.shape_of = shape_of
         self.fewest = fewest  # fewest ops worth fusing; 0 for the usual number
+        self.roots = roots or {}
         self.code: list[list[Any]] = []  # each instruction consists of numbers and Buffers
         self.made: set[Value] = set()
         self.row_counts: list[int] | None = (
@@ -82,6 +83,7 @@ class Builder:
         self.booleans: set[Value] = set()  # boolean inputs, which the loops hold as the numbers 1 and 0
         self.constants: list[tuple[Buffer, Any]] = []
         self.instructions: list[Instruction] = []
+        self.stored: list[Any] = []  # the variables that the loops change
 
     # -- loops ---------------------------------------------------------------------------------------------------
 
@@ -360,6 +362,8 @@ class Builder:
         assert op is not None and op.definition.planning.lower is not None
         given = list(zip(values_of(instruction.arguments), instruction.inputs, _are_numbers(instruction.arguments)))
         data = [(value, tensor) for value, tensor, is_number in given if not is_number]
+        if any(self._is_of(state, value) for state in self.stored for value, _ in data):
+            return False  # the old value of a variable that the loops have changed
         if not any(value in self.made or not _kind(tensor) for value, tensor in data):
             return False  # integers alone, such as counters and sizes, are the business of loops and plans
         length = len(self.code)
@@ -382,6 +386,45 @@ class Builder:
             self.made.add(value)
         self.instructions.append(instruction)
         return True
+
+    def store(self, instruction: Instruction) -> bool:
+        """Adds an update of a large variable by a value that the loops compute. Returns False, and adds no loop, if it must run after them."""
+        found = stores.stored(instruction)
+        if found is None or not self.row_counts or found[1] in self.stored or found[2] not in self.made:
+            return False
+        handle, state, value = found
+        changed = self.buffers[value]
+        if state.value.shape != changed.shape or changed.kind:
+            return False
+        assert instruction.op is not None
+        how = instruction.op.definition.planning.stores
+        target, size = Buffer(changed.shape), [changed.size]
+        line = (
+            [native.COPY, target, changed, 0, 0]
+            if not how
+            else [native.BINARY_LOOP, native.BINARY[how], target, target, changed]
+        )
+        line += collapse(tuple(size), [1], [1]) or []
+        # Only the loops of the same row may have read a row of the variable before.
+        old = [self.buffers[each] for each in self.inputs if self._is_of(state, each)]
+        if any(each.size != changed.size for each in old):
+            return False
+        filled = {id(each.base) for each in old}
+        whole = [rows for rows in self.row_counts if all(has_rows(each, rows, filled) for each in [*self.code, line])]
+        if not whole:
+            return False
+        self.row_counts = whole
+        self.code.append(line)
+        self.buffers[handle] = target
+        self.inputs.append(handle)
+        self.stored.append(state)
+        self.instructions.append(instruction)
+        return True
+
+    def _is_of(self, state: Any, value: Value) -> bool:
+        """Whether a value may share the memory of a variable."""
+        roots = self.roots.get(value)
+        return roots is not None and value not in self.made and (id(state) in roots or None in roots)
 
     def _divides(self, first: int) -> bool:
         """Whether large tensors can still be split into rows if the lines from `first` on are included."""
@@ -434,7 +477,7 @@ class Builder:
             for value in values_of(each.results)
             if value in wanted
         ]
-        if not made:
+        if not made and not self.stored:
             return None  # none of the results is used
         inputs = [value for value in self.inputs if id(self.buffers[value]) in used or self._is_shared(value, made)]
         outputs = self._outputs(made)
@@ -462,6 +505,7 @@ class Builder:
         shapes = [(len(group), group[0][1].shape, group[0][1].kind) for group in groups.values()]
         taken = [self.buffers[value] for value in inputs]
         largest = max((item.size for line in self.code for item in line if isinstance(item, Buffer)), default=1)
+        fallback = Fallback(self.instructions, inputs, results)
         kernel = native.Program(
             code=words.tobytes(),
             input_shapes=tuple(buffer.shape for buffer in taken),
@@ -479,7 +523,7 @@ class Builder:
             ),
             places=np.asarray(places, np.int64).tobytes(),
             segments=np.asarray([] if rows else self._segments(), np.int64).tobytes(),
-            fallback=Fallback(self.instructions, inputs, results),
+            fallback=fallback,
             narrow=np.asarray(
                 [
                     buffer.size if value in self.booleans else -buffer.size if buffer.kind == "int64" else 0
@@ -498,6 +542,10 @@ class Builder:
         )
         members = [each.op for each in self.instructions if each.op is not None]
         fused = Instruction(members[0], "fused_loops", kernel, inputs, results=list(results), members=members)
+        if self.stored:
+            fused.op = members[-1]
+            fused.kernel = stores.Storing(kernel, fallback, [value.handle for value in inputs])
+            fused.traits, fused.reads_first = Trait.WRITES | Trait.STATEFUL, True
         return [fused, *apart]
 
     def _is_worth_a_call(self) -> bool:
@@ -520,7 +568,7 @@ class Builder:
         for each in reversed(self.instructions):
             assert each.op is not None
             is_view = self.row_counts is not None and bool(each.traits & Trait.VIEW)
-            is_boolean = each.op.outputs[0].dtype.base_dtype is dtypes.bool_
+            is_boolean = bool(each.op.outputs) and each.op.outputs[0].dtype.base_dtype is dtypes.bool_
             if (is_view or is_boolean) and not wanted.isdisjoint(values_of(each.results)):
                 apart.insert(0, each)
                 wanted.update(values_of(each.arguments))
@@ -634,16 +682,25 @@ def _are_numbers(arguments: list[Any]) -> Iterator[bool]:
 
 
 def form(
-    instructions: list[Instruction], results: list[Value | None], shape_of: ShapeOf, *, fewest: int = 0
+    instructions: list[Instruction],
+    results: list[Value | None],
+    shape_of: ShapeOf,
+    *,
+    fewest: int = 0,
+    updates: bool = False,
 ) -> list[Instruction]:
     """Replaces runs of at least `fewest` instructions by fused loops. `results` are the values that the plan returns.
+
+    With `updates`, loops also change large variables.
 
     A run stays open until an instruction needs one of its results or changes one of its inputs. Other instructions move ahead of it, except
     that a run does not hold back the last input of a message to other processes.
     """
     if native is None:
         return instructions
-    runs = _Runs(shape_of, fewest)
+    if updates:
+        instructions = stores.sink(instructions, results, lambda each: _is_large(each, shape_of))
+    runs = _Runs(shape_of, fewest, stores.roots_of(instructions) if updates else None)
     completions = background.completions(instructions)
     for index, instruction in enumerate(instructions):
         runs.add(instruction)
@@ -687,13 +744,13 @@ def _obstacle(instruction: Instruction, shape_of: ShapeOf) -> str:
 class _Runs:
     """Sorts instructions into runs. At most one run of small tensors and one of large tensors are open, and they are independent."""
 
-    def __init__(self, shape_of: ShapeOf, fewest: int = 0) -> None:
-        self.shape_of, self.fewest = shape_of, fewest
+    def __init__(self, shape_of: ShapeOf, fewest: int, roots: stores.Roots | None) -> None:
+        self.shape_of, self.fewest, self._roots = shape_of, fewest, roots
         self.ended: list[Builder | Instruction] = []
         self.small, self.large = self._empty(large=False), self._empty(large=True)
 
     def _empty(self, *, large: bool) -> Builder:
-        builder = Builder(self.shape_of, self.fewest)
+        builder = Builder(self.shape_of, self.fewest, self._roots)
         builder.row_counts = [] if large else None
         return builder
 
@@ -709,6 +766,10 @@ class _Runs:
     def add(self, instruction: Instruction) -> None:
         arguments = set(values_of(instruction.arguments))
         changes = bool(instruction.traits & (Trait.WRITES | Trait.BLOCKING) or instruction.steps)
+        if changes and self._roots is not None and self.large.store(instruction):
+            return
+        if self.large.stored and instruction.traits & EFFECTS:
+            self.end(self.large)  # it may look at what the updates change
         large = _is_large(instruction, self.shape_of)
         if large is None:
             if changes or not self.large.made.isdisjoint(arguments):

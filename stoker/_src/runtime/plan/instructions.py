@@ -47,6 +47,9 @@ class Instruction:
     keywords: dict[str, Any] = field(default_factory=dict)
     results: list[Any] = field(default_factory=list)
     copies: bool = False
+    reads_first: bool = (
+        False  # of a write: whether the inputs may share the variable's memory, because they are read before
+    )
     copied: set[Value] = field(default_factory=set)  # arguments that are copied for the kernel
     blocking: bool = False
     traits: Trait = Trait.NONE

@@ -46,7 +46,7 @@ def settle(
             value.roots = roots
         if traits & Trait.WRITES:
             written = instruction.written if instruction.steps else touched
-            writes.append((position, written or frozenset((EVERYTHING,))))
+            writes.append((position + instruction.reads_first, written or frozenset((EVERYTHING,))))
             all_written |= writes[-1][1]
         if traits & Trait.BLOCKING:
             writes.append((position, frozenset((EVERYTHING,))))

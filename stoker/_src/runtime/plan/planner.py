@@ -189,7 +189,9 @@ class Planner:
             self.instructions = absorption.absorb(self.instructions, self.results)
             self.instructions = grouping.group(self.instructions)
             fewest = 1 if self._is_loop else 0
-            self.instructions = fused_loops.form(self.instructions, self.results, self.shape_of, fewest=fewest)
+            self.instructions = fused_loops.form(
+                self.instructions, self.results, self.shape_of, fewest=fewest, updates=not self.is_function
+            )
         elif self.is_function and self.compile_function.fuses_kernels:
             self.instructions = fused_kernels.form(
                 self.instructions, self.results, self.shape_of, self.compile_function.placement
