@@ -61,6 +61,17 @@ def test_floats_in_use_are_shared():
         assert session.explain(total, {x: np.eye(200)}).count("= MatrixInverse(") == 1
 
 
+def test_floats_that_were_in_use_a_moment_ago_are_shared():
+    """The gradient of a table that two ops look at is summed up once."""
+    with tf.Graph().as_default(), tf.Session() as session:
+        x, at = tf.placeholder(tf.float32, [200, 200]), tf.placeholder(tf.int32, [3])
+        summed = [tf.tanh(tf.unsorted_segment_sum(x[:3], at, 200)) for _ in range(2)]
+        total = tf.reduce_sum(summed[0] - summed[1])
+        feed = {x: np.eye(200), at: [5, 7, 5]}
+        assert session.run(total, feed) == 0
+        assert session.explain(total, feed).count("= UnsortedSegmentSum(") == 1
+
+
 def test_floats_of_different_signs_are_other_values():
     """0 and -0 are equal as numbers, but the quotients by them are not."""
     with tf.Graph().as_default(), tf.Session() as session:

@@ -2,8 +2,8 @@
 
 Programs often compute the same thing twice: every layer of feature columns hashes the strings of its own columns, and the gradients of
 broadcasting terms sum the same values for each term. A float that is computed twice may be meant to be: recomputing an activation saves
-the memory that keeping it would take. Floats are therefore shared only if they are few, or while the first of the equal values is still
-in use.
+the memory that keeping it would take. Floats are therefore shared only if they are few, or if the first of the equal values is still
+in use, or was a few instructions before and the second waits for nothing but its inputs (as the gradient of a lookup that several ops take).
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from stoker._src.runtime.plan.instructions import EFFECTS, Host, Instruction, Va
 
 _SMALL = 64  # elements of a constant that is compared with another
 _FEW = 1 << 14  # floats that need not be in use to be kept
+_NEAR = 16  # instructions since the last use of more floats that are kept
 
 
 def share(
@@ -61,6 +62,7 @@ def _equal_values(
         arguments = with_values(instruction.arguments, equal) if equal else instruction.arguments
         key = (instruction.op.definition, *[id(value) for value in values_of(arguments) if not value.is_constant])
         earlier = seen.setdefault(key, [])
+        since = at - (0 if instruction.op._control_inputs else _NEAR)
         for other in earlier:
             made, first = list(values_of(instruction.results)), list(values_of(other.results))
             if (
@@ -68,7 +70,7 @@ def _equal_values(
                 and _attributes(instruction.op) == _attributes(other.op)
                 and fetched.isdisjoint(made)
                 and all(
-                    _is_data(tensor.dtype) or _is_small(shape_of(tensor)) or last_uses.get(value, -1) > at
+                    _is_data(tensor.dtype) or _is_small(shape_of(tensor)) or last_uses.get(value, -1) > since
                     for tensor, value in zip(instruction.op.outputs, first)
                 )
             ):
