@@ -4,6 +4,7 @@ import functools
 import types
 
 import numpy as np
+from counterpart_larger import MODELS
 from counterpart_models import (
     GAN_SHAPES,
     HESSIAN_FEED,
@@ -11,7 +12,6 @@ from counterpart_models import (
     IMAGES,
     METRIC_FEED,
     METRIC_SHAPES,
-    MODELS,
     POLICY_FEED,
     POLICY_SHAPES,
     R,
@@ -91,10 +91,15 @@ def jax_optimizer(jax, kind, rate, beta=0.9):
     """Returns update(parameters, state, gradients, step number), and the function that makes the state."""
     jnp, over = jax.numpy, jax.tree_util.tree_map
 
+    def clipped(g):
+        norm = jnp.sqrt(sum((d**2).sum() for d in jax.tree_util.tree_leaves(g)))
+        return over(lambda d: d * 5.0 / jnp.maximum(norm, 5.0), g)
+
+    def descent(p, s, g, t):
+        return over(lambda x, d: x - rate * d, p, clipped(g)), s
+
     def adam(p, s, g, t):
-        if kind.startswith("clipped"):
-            norm = jnp.sqrt(sum((d**2).sum() for d in jax.tree_util.tree_leaves(g)))
-            g = over(lambda d: d * 5.0 / jnp.maximum(norm, 5.0), g)
+        g = clipped(g) if kind.startswith("clipped") else g
         m = over(lambda m, d: beta * m + (1 - beta) * d, s[0], g)
         v = over(lambda v, d: 0.999 * v + 0.001 * d * d, s[1], g)
         step = rate * jnp.sqrt(1 - 0.999**t) / (1 - beta**t)
@@ -134,6 +139,7 @@ def jax_optimizer(jax, kind, rate, beta=0.9):
     return {
         "adam": (adam, lambda p: (zeros(p), zeros(p))),
         "clipped adam": (adam, lambda p: (zeros(p), zeros(p))),
+        "clipped descent": (descent, lambda p: ()),
         "rmsprop": (rmsprop, zeros),
         "momentum": (momentum, zeros),
         "adagrad": (adagrad, tenths),

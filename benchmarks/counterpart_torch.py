@@ -3,6 +3,7 @@
 import numpy as np
 import torch
 import torch.nn.functional as F
+from counterpart_larger import MODELS
 from counterpart_models import (
     GAN_SHAPES,
     HESSIAN_FEED,
@@ -10,7 +11,6 @@ from counterpart_models import (
     IMAGES,
     METRIC_FEED,
     METRIC_SHAPES,
-    MODELS,
     POLICY_FEED,
     POLICY_SHAPES,
     RNN_FEED,
@@ -97,6 +97,7 @@ def torch_optimizer(kind, p, rate):
     return {
         "adam": lambda: torch.optim.Adam(p, rate, fused=True),
         "clipped adam": lambda: torch.optim.Adam(p, rate, fused=True),
+        "clipped descent": lambda: torch.optim.SGD(p, rate),
         "momentum": lambda: torch.optim.SGD(p, rate, momentum=0.9),
         "rmsprop": lambda: torch.optim.RMSprop(p, rate),
         "adagrad": lambda: torch.optim.Adagrad(p, rate, initial_accumulator_value=0.1),
