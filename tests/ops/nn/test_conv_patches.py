@@ -19,27 +19,30 @@ _CHANNELS = st.one_of(st.integers(1, 9), st.sampled_from((16, 19, 33, 50, 70)))
 
 @st.composite
 def convolutions(draw):
-    sizes = [draw(st.integers(1, 3)), draw(st.integers(3, 9)), draw(st.integers(3, 18)), draw(_CHANNELS)]
-    window = draw(st.sampled_from([(1, 1), None])) or (draw(st.integers(1, 4)), draw(st.integers(1, 4)))
-    filter_sizes = [*window, sizes[3], draw(_CHANNELS)]
-    strides = (1, draw(st.integers(1, 3)), draw(st.integers(1, 3)), 1)
-    dilations = (1, draw(st.integers(1, 2)), draw(st.integers(1, 2)), 1)
-    padding = draw(st.sampled_from(["SAME", "EXPLICIT"]))
+    """Sizes and attributes of a convolution over images or volumes."""
+    rank = draw(st.sampled_from((2, 3)))
+    space = [draw(st.integers(3, 9)) for _ in range(rank - 1)] + [draw(st.integers(3, 18))]
+    sizes = [draw(st.integers(1, 3)), *space, draw(_CHANNELS)]
+    window = draw(st.sampled_from([(1,) * rank, None])) or [draw(st.integers(1, 4)) for _ in range(rank)]
+    filter_sizes = [*window, sizes[-1], draw(_CHANNELS)]
+    strides = (1, *(draw(st.integers(1, 3)) for _ in range(rank)), 1)
+    dilations = (1, *(draw(st.integers(1, 2)) for _ in range(rank)), 1)
+    padding = draw(st.sampled_from(["SAME", "EXPLICIT"] if rank == 2 else ["SAME", "VALID"]))
     explicit = (0, 0, *[draw(st.integers(0, 5)) for _ in range(4)], 0, 0) if padding == "EXPLICIT" else ()
-    for i in (1, 2) if explicit else ():  # a window must fit into the padded image
-        assume(sizes[i] + explicit[2 * i] + explicit[2 * i + 1] > (filter_sizes[i - 1] - 1) * dilations[i])
+    for i in range(rank) if padding != "SAME" else ():  # a window must fit into the padded image
+        assume(space[i] + sum(explicit[2 * i + 2 : 2 * i + 4]) > (window[i] - 1) * dilations[i + 1])
     return sizes, filter_sizes, strides, padding, explicit, dilations, draw(st.integers(0, 1000))
 
 
 @pytest.mark.parametrize("copied", [False, True], ids=["where they lie", "copied"])
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=100)
 @given(case=convolutions())
 def test_products_over_windows_equal_torchs_convolutions(copied, case):
     """Forward, gradient of the input and gradient of the filter agree, for any stride, dilation and padding."""
     sizes, filter_sizes, strides, padding, explicit, dilations, seed = case
     random = np.random.RandomState(seed)
     x, w = (torch.from_numpy(random.randn(*each).astype("f")) for each in (sizes, filter_sizes))
-    more = (strides, padding, explicit, "NHWC", dilations)
+    more = (strides, padding, explicit, "NHWC" if len(sizes) == 4 else "NDHWC", dilations)
 
     def run():
         y = conv_kernels.conv_forward(x, w, *more)
@@ -64,15 +67,17 @@ def test_products_over_windows_equal_torchs_convolutions(copied, case):
         np.testing.assert_allclose(one, other, rtol=2e-4, atol=2e-4)
 
 
+@pytest.mark.parametrize("space", [(13, 17), (5, 13, 7)], ids=["flat", "volumes"])
 @pytest.mark.parametrize("images", [1, 3, 8])
-def test_convolutions_do_not_depend_on_the_number_of_threads(images):
+def test_convolutions_do_not_depend_on_the_number_of_threads(images, space):
     """One, two and three threads give the same bits, forward and in both gradients."""
     random = np.random.RandomState(0)
     x, w, g = (
         torch.from_numpy(random.randn(*each).astype("f"))
-        for each in ((images, 13, 17, 20), (3, 3, 20, 24), (images, 13, 17, 24))
+        for each in ((images, *space, 20), (*[3] * len(space), 20, 24), (images, *space, 24))
     )
-    more = ((1, 1, 1, 1), "SAME", (), "NHWC", (1, 1, 1, 1))
+    ones = (1,) * x.dim()
+    more = (ones, "SAME", (), "NHWC" if len(space) == 2 else "NDHWC", ones)
     before, found = torch.get_num_threads(), []
     try:
         for threads in (1, 2, 3):

@@ -1,4 +1,4 @@
-/* Convolutions of float32 images (channels last) as tiles of matrix products that read the images where they lie.
+/* Convolutions of float32 images and volumes (channels last) as tiles of matrix products that read the images where they lie.
  *
  * The windows of one row of results are rows of a matrix whose elements lie in the image: the window one to the right begins `across` pixels
  * later. So nothing but the border of zeros around an image is copied. Sums are taken in the order of the filter's elements (of the pixels for
@@ -14,37 +14,53 @@
 #include "../../base/native/tiles.h"
 
 #ifdef HAS_TILES
-enum { STEPS = 384 }; /* pixels whose products are summed before the next filter element takes its turn */
+enum {
+    STEPS = 384,   /* pixels whose products are summed before the next filter element takes its turn */
+    ROOM = 1 << 17 /* elements of a volume's part with its border */
+};
 
 static int64_t at_least(int64_t a, int64_t b) { return a > b ? a : b; }
 static int64_t at_most(int64_t a, int64_t b) { return a < b ? a : b; }
 
 static int has_border(const windows *p) {
-    return p->above || p->before || p->inner_height > p->height || p->inner_width > p->width;
+    return p->front || p->above || p->before || p->inner_depth > p->depth || p->inner_height > p->height || p->inner_width > p->width;
 }
 
-/* Lines `first` to `last` of an image with its border. */
-static void surround(const windows *p, float *to, const float *image, int64_t first, int64_t last) {
-    int64_t pixel = p->channels, left = at_most(p->before, p->inner_width);
+/* A part of an image with its border: from sheet and line `first` to `last`. */
+typedef struct {
+    int64_t first_sheet, last_sheet, first_line, last_line;
+} part;
+
+static void surround(const windows *p, float *to, const float *image, part inside) {
+    int64_t pixel = p->channels, left = at_most(p->before, p->inner_width), sheet = (inside.last_line - inside.first_line) * p->inner_width * pixel;
     int64_t filled = at_least(at_most(p->width, p->inner_width - p->before), 0), right = p->inner_width - left - filled;
-    for (int64_t line = first; line < last; line++, to += p->inner_width * pixel) {
-        int64_t y = line - p->above;
-        if (y < 0 || y >= p->height) {
-            memset(to, 0, (size_t)(p->inner_width * pixel) * sizeof(float));
+    for (int64_t z = inside.first_sheet - p->front; z < inside.last_sheet - p->front; z++) {
+        if (z < 0 || z >= p->depth) {
+            memset(to, 0, (size_t)sheet * sizeof(float));
+            to += sheet;
             continue;
         }
-        memset(to, 0, (size_t)(left * pixel) * sizeof(float));
-        memcpy(to + left * pixel, image + y * p->width * pixel, (size_t)(filled * pixel) * sizeof(float));
-        memset(to + (left + filled) * pixel, 0, (size_t)(right * pixel) * sizeof(float));
+        for (int64_t y = inside.first_line - p->above; y < inside.last_line - p->above; y++, to += p->inner_width * pixel) {
+            if (y < 0 || y >= p->height) {
+                memset(to, 0, (size_t)(p->inner_width * pixel) * sizeof(float));
+                continue;
+            }
+            memset(to, 0, (size_t)(left * pixel) * sizeof(float));
+            memcpy(to + left * pixel, image + (z * p->height + y) * p->width * pixel, (size_t)(filled * pixel) * sizeof(float));
+            memset(to + (left + filled) * pixel, 0, (size_t)(right * pixel) * sizeof(float));
+        }
     }
 }
 
-/* Where the runs of a window's elements that lie one behind the other begin, in an image of `line` pixels a line. Returns how many there are. */
-static int64_t runs_of(const windows *p, int64_t *starts, int64_t line, int64_t *length) {
+/* Where the runs of a window's elements that lie one behind the other begin, in an image of `line` pixels a line and `sheet` pixels a sheet.
+ * Returns how many there are. */
+static int64_t runs_of(const windows *p, int64_t *starts, int64_t sheet, int64_t line, int64_t *length) {
     int64_t joined = p->aside == 1 || p->wide == 1, count = 0;
     *length = joined ? p->wide * p->channels : p->channels;
-    for (int64_t i = 0; i < p->tall; i++)
-        for (int64_t j = 0; j < (joined ? 1 : p->wide); j++) starts[count++] = (i * p->apart * line + j * p->aside) * p->channels;
+    for (int64_t d = 0; d < p->deep; d++)
+        for (int64_t i = 0; i < p->tall; i++)
+            for (int64_t j = 0; j < (joined ? 1 : p->wide); j++)
+                starts[count++] = (d * p->behind * sheet + i * p->apart * line + j * p->aside) * p->channels;
     return count;
 }
 
@@ -57,54 +73,75 @@ static void pack_panels(const windows *p, float *to, const float *filter, int64_
     }
 }
 
-/* Rows `first` to `last` of the results of one image. `room` is for the image's lines with their border, NULL if there is none. */
-static void convolve_rows(const windows *p, float *out, const float *image, const float *panels, const int64_t *starts, int64_t runs, int64_t length,
-                          int64_t first, int64_t last, float *room) {
-    int64_t inner = runs * length, line = room != NULL ? p->inner_width : p->width, packed = p->outputs > 3 * LANES;
-    const float *from = image + first * p->down * line * p->channels;
-    if (room != NULL) {
-        surround(p, room, image, first * p->down, (last - 1) * p->down + (p->tall - 1) * p->apart + 1);
-        from = room;
-    }
-    for (int64_t row = first; row < last; row++) {
-        const float *b = panels, *a = from + (row - first) * p->down * line * p->channels;
-        float *to = out + row * p->columns * p->outputs;
-        for (int64_t j = 0, vectors; j < p->outputs; j += LANES * vectors) {
-            vectors = vectors_of(p->outputs - j, p->columns);
-            multiply_panel(to + j, a, starts, runs, b, length, p->across * p->channels, 1, packed ? LANES * vectors : p->outputs, p->outputs,
-                           p->columns, (int)vectors, at_most(p->outputs - j, LANES * vectors), 0);
-            b += packed ? inner * LANES * vectors : LANES * vectors;
-        }
-    }
+/* One strip of the results of an image: a volume is divided into sheets, a flat image into rows. */
+typedef struct {
+    int64_t first_sheet, last_sheet, first_row, last_row;
+} strip;
+
+static strip strip_of(const windows *p, int64_t number, int64_t strips) {
+    if (p->deep > 1 || p->sheets > 1) return (strip){p->sheets * number / strips, p->sheets * (number + 1) / strips, 0, p->rows};
+    return (strip){0, 1, p->rows * number / strips, p->rows * (number + 1) / strips};
 }
 
-/* out[images, rows, columns, outputs]. Returns 0 if there is not enough memory. */
+static part reached_by(const windows *p, strip s) {
+    return (part){s.first_sheet * p->inward, (s.last_sheet - 1) * p->inward + (p->deep - 1) * p->behind + 1, s.first_row * p->down,
+                  (s.last_row - 1) * p->down + (p->tall - 1) * p->apart + 1};
+}
+
+/* `room` is for the strip's part of the image with its border, NULL if there is none. */
+static void convolve_strip(const windows *p, float *out, const float *image, const float *panels, const int64_t *starts, int64_t runs,
+                           int64_t length, strip s, float *room) {
+    int64_t inner = runs * length, line = (room != NULL ? p->inner_width : p->width) * p->channels, packed = p->outputs > 3 * LANES;
+    part reached = reached_by(p, s);
+    int64_t sheet = (room != NULL ? reached.last_line - reached.first_line : p->height) * line;
+    const float *from = image + reached.first_sheet * sheet + reached.first_line * line;
+    if (room != NULL) {
+        surround(p, room, image, reached);
+        from = room;
+    }
+    for (int64_t z = s.first_sheet; z < s.last_sheet; z++)
+        for (int64_t row = s.first_row; row < s.last_row; row++) {
+            const float *b = panels, *a = from + (z - s.first_sheet) * p->inward * sheet + (row - s.first_row) * p->down * line;
+            float *to = out + (z * p->rows + row) * p->columns * p->outputs;
+            for (int64_t j = 0, vectors; j < p->outputs; j += LANES * vectors) {
+                vectors = vectors_of(p->outputs - j, p->columns);
+                multiply_panel(to + j, a, starts, runs, b, length, p->across * p->channels, 1, packed ? LANES * vectors : p->outputs, p->outputs,
+                               p->columns, (int)vectors, at_most(p->outputs - j, LANES * vectors), 0);
+                b += packed ? inner * LANES * vectors : LANES * vectors;
+            }
+        }
+}
+
+/* How many strips an image has: enough for all threads, and of a volume so many that a part with its border stays in the cache. */
+static int64_t strips_of(const windows *p, int threads) {
+    int64_t wanted = at_least((threads + p->images - 1) / p->images, 1), volume = p->deep > 1 || p->sheets > 1;
+    if (volume && has_border(p)) wanted = at_least(wanted, p->inner_depth * p->inner_height * p->inner_width * p->channels / ROOM);
+    return at_most(wanted, volume ? p->sheets : p->rows);
+}
+
+/* out[images, sheets, rows, columns, outputs]. Returns 0 if there is not enough memory. */
 static int convolve(const windows *p, float *out, const float *images, const float *filter, int threads) {
-    int64_t bordered = has_border(p), length, starts_count = p->tall * p->wide, inner = starts_count * p->channels;
-    int64_t strips = at_most(at_least((threads + p->images - 1) / p->images, 1), p->rows), packed = p->outputs > 3 * LANES;
-    int64_t lines = ((p->rows + strips - 1) / strips - 1) * p->down + (p->tall - 1) * p->apart + 1;
-    int64_t each = bordered ? lines * p->inner_width * p->channels : 0;
-    int64_t *starts = malloc((size_t)starts_count * sizeof *starts);
+    int64_t bordered = has_border(p), length, taps = p->deep * p->tall * p->wide, inner = taps * p->channels, packed = p->outputs > 3 * LANES;
+    int64_t strips = strips_of(p, threads), each = 0, tasks = p->images * strips;
+    for (int64_t i = 0; bordered && i < strips; i++) {
+        part r = reached_by(p, strip_of(p, i, strips));
+        each = at_least(each, (r.last_sheet - r.first_sheet) * (r.last_line - r.first_line) * p->inner_width * p->channels);
+    }
+    int64_t *starts = malloc((size_t)taps * sizeof *starts);
     float *panels = packed ? malloc((size_t)(inner * ((p->outputs + LANES - 1) / LANES * LANES)) * sizeof(float)) : NULL;
     float *room = bordered ? malloc((size_t)(each * threads) * sizeof(float)) : NULL;
     int enough = starts != NULL && (!packed || panels != NULL) && (!bordered || room != NULL);
     if (enough) {
-        int64_t runs = runs_of(p, starts, bordered ? p->inner_width : p->width, &length), tasks = p->images * strips;
+        int64_t line = bordered ? p->inner_width : p->width, runs = runs_of(p, starts, line * (bordered ? p->inner_height : p->height), line, &length);
         if (packed) pack_panels(p, panels, filter, inner);
-        if (threads > 1) {
-#pragma omp parallel for num_threads(team_for(threads)) schedule(static)
-            for (int64_t thread = 0; thread < threads; thread++)
-                for (int64_t t = tasks * thread / threads; t < tasks * (thread + 1) / threads; t++) {
-                    int64_t i = t / strips, strip = t % strips;
-                    convolve_rows(p, out + i * p->rows * p->columns * p->outputs, images + i * p->height * p->width * p->channels,
-                                  packed ? panels : filter, starts, runs, length, p->rows * strip / strips, p->rows * (strip + 1) / strips,
-                                  bordered ? room + thread * each : NULL);
-                }
-        } else {
-            for (int64_t i = 0; i < p->images; i++)
-                convolve_rows(p, out + i * p->rows * p->columns * p->outputs, images + i * p->height * p->width * p->channels,
-                              packed ? panels : filter, starts, runs, length, 0, p->rows, room);
-        }
+#pragma omp parallel for num_threads(team_for(threads)) schedule(static) if (threads > 1)
+        for (int64_t thread = 0; thread < threads; thread++)
+            for (int64_t t = tasks * thread / threads; t < tasks * (thread + 1) / threads; t++) {
+                int64_t i = t / strips;
+                convolve_strip(p, out + i * p->sheets * p->rows * p->columns * p->outputs,
+                               images + i * p->depth * p->height * p->width * p->channels, packed ? panels : filter, starts, runs, length,
+                               strip_of(p, t % strips, strips), bordered ? room + thread * each : NULL);
+            }
     }
     free(starts);
     free(panels);
@@ -112,7 +149,7 @@ static int convolve(const windows *p, float *out, const float *images, const flo
     return enough;
 }
 
-/* The filter with which the gradient of the results is convolved: to[tall, wide, outputs, channels], the last window element first. */
+/* The filter with which the gradient of the results is convolved: to[deep, tall, wide, outputs, channels], the last window element first. */
 static void turn(float *to, const float *filter, int64_t taps, int64_t channels, int64_t outputs) {
     for (int64_t t = 0; t < taps; t++) {
         const float *from = filter + (taps - 1 - t) * channels * outputs;
@@ -129,30 +166,36 @@ static void turn(float *to, const float *filter, int64_t taps, int64_t channels,
 
 /* The gradient of the images, for windows that move by one pixel: a convolution of the results' gradient. */
 static int to_images(const windows *p, float *out, const float *gradient, const float *filter, int threads) {
-    windows turned = {p->images, p->rows, p->columns, p->outputs, p->height, p->width, p->tall, p->wide, 1, 1, p->apart, p->aside,
-                      (p->tall - 1) * p->apart - p->above, (p->wide - 1) * p->aside - p->before, p->channels, 0, 0};
-    float *other = malloc((size_t)(p->tall * p->wide * p->channels * p->outputs) * sizeof(float));
+    windows turned = {.images = p->images, .depth = p->sheets, .height = p->rows, .width = p->columns, .channels = p->outputs,
+                      .sheets = p->depth, .rows = p->height, .columns = p->width, .deep = p->deep, .tall = p->tall, .wide = p->wide,
+                      .inward = 1, .down = 1, .across = 1, .behind = p->behind, .apart = p->apart, .aside = p->aside,
+                      .front = (p->deep - 1) * p->behind - p->front, .above = (p->tall - 1) * p->apart - p->above,
+                      .before = (p->wide - 1) * p->aside - p->before, .outputs = p->channels};
+    int64_t taps = p->deep * p->tall * p->wide;
+    float *other = malloc((size_t)(taps * p->channels * p->outputs) * sizeof(float));
     if (other == NULL) return 0;
     reach(&turned);
-    turn(other, filter, p->tall * p->wide, p->channels, p->outputs);
+    turn(other, filter, taps, p->channels, p->outputs);
     int enough = convolve(&turned, out, gradient, other, threads);
     free(other);
     return enough;
 }
 
-/* The gradient of the filter: out[tall, wide, channels, outputs]. */
+/* The gradient of the filter: out[deep, tall, wide, channels, outputs]. */
 static int to_filter_of(const windows *p, float *out, const float *images, const float *gradient, int threads) {
-    int64_t bordered = has_border(p), length, line = bordered ? p->inner_width : p->width, lines = bordered ? p->inner_height : p->height;
-    int64_t all = p->images * p->rows, each = lines * line * p->channels, taps = p->tall * p->wide;
+    int64_t bordered = has_border(p), length, line = bordered ? p->inner_width : p->width;
+    int64_t sheet = line * (bordered ? p->inner_height : p->height), each = sheet * (bordered ? p->inner_depth : p->depth) * p->channels;
+    int64_t all = p->images * p->sheets * p->rows, taps = p->deep * p->tall * p->wide;
     int64_t *starts = malloc((size_t)taps * sizeof *starts), *pixels = malloc((size_t)all * sizeof *pixels);
     float *room = bordered ? malloc((size_t)(p->images * each) * sizeof(float)) : NULL;
     int enough = starts != NULL && pixels != NULL && (!bordered || room != NULL);
     if (enough) {
-        int64_t runs = runs_of(p, starts, line, &length), group = at_least(STEPS / p->columns, 1);
-        for (int64_t i = 0; i < all; i++) pixels[i] = i / p->rows * each + i % p->rows * p->down * line * p->channels;
+        int64_t runs = runs_of(p, starts, sheet, line, &length), group = at_least(STEPS / p->columns, 1);
+        for (int64_t i = 0; i < all; i++)
+            pixels[i] = i / p->rows / p->sheets * each + (i / p->rows % p->sheets * p->inward * sheet + i % p->rows * p->down * line) * p->channels;
         if (bordered) {
 #pragma omp parallel for num_threads(team_for(threads)) if (threads > 1)
-            for (int64_t i = 0; i < p->images; i++) surround(p, room + i * each, images + i * p->height * p->width * p->channels, 0, lines);
+            for (int64_t i = 0; i < p->images; i++) surround(p, room + i * each, images + i * p->depth * p->height * p->width * p->channels, (part){0, p->inner_depth, 0, p->inner_height});
         }
         const float *from = bordered ? room : images;
         /* Threads share the rows of the result; those of one run have one start. */
@@ -208,8 +251,8 @@ static PyObject *to_filter(PyObject *m, PyObject *args) {
 
 static PyMethodDef METHODS[] = {
     {"forward", forward, METH_VARARGS,
-     "forward(out, images, filter, outputs, (images, height, width, channels), (rows, columns), window, strides, dilations, padding before, "
-     "threads)"},
+     "forward(out, images, filter, outputs, (images, depth, height, width, channels), (sheets, rows, columns), window, strides, dilations, "
+     "padding before, threads)"},
     {"to_input", to_input, METH_VARARGS, "to_input(images, gradient, filter, outputs, ...): the gradient of the images, for strides of one."},
     {"to_filter", to_filter, METH_VARARGS, "to_filter(filter, images, gradient, outputs, ...): the gradient of the filter."},
     {NULL, NULL, 0, NULL},
@@ -219,7 +262,7 @@ static PyMethodDef METHODS[] = {{NULL, NULL, 0, NULL}};
 #endif
 
 static struct PyModuleDef MODULE = {
-    PyModuleDef_HEAD_INIT, "convolutions", "Convolutions of float32 images, channels last.", -1, METHODS, NULL, NULL, NULL, NULL,
+    PyModuleDef_HEAD_INIT, "convolutions", "Convolutions of float32 images and volumes, channels last.", -1, METHODS, NULL, NULL, NULL, NULL,
 };
 
 PyMODINIT_FUNC PyInit_convolutions(void) {

@@ -1,4 +1,4 @@
-/* Convolutions of float32 images (channels last) as one matrix product: the windows of the images become rows of a matrix, which is
+/* Convolutions of float32 images and volumes (channels last) as one matrix product: the windows of the images become rows of a matrix, which is
  * multiplied with TensorFlow's filter as it lies in memory. See ops/nn/conv_patches.py. Callers check dtypes, layouts and sizes.
  */
 #include "windows.h"
@@ -20,18 +20,18 @@ static inline void clear_pixels(float *to, int64_t count) {
     for (int64_t i = 0; i < count; i++) to[i] = 0.0f;
 }
 
-/* The windows of one row of results: out[columns, tall, wide, channels]. */
-static void take_row(const windows *p, float *out, const float *image, int64_t row) {
+/* The windows of one row of results: out[columns, deep, tall, wide, channels]. */
+static void take_row(const windows *p, float *out, const float *image, int64_t sheet, int64_t row) {
     int64_t pixel = p->channels, line = p->width * pixel;
     for (int64_t column = 0; column < p->columns; column++) {
         int64_t left = column * p->across - p->before;
-        for (int64_t i = 0; i < p->tall; i++, out += p->wide * pixel) {
-            int64_t y = row * p->down - p->above + i * p->apart;
-            if (y < 0 || y >= p->height) {
+        for (int64_t t = 0; t < p->deep * p->tall; t++, out += p->wide * pixel) {
+            int64_t z = sheet * p->inward - p->front + t / p->tall * p->behind, y = row * p->down - p->above + t % p->tall * p->apart;
+            if (z < 0 || z >= p->depth || y < 0 || y >= p->height) {
                 clear_pixels(out, p->wide * pixel);
                 continue;
             }
-            const float *from = image + y * line;
+            const float *from = image + (z * p->height + y) * line;
             if (p->aside == 1 && left >= 0 && left + p->wide <= p->width) {
                 copy_pixels(out, from + left * pixel, p->wide * pixel);
                 continue;
@@ -58,17 +58,22 @@ static inline void add_run(float *restrict to, const float *restrict from, int64
         for (int64_t i = 0; i < count; i++) to[i] += from[i];
 }
 
-/* Adds the windows of one image, in[rows, columns, tall, wide, channels], where they came from. */
+static int64_t image_size(const windows *p) { return p->depth * p->height * p->width * p->channels; }
+static int64_t rows_of(const windows *p) { return p->sheets * p->rows; }
+static int64_t row_size(const windows *p) { return p->columns * p->deep * p->tall * p->wide * p->channels; }
+
+/* Adds the windows of one image, in[sheets, rows, columns, deep, tall, wide, channels], where they came from. */
 static void spread_image(const windows *p, float *image, const float *in) {
     int64_t pixel = p->channels, line = p->width * pixel;
-    memset(image, 0, (size_t)(p->height * line) * sizeof(float));
-    for (int64_t row = 0; row < p->rows; row++)
+    memset(image, 0, (size_t)image_size(p) * sizeof(float));
+    for (int64_t row = 0; row < rows_of(p); row++)
         for (int64_t column = 0; column < p->columns; column++) {
             int64_t left = column * p->across - p->before;
-            for (int64_t i = 0; i < p->tall; i++, in += p->wide * pixel) {
-                int64_t y = row * p->down - p->above + i * p->apart;
-                if (y < 0 || y >= p->height) continue;
-                float *to = image + y * line;
+            for (int64_t t = 0; t < p->deep * p->tall; t++, in += p->wide * pixel) {
+                int64_t z = row / p->rows * p->inward - p->front + t / p->tall * p->behind;
+                int64_t y = row % p->rows * p->down - p->above + t % p->tall * p->apart;
+                if (z < 0 || z >= p->depth || y < 0 || y >= p->height) continue;
+                float *to = image + (z * p->height + y) * line;
                 if (p->aside == 1) {
                     int64_t first = left < 0 ? -left : 0, last = left + p->wide > p->width ? p->width - left : p->wide;
                     if (last > first) add_run(to + (left + first) * pixel, in + first * pixel, (last - first) * pixel);
@@ -82,18 +87,15 @@ static void spread_image(const windows *p, float *image, const float *in) {
         }
 }
 
-static int64_t image_size(const windows *p) { return p->height * p->width * p->channels; }
-static int64_t windows_size(const windows *p) { return p->rows * p->columns * p->tall * p->wide * p->channels; }
-
 static void take(const windows *p, float *out, const float *images, int threads) {
 #pragma omp parallel for num_threads(threads) if (threads > 1)
-    for (int64_t row = 0; row < p->images * p->rows; row++)
-        take_row(p, out + row * (windows_size(p) / p->rows), images + row / p->rows * image_size(p), row % p->rows);
+    for (int64_t row = 0; row < p->images * rows_of(p); row++)
+        take_row(p, out + row * row_size(p), images + row / rows_of(p) * image_size(p), row / p->rows % p->sheets, row % p->rows);
 }
 
 static void spread(const windows *p, float *images, const float *in, int threads) {
 #pragma omp parallel for num_threads(threads) if (threads > 1)
-    for (int64_t i = 0; i < p->images; i++) spread_image(p, images + i * image_size(p), in + i * windows_size(p));
+    for (int64_t i = 0; i < p->images; i++) spread_image(p, images + i * image_size(p), in + i * rows_of(p) * row_size(p));
 }
 
 /* One of the three products of a convolution. `out` is what the other two are multiplied to. */
@@ -103,7 +105,7 @@ static PyObject *convolve(PyObject *args, int which) {
     int threads;
     if (!parse_windows(args, &out, &first, &second, &p, &threads)) return NULL;
     if (blas_sgemm == NULL) return PyErr_Format(PyExc_RuntimeError, "there is no BLAS");
-    int64_t count = p.images * p.rows * p.columns, inner = p.tall * p.wide * p.channels;
+    int64_t count = p.images * rows_of(&p) * p.columns, inner = p.deep * p.tall * p.wide * p.channels;
     float *matrix = malloc((size_t)(count * inner + 1) * sizeof(float));
     if (matrix == NULL) return PyErr_NoMemory();
     Py_BEGIN_ALLOW_THREADS;
@@ -131,7 +133,7 @@ static PyMethodDef METHODS[] = {
 };
 
 static struct PyModuleDef MODULE = {
-    PyModuleDef_HEAD_INIT, "patches", "Convolutions of float32 images, channels last, as a matrix product.", -1, METHODS, NULL, NULL, NULL, NULL,
+    PyModuleDef_HEAD_INIT, "patches", "Convolutions of float32 images and volumes, channels last, as a matrix product.", -1, METHODS, NULL, NULL, NULL, NULL,
 };
 
 PyMODINIT_FUNC PyInit_patches(void) { return tensors_ready() ? PyModule_Create(&MODULE) : NULL; }

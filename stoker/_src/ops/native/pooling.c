@@ -1,5 +1,6 @@
-/* Max pooling of channels-last float32 images, and its gradient, on torch's threads.
+/* Max and average pooling of channels-last float32 images and volumes, and their gradients, on torch's threads.
  *
+ * The gradient of images goes to the first maximum of each window, the one of volumes to every element that equals it, as in TensorFlow.
  * The position of a maximum in its window takes one byte. torch stores its position in the image in eight bytes, which is most of
  * its memory traffic.
  */
@@ -13,23 +14,44 @@
 enum { LANES = 32, FEW = 8 }; /* channels processed together: in a loop of known length, and the fewest that fill a vector */
 
 typedef struct {
-    long long images, height, width, channels;         /* of the input */
-    long long rows, columns;                            /* of the output */
-    long long tall, wide, down, across, above, before; /* windows: sizes, strides, padding at the top and on the left */
+    long long images, depth, height, width, channels; /* of the input; flat images have a depth of one */
+    long long sheets, rows, columns;                   /* of the output */
+    long long deep, tall, wide;                        /* windows: sizes */
+    long long inward, down, across;                    /* strides */
+    long long front, above, before;                    /* padding in front, at the top and on the left */
 } pooling;
 
+/* The part of a window that is inside of the image. */
 typedef struct {
-    int64_t top, bottom, left, right;
+    int64_t front, back, top, bottom, left, right;
 } window;
 
+static inline int64_t at_least(int64_t a, int64_t b) { return a > b ? a : b; }
+static inline int64_t at_most(int64_t a, int64_t b) { return a < b ? a : b; }
+
+/* `row` counts the rows of all sheets. */
 static inline window window_at(const pooling *p, int64_t row, int64_t column) {
-    window w = {row * p->down - p->above, 0, column * p->across - p->before, 0};
-    w.bottom = w.top + p->tall < p->height ? w.top + p->tall : p->height;
-    w.right = w.left + p->wide < p->width ? w.left + p->wide : p->width;
-    w.top = w.top < 0 ? 0 : w.top;
-    w.left = w.left < 0 ? 0 : w.left;
+    int64_t z = row / p->rows * p->inward - p->front, y = row % p->rows * p->down - p->above, x = column * p->across - p->before;
+    window w = {at_least(z, 0), at_most(z + p->deep, p->depth), at_least(y, 0), at_most(y + p->tall, p->height),
+                at_least(x, 0), at_most(x + p->wide, p->width)};
     return w;
 }
+
+/* Runs the statement behind it for each pixel of a window, with `at` as the index of its first channel. */
+#define FOR_PIXELS(p, w)                                       \
+    for (int64_t z = (w).front; z < (w).back; z++)             \
+        for (int64_t y = (w).top; y < (w).bottom; y++)         \
+            for (int64_t x = (w).left, at = ((z * (p)->height + y) * (p)->width + x) * (p)->channels; x < (w).right; x++, at += (p)->channels)
+
+/* Whether every element is in exactly one window. */
+static int is_tiled(const pooling *p) {
+    return p->deep == p->inward && p->tall == p->down && p->wide == p->across && !p->front && !p->above && !p->before &&
+           p->sheets * p->inward == p->depth && p->rows * p->down == p->height && p->columns * p->across == p->width;
+}
+
+static int64_t image_size(const pooling *p) { return p->depth * p->height * p->width * p->channels; }
+static int64_t rows_of(const pooling *p) { return p->sheets * p->rows; }
+static int64_t result_size(const pooling *p) { return rows_of(p) * p->columns * p->channels; }
 
 /* The first of equal elements wins, and NaN is greater than everything. */
 #define GREATER(x, best) (((x) > (best)) | ((x) != (x)))
@@ -55,29 +77,38 @@ INLINE int hidden(int number) {
         WORK(all - FEW, hidden(FEW), (int)(FEW - rest % FEW));                           \
     }
 
-/* The maxima of one window and their positions, for `count` channels. */
-INLINE void pool_window(const pooling *p, window w, float *restrict out, uint8_t *restrict places, const float *restrict image, int count) {
+/* The maxima of one window, for `count` channels, and their positions in the window if `placed`. */
+INLINE void pool_window(const pooling *p, window w, int placed, float *restrict out, uint8_t *restrict places, const float *restrict image, int count) {
     float best[LANES];
-    int32_t place[LANES], at = 0;
-    const float *corner = image + (w.top * p->width + w.left) * p->channels;
+    int32_t place[LANES], number = 0;
+    const float *corner = image + ((w.front * p->height + w.top) * p->width + w.left) * p->channels;
     for (int c = 0; c < count; c++) best[c] = corner[c], place[c] = 0;
-    for (int64_t y = w.top; y < w.bottom; y++)
-        for (int64_t x = w.left; x < w.right; x++, at++) {
-            const float *in = image + (y * p->width + x) * p->channels;
-            for (int c = 0; c < count; c++) {
-                int greater = GREATER(in[c], best[c]);
-                best[c] = greater ? in[c] : best[c];
-                place[c] = greater ? at : place[c];
-            }
+    FOR_PIXELS(p, w) {
+        for (int c = 0; c < count; c++) {
+            int greater = GREATER(image[at + c], best[c]);
+            best[c] = greater ? image[at + c] : best[c];
+            if (placed) place[c] = greater ? number : place[c];
         }
+        number++;
+    }
     for (int c = 0; c < count; c++) out[c] = best[c];
-    for (int c = 0; c < count; c++) places[c] = (uint8_t)place[c];
+    if (placed)
+        for (int c = 0; c < count; c++) places[c] = (uint8_t)place[c];
 }
 
 VECTORISED static void pool_row(const pooling *p, float *out, uint8_t *places, const float *image, int64_t row) {
     for (int64_t column = 0; column < p->columns; column++, out += p->channels, places += p->channels) {
         window w = window_at(p, row, column);
-#define POOL(c, count, skip) pool_window(p, w, out + (c), places + (c), image + (c), count)
+#define POOL(c, count, skip) pool_window(p, w, 1, out + (c), places + (c), image + (c), count)
+        BY_CHANNELS(p->channels, POOL)
+#undef POOL
+    }
+}
+
+VECTORISED static void pool_values(const pooling *p, float *out, const float *image, int64_t row) {
+    for (int64_t column = 0; column < p->columns; column++, out += p->channels) {
+        window w = window_at(p, row, column);
+#define POOL(c, count, skip) pool_window(p, w, 0, out + (c), NULL, image + (c), count)
         BY_CHANNELS(p->channels, POOL)
 #undef POOL
     }
@@ -86,25 +117,23 @@ VECTORISED static void pool_row(const pooling *p, float *out, uint8_t *places, c
 /* Adds the gradient of one window's maxima at their positions, except that the first `skip` channels have been added. */
 INLINE void spread_window(const pooling *p, window w, int tiled, float *restrict out, const uint8_t *restrict places,
                           const float *restrict grad, int count, int skip) {
-    int32_t place[LANES], at = 0;
+    int32_t place[LANES], number = 0;
     for (int c = 0; c < count; c++) place[c] = places[c];
     if (!tiled)
         for (int c = 0; c < skip; c++) place[c] = -1;
-    for (int64_t y = w.top; y < w.bottom; y++)
-        for (int64_t x = w.left; x < w.right; x++, at++) {
-            float *to = out + (y * p->width + x) * p->channels;
-            if (tiled)
-                for (int c = 0; c < count; c++) to[c] = place[c] == at ? grad[c] : 0.0f;
-            else
-                for (int c = 0; c < count; c++) to[c] += place[c] == at ? grad[c] : 0.0f;
-        }
+    FOR_PIXELS(p, w) {
+        if (tiled)
+            for (int c = 0; c < count; c++) out[at + c] = place[c] == number ? grad[c] : 0.0f;
+        else
+            for (int c = 0; c < count; c++) out[at + c] += place[c] == number ? grad[c] : 0.0f;
+        number++;
+    }
 }
 
 VECTORISED static void spread_image(const pooling *p, float *out, const uint8_t *places, const float *grad) {
-    int tiled = p->tall == p->down && p->wide == p->across && !p->above && !p->before && p->rows * p->down == p->height &&
-                p->columns * p->across == p->width; /* every element is in exactly one window */
-    if (!tiled) memset(out, 0, (size_t)(p->height * p->width * p->channels) * sizeof(float));
-    for (int64_t row = 0; row < p->rows; row++)
+    int tiled = is_tiled(p);
+    if (!tiled) memset(out, 0, (size_t)image_size(p) * sizeof(float));
+    for (int64_t row = 0; row < rows_of(p); row++)
         for (int64_t column = 0; column < p->columns; column++, grad += p->channels, places += p->channels) {
             window w = window_at(p, row, column);
 #define SPREAD(c, count, skip) spread_window(p, w, tiled, out + (c), places + (c), grad + (c), count, skip)
@@ -113,73 +142,141 @@ VECTORISED static void spread_image(const pooling *p, float *out, const uint8_t 
         }
 }
 
-#define SIZES "(LLLL)(LL)(LL)(LL)(LL)i"
-#define SIZE_ADDRESSES                                                                                                             \
-    &p.images, &p.height, &p.width, &p.channels, &p.rows, &p.columns, &p.tall, &p.wide, &p.down, &p.across, &p.above, &p.before, \
-        &threads
-
-static int64_t image_size(const pooling *p) { return p->height * p->width * p->channels; }
-static int64_t result_size(const pooling *p) { return p->rows * p->columns * p->channels; }
-
-static PyObject *checked(int fits) {
-    if (fits) Py_RETURN_NONE;
-    PyErr_SetString(PyExc_ValueError, "the arrays do not have the sizes given");
-    return NULL;
+/* Adds the gradient of one window's maximum to all elements that equal it. */
+INLINE void spread_to_equals(const pooling *p, window w, int tiled, float *restrict out, const float *restrict image, const float *restrict grad,
+                             int count, int skip) {
+    float best[LANES], share[LANES];
+    pool_window(p, w, 0, best, NULL, image, count);
+    for (int c = 0; c < count; c++) share[c] = grad[c];
+    if (!tiled)
+        for (int c = 0; c < skip; c++) share[c] = 0.0f;
+    FOR_PIXELS(p, w) {
+        if (tiled)
+            for (int c = 0; c < count; c++) out[at + c] = image[at + c] == best[c] ? share[c] : 0.0f;
+        else
+            for (int c = 0; c < count; c++) out[at + c] += image[at + c] == best[c] ? share[c] : 0.0f;
+    }
 }
 
-static PyObject *max_pool(PyObject *self, PyObject *args) {
-    Py_buffer out, places, in;
-    pooling p;
-    int threads;
-    (void)self;
-    if (!PyArg_ParseTuple(args, "w*w*y*" SIZES, &out, &places, &in, SIZE_ADDRESSES)) return NULL;
-    int fits = in.len == p.images * image_size(&p) * 4 && places.len == p.images * result_size(&p) && out.len == places.len * 4;
-    if (fits) {
-        Py_BEGIN_ALLOW_THREADS;
-#pragma omp parallel for num_threads(threads)
-        for (int64_t row = 0; row < p.images * p.rows; row++) {
-            int64_t at = row * p.columns * p.channels;
-            pool_row(&p, (float *)out.buf + at, (uint8_t *)places.buf + at, (const float *)in.buf + row / p.rows * image_size(&p),
-                     row % p.rows);
+VECTORISED static void spread_image_to_equals(const pooling *p, float *out, const float *image, const float *grad) {
+    int tiled = is_tiled(p);
+    if (!tiled) memset(out, 0, (size_t)image_size(p) * sizeof(float));
+    for (int64_t row = 0; row < rows_of(p); row++)
+        for (int64_t column = 0; column < p->columns; column++, grad += p->channels) {
+            window w = window_at(p, row, column);
+#define SPREAD(c, count, skip) spread_to_equals(p, w, tiled, out + (c), image + (c), grad + (c), count, skip)
+            BY_CHANNELS(p->channels, SPREAD)
+#undef SPREAD
         }
-        Py_END_ALLOW_THREADS;
-    }
-    PyBuffer_Release(&out);
-    PyBuffer_Release(&places);
-    PyBuffer_Release(&in);
-    return checked(fits);
 }
 
-static PyObject *max_pool_grad(PyObject *self, PyObject *args) {
-    Py_buffer out, places, grad;
-    pooling p;
-    int threads;
-    (void)self;
-    if (!PyArg_ParseTuple(args, "w*y*y*" SIZES, &out, &places, &grad, SIZE_ADDRESSES)) return NULL;
-    int fits = out.len == p.images * image_size(&p) * 4 && places.len == p.images * result_size(&p) && grad.len == places.len * 4;
-    if (fits) {
-        Py_BEGIN_ALLOW_THREADS;
-#pragma omp parallel for num_threads(threads)
-        for (int64_t i = 0; i < p.images; i++)
-            spread_image(&p, (float *)out.buf + i * image_size(&p), (const uint8_t *)places.buf + i * result_size(&p),
-                         (const float *)grad.buf + i * result_size(&p));
-        Py_END_ALLOW_THREADS;
-    }
-    PyBuffer_Release(&out);
-    PyBuffer_Release(&places);
-    PyBuffer_Release(&grad);
-    return checked(fits);
+static inline float elements_of(window w) { return (float)((w.back - w.front) * (w.bottom - w.top) * (w.right - w.left)); }
+
+/* The mean of one window's elements. */
+INLINE void average_window(const pooling *p, window w, float *restrict out, const float *restrict image, int count) {
+    float sum[LANES], all = elements_of(w);
+    for (int c = 0; c < count; c++) sum[c] = 0.0f;
+    FOR_PIXELS(p, w)
+        for (int c = 0; c < count; c++) sum[c] += image[at + c];
+    for (int c = 0; c < count; c++) out[c] = sum[c] / all;
 }
+
+VECTORISED static void average_row(const pooling *p, float *out, const float *image, int64_t row) {
+    for (int64_t column = 0; column < p->columns; column++, out += p->channels) {
+        window w = window_at(p, row, column);
+#define AVERAGE(c, count, skip) average_window(p, w, out + (c), image + (c), count)
+        BY_CHANNELS(p->channels, AVERAGE)
+#undef AVERAGE
+    }
+}
+
+/* Adds the gradient of one window's mean to its elements, except that the first `skip` channels have been added. */
+INLINE void share_window(const pooling *p, window w, int tiled, float *restrict out, const float *restrict grad, int count, int skip) {
+    float share[LANES], all = elements_of(w);
+    for (int c = 0; c < count; c++) share[c] = grad[c] / all;
+    if (!tiled)
+        for (int c = 0; c < skip; c++) share[c] = 0.0f;
+    FOR_PIXELS(p, w) {
+        if (tiled)
+            for (int c = 0; c < count; c++) out[at + c] = share[c];
+        else
+            for (int c = 0; c < count; c++) out[at + c] += share[c];
+    }
+}
+
+VECTORISED static void share_image(const pooling *p, float *out, const float *grad) {
+    int tiled = is_tiled(p);
+    if (!tiled) memset(out, 0, (size_t)image_size(p) * sizeof(float));
+    for (int64_t row = 0; row < rows_of(p); row++)
+        for (int64_t column = 0; column < p->columns; column++, grad += p->channels) {
+            window w = window_at(p, row, column);
+#define SHARE(c, count, skip) share_window(p, w, tiled, out + (c), grad + (c), count, skip)
+            BY_CHANNELS(p->channels, SHARE)
+#undef SHARE
+        }
+}
+
+/* ---- from Python -------------------------------------------------------------------------------------------------------- */
+
+#define SIZES "(LLLLL)(LLL)(LLL)(LLL)(LLL)i"
+#define SIZE_ADDRESSES                                                                                                                 \
+    &p.images, &p.depth, &p.height, &p.width, &p.channels, &p.sheets, &p.rows, &p.columns, &p.deep, &p.tall, &p.wide, &p.inward, &p.down, \
+        &p.across, &p.front, &p.above, &p.before, &threads
+#define ROW(array, kind, row) ((kind *)(array).buf + (row) * p.columns * p.channels)
+#define RESULT(array, kind, i) ((kind *)(array).buf + (i) * result_size(&p))
+#define IMAGE(array, kind, i) ((kind *)(array).buf + (i) * image_size(&p))
+
+/* A method with two or three arrays, which must have the sizes that FITS says, and LOOP for `count` images or rows. */
+#define METHOD(name, format, parse, FITS, count, LOOP)                                      \
+    static PyObject *name(PyObject *self, PyObject *args) {                                 \
+        Py_buffer out = {0}, first = {0}, second = {0};                                     \
+        pooling p;                                                                          \
+        int threads;                                                                        \
+        (void)self;                                                                         \
+        if (!PyArg_ParseTuple(args, format SIZES, parse, SIZE_ADDRESSES)) return NULL;      \
+        int64_t images = p.images * image_size(&p) * 4, results = p.images * result_size(&p) * 4; \
+        int fits = FITS;                                                                    \
+        if (fits) {                                                                         \
+            Py_BEGIN_ALLOW_THREADS;                                                         \
+            _Pragma("omp parallel for num_threads(threads)") for (int64_t i = 0; i < (count); i++) LOOP; \
+            Py_END_ALLOW_THREADS;                                                           \
+        }                                                                                   \
+        PyBuffer_Release(&out);                                                             \
+        PyBuffer_Release(&first);                                                           \
+        if (second.buf != NULL) PyBuffer_Release(&second);                                  \
+        if (fits) Py_RETURN_NONE;                                                           \
+        PyErr_SetString(PyExc_ValueError, "the arrays do not have the sizes given");        \
+        return NULL;                                                                        \
+    }
+#define THREE &out, &first, &second
+#define TWO &out, &first
+
+METHOD(max_pool, "w*w*y*", THREE, second.len == images && first.len * 4 == results && out.len == results, p.images * rows_of(&p),
+       pool_row(&p, ROW(out, float, i), ROW(first, uint8_t, i), IMAGE(second, const float, i / rows_of(&p)), i % rows_of(&p)))
+METHOD(max_pool_grad, "w*y*y*", THREE, out.len == images && first.len * 4 == results && second.len == results, p.images,
+       spread_image(&p, IMAGE(out, float, i), RESULT(first, const uint8_t, i), RESULT(second, const float, i)))
+METHOD(maxima, "w*y*", TWO, first.len == images && out.len == results, p.images * rows_of(&p),
+       pool_values(&p, ROW(out, float, i), IMAGE(first, const float, i / rows_of(&p)), i % rows_of(&p)))
+METHOD(maxima_grad, "w*y*y*", THREE, out.len == images && first.len == images && second.len == results, p.images,
+       spread_image_to_equals(&p, IMAGE(out, float, i), IMAGE(first, const float, i), RESULT(second, const float, i)))
+METHOD(avg_pool, "w*y*", TWO, first.len == images && out.len == results, p.images * rows_of(&p),
+       average_row(&p, ROW(out, float, i), IMAGE(first, const float, i / rows_of(&p)), i % rows_of(&p)))
+METHOD(avg_pool_grad, "w*y*", TWO, out.len == images && first.len == results, p.images,
+       share_image(&p, IMAGE(out, float, i), RESULT(first, const float, i)))
 
 static PyMethodDef METHODS[] = {
     {"max_pool", max_pool, METH_VARARGS,
-     "max_pool(out, places, in, (images, height, width, channels), (rows, columns), window, strides, padding before, threads)"},
+     "max_pool(out, places, in, (images, depth, height, width, channels), (sheets, rows, columns), window, strides, padding before, threads)"},
     {"max_pool_grad", max_pool_grad, METH_VARARGS, "max_pool_grad(out, places, grad, ...): the gradient of the input, sizes as in max_pool."},
+    {"maxima", maxima, METH_VARARGS, "maxima(out, in, ...): the maxima without their places."},
+    {"maxima_grad", maxima_grad, METH_VARARGS, "maxima_grad(out, in, grad, ...): the gradient goes to all elements that equal a maximum."},
+    {"avg_pool", avg_pool, METH_VARARGS, "avg_pool(out, in, ...): the means of the elements that are inside of the image."},
+    {"avg_pool_grad", avg_pool_grad, METH_VARARGS, "avg_pool_grad(out, grad, ...): the gradient of the input."},
     {NULL, NULL, 0, NULL},
 };
 
 static struct PyModuleDef MODULE = {
-    PyModuleDef_HEAD_INIT, "pooling", "Max pooling of float32 images, channels last.", -1, METHODS, NULL, NULL, NULL, NULL,
+    PyModuleDef_HEAD_INIT, "pooling", "Pooling of float32 images and volumes, channels last.", -1, METHODS, NULL, NULL, NULL, NULL,
 };
 
 PyMODINIT_FUNC PyInit_pooling(void) { return PyModule_Create(&MODULE); }

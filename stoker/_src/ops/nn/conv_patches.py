@@ -12,6 +12,7 @@ same routes (native/depthwise.c).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -33,6 +34,7 @@ _MOST = 1 << 22  # elements of the windows
 _MOST_FORWARD, _MOST_TO_INPUT, _MOST_TO_FILTER = 300_000, 1 << 19, 1 << 20
 _MOST_OF_FEW = 1 << 19  # of the forward product if there are few channels
 _MOST_DIRECT = 1 << 21  # of all three without a copy of the windows; torch is as fast beyond that
+_MOST_DIRECT_OF_VOLUMES = 1 << 26  # the same for volumes: torch is slow if channels or sizes do not suit it
 _FEWEST_COLUMNS = 8  # of a product without a copy; of fewer, the copy of the windows makes a better product
 _SHARED = 1 << 14  # elements of the windows that are worth a second thread
 
@@ -76,42 +78,48 @@ def _route(
     most_of_few: int,
 ) -> Route | None:
     found, steps, rates, groups = geometry
-    if data_format != "NHWC":
+    flat = data_format == "NHWC"
+    if not flat and data_format != "NDHWC":
         return None
-    height, width, channels, outputs = filter_sizes
-    elements = sizes[0] * found.outputs[0] * found.outputs[1] * height * width * channels
-    arguments = tuple(sizes), found.outputs, (height, width), tuple(steps), tuple(rates), found.before
-    if groups == sizes[-1] > 1 and _depthwise is not None:
+    *window, channels, outputs = filter_sizes
+    elements = sizes[0] * math.prod(found.outputs) * math.prod(window) * channels
+    moves = (found.outputs, window, steps, rates, found.before)
+    if flat:  # a volume of one sheet
+        image, moves = (sizes[0], 1, *sizes[1:]), tuple((first, *each) for first, each in zip((1, 1, 1, 1, 0), moves))
+    else:
+        image = tuple(sizes)
+    arguments = (image, *map(tuple, moves))
+    if flat and groups == sizes[-1] > 1 and _depthwise is not None:
         elements *= outputs
         most = _FEW_ELEMENTS if outputs < 4 else _MOST if product == "forward" and max(steps) == 1 else elements
         return Route(getattr(_depthwise, product), result, outputs, arguments, elements) if elements <= most else None
-    if _native is None or groups != 1 or elements > _MOST:
+    if _native is None or groups != 1:
         return None
-    if _is_of_pixels(sizes, filter_sizes, found, steps):
+    if elements <= _MOST and _is_of_pixels(sizes, filter_sizes, found, steps):
         return Route(of_pixels, result, outputs, (), elements)
-    direct = _is_direct(product, filter_sizes, found, steps, rates)
-    if direct:
-        most = most_of_few = _MOST_DIRECT
-    if max(steps) == 1 and elements > (most_of_few if channels < _FEW_CHANNELS else most):
+    if _is_direct(product, filter_sizes, found, steps, rates):
+        most = (_MOST_DIRECT if max(steps) == 1 else _MOST) if flat else _MOST_DIRECT_OF_VOLUMES
+        return Route(getattr(_direct, product), result, outputs, arguments, elements) if elements <= most else None
+    if elements > _MOST or (max(steps) == 1 and elements > (most_of_few if channels < _FEW_CHANNELS else most)):
         return None
-    return Route(getattr(_direct if direct else _native, product), result, outputs, arguments, elements)
+    return Route(getattr(_native, product), result, outputs, arguments, elements)
 
 
 def _is_direct(product: str, filter_sizes: Sequence[int], found: Windows, steps: Any, rates: Any) -> bool:
     """Whether a convolution is computed without a copy of the windows."""
     if _direct is None:
         return False
-    height, width, channels, outputs = filter_sizes
+    *window, channels, outputs = filter_sizes
     if product != "to_input":
         return outputs > 1
-    inside = all(before <= (size - 1) * rate for before, size, rate in zip(found.before, (height, width), rates))
+    inside = all(before <= (size - 1) * rate for before, size, rate in zip(found.before, window, rates))
     return max(steps) == 1 and channels >= _FEWEST_COLUMNS and inside
 
 
 def _is_of_pixels(sizes: Sequence[int], filter_sizes: Sequence[int], found: Windows, steps: tuple[int, ...]) -> bool:
     """Whether the images are the matrix of windows themselves: a filter of one pixel, with nothing between and around pixels."""
-    alone = filter_sizes[0] == filter_sizes[1] == 1 and max(steps) == 1
-    return alone and tuple(sizes[1:3]) == tuple(found.outputs) and not any(found.before)
+    alone = set(filter_sizes[:-2]) == {1} == set(steps)
+    return alone and tuple(sizes[1:-1]) == tuple(found.outputs) and not any(found.before)
 
 
 def _rows(images: torch.Tensor) -> torch.Tensor:

@@ -6,12 +6,13 @@ the last window may extend beyond the end, gives the same windows without a copy
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import itertools
 import math
 import weakref
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -31,9 +32,11 @@ _AVG = {2: torch.ops.aten.avg_pool2d, 3: torch.ops.aten.avg_pool3d}
 _AVG_BACKWARD = {2: torch.ops.aten.avg_pool2d_backward, 3: torch.ops.aten.avg_pool3d_backward}
 
 
-class Plan(NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class Plan:
     """How torch computes the windows: its padding and ceil_mode, after the input is padded by `pad` if necessary."""
 
+    sizes: tuple[int, ...]
     outputs: tuple[int, ...]
     kernel: tuple[int, ...]
     strides: tuple[int, ...]
@@ -42,6 +45,20 @@ class Plan(NamedTuple):
     pad: tuple[int, ...] | None
     before: tuple[int, ...]
     after: tuple[int, ...]
+
+    @functools.cached_property
+    def is_inside(self) -> bool:
+        """Whether every window has an element of the image."""
+        ends = (size + before for size, before in zip(self.sizes, self.before))
+        return all(before < size for before, size in zip(self.before, self.kernel)) and all(
+            (count - 1) * stride < end for count, stride, end in zip(self.outputs, self.strides, ends)
+        )
+
+    @functools.cached_property
+    def moves(self) -> tuple[tuple[int, ...], ...]:
+        """(numbers of windows, sizes, strides, padding before) in three dimensions. Flat images are volumes of one sheet."""
+        own = (self.outputs, self.kernel, self.strides, self.before)
+        return own if len(self.kernel) == 3 else tuple((first, *each) for first, each in zip((1, 1, 1, 0), own))
 
 
 def _cut(
@@ -72,7 +89,7 @@ def plan(
     if len(sizes) == 3 and any(k > size for k, size in zip(kernel, sizes)):
         fits = False  # torch requires volumes at least as large as the window, without its own padding
     if fits and found.pad is None:
-        return Plan(found.outputs, kernel, strides, found.before, False, None, found.before, found.after)
+        return Plan(sizes, found.outputs, kernel, strides, found.before, False, None, found.before, found.after)
     if fits:
         # The result of ceil_mode: one more window if the last one would leave elements uncovered.
         counts = [
@@ -83,9 +100,9 @@ def plan(
             (count - 1) * stride < size + before
             for count, stride, size, before in zip(counts, strides, sizes, found.before)
         ):
-            return Plan(found.outputs, kernel, strides, found.before, True, None, found.before, found.after)
+            return Plan(sizes, found.outputs, kernel, strides, found.before, True, None, found.before, found.after)
     pad = tuple(amount for i in reversed(range(len(sizes))) for amount in (found.before[i], found.after[i]))
-    return Plan(found.outputs, kernel, strides, (0,) * len(sizes), False, pad, found.before, found.after)
+    return Plan(sizes, found.outputs, kernel, strides, (0,) * len(sizes), False, pad, found.before, found.after)
 
 
 def plan_for(
@@ -178,32 +195,34 @@ def _max_with_indices(
 _LARGEST_WINDOW = 256  # elements; the native loops store a position in the window in one byte
 
 
-def _is_native(input: torch.Tensor, p: Plan, data_format: str) -> bool:
-    """Whether the native loops support these images. Windows that extend beyond both ends of an image are left to torch."""
+def _is_native(p: Plan, data_format: str, x: torch.Tensor) -> bool:
+    """Whether the native loops support `x`. Windows that have no element of the image are left to torch."""
     return (
         native is not None
-        and input.dtype is torch.float32
-        and input.device.type == "cpu"
-        and data_format == "NHWC"
-        and input.is_contiguous()
-        and math.prod(p.kernel) <= _LARGEST_WINDOW
-        and all(before < size for before, size in zip(p.before, p.kernel))
-        and all(
-            (count - 1) * stride - before < size
-            for count, stride, before, size in zip(p.outputs, p.strides, p.before, input.shape[1:3])
-        )
+        and x.dtype is torch.float32
+        and x.device.type == "cpu"
+        and is_channels_last(data_format)
+        and p.is_inside
     )
 
 
-def _native_sizes(input: torch.Tensor, p: Plan) -> tuple[Any, ...]:
-    return tuple(input.shape), p.outputs, p.kernel, p.strides, p.before, torch.get_num_threads()
+def _stores_places(input: torch.Tensor, p: Plan, data_format: str) -> bool:
+    """Whether the native loops support images with the positions of the maxima."""
+    fits = data_format == "NHWC" and math.prod(p.kernel) <= _LARGEST_WINDOW
+    return fits and input.is_contiguous() and _is_native(p, data_format, input)
+
+
+def _by_native(loop: Any, sizes: Sequence[int], p: Plan, *tensors: torch.Tensor) -> None:
+    """Calls a native loop for images of `sizes`."""
+    inside = p.sizes if len(p.sizes) == 3 else (1, *p.sizes)
+    loop(*[x.numpy() for x in tensors], (sizes[0], *inside, sizes[-1]), *p.moves, torch.get_num_threads())
 
 
 def _native_max_pool(input: torch.Tensor, p: Plan) -> tuple[torch.Tensor, torch.Tensor]:
     """(maxima, the position of each in its window)."""
     result = input.new_empty((input.shape[0], *p.outputs, input.shape[3]))
     places = torch.empty(result.shape, dtype=torch.uint8)
-    native.max_pool(result.numpy(), places.numpy(), input.numpy(), *_native_sizes(input, p))
+    _by_native(native.max_pool, input.shape, p, result, places, input)
     return result, places
 
 
@@ -221,8 +240,12 @@ def max_pool(
     p = plan_for(input.shape, ksize, strides, padding, explicit_paddings, data_format)
     if input.numel() == 0 or 0 in p.outputs:
         return _empty_result(input, p, data_format)
-    if _is_native(input, p, data_format):
+    if _stores_places(input, p, data_format):
         result, found = _native_max_pool(input, p)
+    elif len(p.kernel) == 3 and _is_native(p, data_format, input):
+        result = input.new_empty(_empty_shape(input, p, data_format))
+        _by_native(native.maxima, input.shape, p, result, input.contiguous())
+        return result
     else:
         _, values, found = _max_with_indices(input, p, data_format)
         result = from_channels_first(values, data_format).to(input.dtype)
@@ -295,10 +318,10 @@ def max_pool_grad(
     if grad.numel() == 0:
         return torch.zeros_like(orig_input)
     indices = _remembered(orig_output, orig_input, p)
-    if _is_native(orig_input, p, data_format) and (indices is None or indices.dtype is torch.uint8):
+    if _stores_places(orig_input, p, data_format) and (indices is None or indices.dtype is torch.uint8):
         places = _native_max_pool(orig_input, p)[1] if indices is None else indices
         result = torch.empty_like(orig_input)
-        native.max_pool_grad(result.numpy(), places.numpy(), grad.contiguous().numpy(), *_native_sizes(orig_input, p))
+        _by_native(native.max_pool_grad, orig_input.shape, p, result, places, grad.contiguous())
         return result
     if indices is None:
         x, _, indices = _max_with_indices(orig_input, p, data_format)
@@ -328,6 +351,10 @@ def max_pool_3d_grad(
     _check_output(grad, orig_input, p, data_format, "grad")
     if grad.numel() == 0:
         return torch.zeros_like(orig_input)
+    if grad.dtype is torch.float32 and _is_native(p, data_format, orig_input):
+        result = grad.new_empty(orig_input.shape)
+        _by_native(native.maxima_grad, orig_input.shape, p, result, orig_input.contiguous(), grad.contiguous())
+        return result
     x, g = channels_first(orig_input, data_format), channels_first(grad, data_format)
     y = _max_with_indices(orig_input, p, data_format)[1].to(x.dtype)
     sizes = x.shape[2:]
@@ -461,6 +488,10 @@ def avg_pool(
     p = plan_for(value.shape, ksize, strides, padding, (), data_format)
     if value.numel() == 0 or 0 in p.outputs:
         return _empty_result(value, p, data_format)
+    if _is_native(p, data_format, value):
+        result = value.new_empty(_empty_shape(value, p, data_format))
+        _by_native(native.avg_pool, value.shape, p, result, value.contiguous())
+        return result
     rank = len(p.kernel)
     x = _averageable(channels_first(value, data_format), rank)
     if p.pad is None:
@@ -505,6 +536,10 @@ def avg_pool_grad(
     sizes = spatial(orig_input_shape, data_format)
     if grad.numel() == 0:
         return grad.new_zeros(tuple(orig_input_shape))
+    if _is_native(p, data_format, grad):
+        result = grad.new_empty(tuple(orig_input_shape))
+        _by_native(native.avg_pool_grad, orig_input_shape, p, result, grad.contiguous())
+        return result
     rank = len(p.kernel)
     g = _averageable(channels_first(grad, data_format), rank)
     if p.pad is None:
