@@ -5,19 +5,15 @@
  * the gradient of the filter), so results do not depend on the number of threads. See ops/nn/conv_patches.py, which also says when the windows are
  * copied instead (patches.c). Callers check dtypes, layouts and sizes.
  */
-#include "windows.h"
+#include "filters.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "../../base/native/teams.h"
-#include "../../base/native/tiles.h"
 
 #ifdef HAS_TILES
 enum { STEPS = 384 }; /* pixels whose products are summed before the next filter element takes its turn */
-
-static int64_t at_least(int64_t a, int64_t b) { return a > b ? a : b; }
-static int64_t at_most(int64_t a, int64_t b) { return a < b ? a : b; }
 
 static int has_border(const windows *p) {
     return p->above || p->before || p->inner_height > p->height || p->inner_width > p->width;
@@ -57,9 +53,15 @@ static void pack_panels(const windows *p, float *to, const float *filter, int64_
     }
 }
 
+/* Where results are written: how far images, rows and pixels are apart. */
+typedef struct {
+    float *first;
+    int64_t image, row, pixel;
+} target;
+
 /* Rows `first` to `last` of the results of one image. `room` is for the image's lines with their border, NULL if there is none. */
-static void convolve_rows(const windows *p, float *out, const float *image, const float *panels, const int64_t *starts, int64_t runs, int64_t length,
-                          int64_t first, int64_t last, float *room) {
+static void convolve_rows(const windows *p, const target *to, int64_t number, const float *image, const float *panels, const int64_t *starts,
+                          int64_t runs, int64_t length, int64_t first, int64_t last, float *room) {
     int64_t inner = runs * length, line = room != NULL ? p->inner_width : p->width, packed = p->outputs > 3 * LANES;
     const float *from = image + first * p->down * line * p->channels;
     if (room != NULL) {
@@ -68,18 +70,23 @@ static void convolve_rows(const windows *p, float *out, const float *image, cons
     }
     for (int64_t row = first; row < last; row++) {
         const float *b = panels, *a = from + (row - first) * p->down * line * p->channels;
-        float *to = out + row * p->columns * p->outputs;
+        float *out = to->first + number * to->image + row * to->row;
+        /* Window elements above and below the image are left out, except that one remains. */
+        int64_t top = row * p->down - p->above, skipped = top < 0 ? at_most((p->apart - 1 - top) / p->apart, p->tall - 1) : 0;
+        int64_t reached = top < p->height ? at_least((p->height - top + p->apart - 1) / p->apart, skipped + 1) : skipped + 1;
+        int64_t each = runs / p->tall, taps = at_most(reached, p->tall) - skipped;
         for (int64_t j = 0, vectors; j < p->outputs; j += LANES * vectors) {
             vectors = vectors_of(p->outputs - j, p->columns);
-            multiply_panel(to + j, a, starts, runs, b, length, p->across * p->channels, 1, packed ? LANES * vectors : p->outputs, p->outputs,
-                           p->columns, (int)vectors, at_most(p->outputs - j, LANES * vectors), 0);
+            int64_t b_row = packed ? LANES * vectors : p->outputs;
+            multiply_panel(out + j, a, starts + skipped * each, taps * each, b + skipped * each * length * b_row, length, p->across * p->channels, 1,
+                           b_row, to->pixel, p->columns, (int)vectors, at_most(p->outputs - j, LANES * vectors), 0);
             b += packed ? inner * LANES * vectors : LANES * vectors;
         }
     }
 }
 
-/* out[images, rows, columns, outputs]. Returns 0 if there is not enough memory. */
-static int convolve(const windows *p, float *out, const float *images, const float *filter, int threads) {
+/* Returns 0 if there is not enough memory. */
+static int convolve_to(const windows *p, const target *to, const float *images, const float *filter, int threads) {
     int64_t bordered = has_border(p), length, starts_count = p->tall * p->wide, inner = starts_count * p->channels;
     int64_t strips = at_most(at_least((threads + p->images - 1) / p->images, 1), p->rows), packed = p->outputs > 3 * LANES;
     int64_t lines = ((p->rows + strips - 1) / strips - 1) * p->down + (p->tall - 1) * p->apart + 1;
@@ -96,13 +103,13 @@ static int convolve(const windows *p, float *out, const float *images, const flo
             for (int64_t thread = 0; thread < threads; thread++)
                 for (int64_t t = tasks * thread / threads; t < tasks * (thread + 1) / threads; t++) {
                     int64_t i = t / strips, strip = t % strips;
-                    convolve_rows(p, out + i * p->rows * p->columns * p->outputs, images + i * p->height * p->width * p->channels,
+                    convolve_rows(p, to, i, images + i * p->height * p->width * p->channels,
                                   packed ? panels : filter, starts, runs, length, p->rows * strip / strips, p->rows * (strip + 1) / strips,
                                   bordered ? room + thread * each : NULL);
                 }
         } else {
             for (int64_t i = 0; i < p->images; i++)
-                convolve_rows(p, out + i * p->rows * p->columns * p->outputs, images + i * p->height * p->width * p->channels,
+                convolve_rows(p, to, i, images + i * p->height * p->width * p->channels,
                               packed ? panels : filter, starts, runs, length, 0, p->rows, room);
         }
     }
@@ -112,30 +119,50 @@ static int convolve(const windows *p, float *out, const float *images, const flo
     return enough;
 }
 
-/* The filter with which the gradient of the results is convolved: to[tall, wide, outputs, channels], the last window element first. */
-static void turn(float *to, const float *filter, int64_t taps, int64_t channels, int64_t outputs) {
-    for (int64_t t = 0; t < taps; t++) {
-        const float *from = filter + (taps - 1 - t) * channels * outputs;
-        float *each = to + t * channels * outputs;
-        for (int64_t c = 0; c < channels; c += LANES)
-            for (int64_t o = 0; o < outputs; o += LANES)
-                if (c + LANES <= channels && o + LANES <= outputs)
-                    transpose_16(each + o * channels + c, channels, from + c * outputs + o, outputs);
-                else
-                    for (int64_t x = c; x < at_most(channels, c + LANES); x++)
-                        for (int64_t y = o; y < at_most(outputs, o + LANES); y++) each[y * channels + x] = from[x * outputs + y];
-    }
+/* out[images, rows, columns, outputs]. Returns 0 if there is not enough memory. */
+static int convolve(const windows *p, float *out, const float *images, const float *filter, int threads) {
+    target to = {out, p->rows * p->columns * p->outputs, p->columns * p->outputs, p->outputs};
+    return convolve_to(p, &to, images, filter, threads);
 }
 
-/* The gradient of the images, for windows that move by one pixel: a convolution of the results' gradient. */
+/* In one dimension, the pixels that meet the elements `phase`, `phase` + `step`, ... of windows: every `step`th one from `first` on. The first
+ * window that reaches the first of them with its first such element is number `moved`. */
+typedef struct {
+    int64_t first, pixels, taps, moved;
+} share;
+
+static share share_of(int64_t phase, int64_t step, int64_t size, int64_t window, int64_t padding) {
+    int64_t moved = padding > phase ? (padding - phase + step - 1) / step : 0, first = phase - padding + moved * step;
+    return (share){first, first < size ? (size - first + step - 1) / step : 0, window > phase ? (window - phase + step - 1) / step : 0, moved};
+}
+
+/* The gradient of the images: for each share of the pixels a convolution of the results' gradient. Windows have no gaps, unless they move by one. */
 static int to_images(const windows *p, float *out, const float *gradient, const float *filter, int threads) {
-    windows turned = {p->images, p->rows, p->columns, p->outputs, p->height, p->width, p->tall, p->wide, 1, 1, p->apart, p->aside,
-                      (p->tall - 1) * p->apart - p->above, (p->wide - 1) * p->aside - p->before, p->channels, 0, 0};
-    float *other = malloc((size_t)(p->tall * p->wide * p->channels * p->outputs) * sizeof(float));
-    if (other == NULL) return 0;
-    reach(&turned);
-    turn(other, filter, p->tall * p->wide, p->channels, p->outputs);
-    int enough = convolve(&turned, out, gradient, other, threads);
+    int64_t tap = p->channels * p->outputs;
+    float *other = malloc((size_t)(p->tall * p->wide * tap) * sizeof(float));
+    int enough = other != NULL;
+    for (int64_t i = 0; i < p->down && enough; i++)
+        for (int64_t j = 0; j < p->across && enough; j++) {
+            share y = share_of(i, p->down, p->height, p->tall, p->above), x = share_of(j, p->across, p->width, p->wide, p->before);
+            target to = {out + (y.first * p->width + x.first) * p->channels, p->height * p->width * p->channels, p->down * p->width * p->channels,
+                         p->across * p->channels};
+            if (!y.pixels || !x.pixels) continue;
+            if (!y.taps || !x.taps) {
+                for (int64_t line = 0; line < p->images * y.pixels; line++)
+                    for (int64_t column = 0; column < x.pixels; column++)
+                        memset(to.first + line / y.pixels * to.image + line % y.pixels * to.row + column * to.pixel, 0,
+                               (size_t)p->channels * sizeof(float));
+                continue;
+            }
+            for (int64_t a = 0; a < y.taps; a++) /* the last window element first */
+                for (int64_t b = 0; b < x.taps; b++)
+                    turn(other + (a * x.taps + b) * tap, filter + ((i + (y.taps - 1 - a) * p->down) * p->wide + j + (x.taps - 1 - b) * p->across) * tap,
+                         1, p->channels, p->outputs);
+            windows part = {p->images, p->rows, p->columns, p->outputs, y.pixels, x.pixels, y.taps, x.taps, 1, 1, p->apart, p->aside,
+                            (y.taps - 1) * p->apart - y.moved, (x.taps - 1) * p->aside - x.moved, p->channels, 0, 0};
+            reach(&part);
+            enough = convolve_to(&part, &to, gradient, other, threads);
+        }
     free(other);
     return enough;
 }
@@ -210,7 +237,7 @@ static PyMethodDef METHODS[] = {
     {"forward", forward, METH_VARARGS,
      "forward(out, images, filter, outputs, (images, height, width, channels), (rows, columns), window, strides, dilations, padding before, "
      "threads)"},
-    {"to_input", to_input, METH_VARARGS, "to_input(images, gradient, filter, outputs, ...): the gradient of the images, for strides of one."},
+    {"to_input", to_input, METH_VARARGS, "to_input(images, gradient, filter, outputs, ...): the gradient of the images, for strides or dilations of one and narrow borders."},
     {"to_filter", to_filter, METH_VARARGS, "to_filter(filter, images, gradient, outputs, ...): the gradient of the filter."},
     {NULL, NULL, 0, NULL},
 };
