@@ -55,6 +55,7 @@ setup(
                 "shared",
                 "transposition",
                 "updates",
+                "winograd",
             )
         ),
         *(

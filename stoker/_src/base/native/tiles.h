@@ -113,14 +113,14 @@ static inline void multiply_panel(float *out, const float *a, const int64_t *sta
 }
 
 /* Whether the processor has AVX-512 and is not Intel's. */
-static int is_worthwhile(void) {
+static inline int is_worthwhile(void) {
     unsigned largest, b, c, d;
     if (!__get_cpuid(0, &largest, &b, &c, &d) || b == signature_INTEL_ebx) return 0;
     return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
            __builtin_cpu_supports("avx512bw");
 }
 #else
-static int is_worthwhile(void) { return 0; }
+static inline int is_worthwhile(void) { return 0; }
 #endif
 
 #endif

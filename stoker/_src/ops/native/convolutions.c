@@ -5,22 +5,18 @@
  * the gradient of the filter), so results do not depend on the number of threads. See ops/nn/conv_patches.py, which also says when the windows are
  * copied instead (patches.c). Callers check dtypes, layouts and sizes.
  */
-#include "windows.h"
+#include "filters.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "../../base/native/teams.h"
-#include "../../base/native/tiles.h"
 
 #ifdef HAS_TILES
 enum {
     STEPS = 384,   /* pixels whose products are summed before the next filter element takes its turn */
     ROOM = 1 << 17 /* elements of a volume's part with its border */
 };
-
-static int64_t at_least(int64_t a, int64_t b) { return a > b ? a : b; }
-static int64_t at_most(int64_t a, int64_t b) { return a < b ? a : b; }
 
 static int has_border(const windows *p) {
     return p->front || p->above || p->before || p->inner_depth > p->depth || p->inner_height > p->height || p->inner_width > p->width;
@@ -88,9 +84,26 @@ static part reached_by(const windows *p, strip s) {
                   (s.last_row - 1) * p->down + (p->tall - 1) * p->apart + 1};
 }
 
+/* Where results are written: how far images, sheets, rows and pixels are apart. */
+typedef struct {
+    float *first;
+    int64_t image, sheet, row, pixel;
+} target;
+
+/* The elements of a window in one dimension that meet an image of `size` if the window begins at `begin`; one if there are none. */
+typedef struct {
+    int64_t first, count;
+} span;
+
+static span met(int64_t begin, int64_t rate, int64_t window, int64_t size) {
+    int64_t first = begin < 0 ? at_most((rate - 1 - begin) / rate, window - 1) : 0;
+    int64_t end = begin < size ? at_least((size - begin + rate - 1) / rate, first + 1) : first + 1;
+    return (span){first, at_most(end, window) - first};
+}
+
 /* `room` is for the strip's part of the image with its border, NULL if there is none. */
-static void convolve_strip(const windows *p, float *out, const float *image, const float *panels, const int64_t *starts, int64_t runs,
-                           int64_t length, strip s, float *room) {
+static void convolve_strip(const windows *p, const target *to, int64_t number, const float *image, const float *panels, const int64_t *starts,
+                           int64_t runs, int64_t length, strip s, float *room) {
     int64_t inner = runs * length, line = (room != NULL ? p->inner_width : p->width) * p->channels, packed = p->outputs > 3 * LANES;
     part reached = reached_by(p, s);
     int64_t sheet = (room != NULL ? reached.last_line - reached.first_line : p->height) * line;
@@ -102,11 +115,15 @@ static void convolve_strip(const windows *p, float *out, const float *image, con
     for (int64_t z = s.first_sheet; z < s.last_sheet; z++)
         for (int64_t row = s.first_row; row < s.last_row; row++) {
             const float *b = panels, *a = from + (z - s.first_sheet) * p->inward * sheet + (row - s.first_row) * p->down * line;
-            float *to = out + (z * p->rows + row) * p->columns * p->outputs;
+            float *out = to->first + number * to->image + z * to->sheet + row * to->row;
+            /* Sheets of the window outside of a volume, or lines outside of a flat image, are left out. */
+            span taps = p->deep > 1 ? met(z * p->inward - p->front, p->behind, p->deep, p->depth) : met(row * p->down - p->above, p->apart, p->tall, p->height);
+            int64_t each = runs / (p->deep > 1 ? p->deep : p->tall);
             for (int64_t j = 0, vectors; j < p->outputs; j += LANES * vectors) {
                 vectors = vectors_of(p->outputs - j, p->columns);
-                multiply_panel(to + j, a, starts, runs, b, length, p->across * p->channels, 1, packed ? LANES * vectors : p->outputs, p->outputs,
-                               p->columns, (int)vectors, at_most(p->outputs - j, LANES * vectors), 0);
+                int64_t b_row = packed ? LANES * vectors : p->outputs;
+                multiply_panel(out + j, a, starts + taps.first * each, taps.count * each, b + taps.first * each * length * b_row, length,
+                               p->across * p->channels, 1, b_row, to->pixel, p->columns, (int)vectors, at_most(p->outputs - j, LANES * vectors), 0);
                 b += packed ? inner * LANES * vectors : LANES * vectors;
             }
         }
@@ -119,8 +136,8 @@ static int64_t strips_of(const windows *p, int threads) {
     return at_most(wanted, volume ? p->sheets : p->rows);
 }
 
-/* out[images, sheets, rows, columns, outputs]. Returns 0 if there is not enough memory. */
-static int convolve(const windows *p, float *out, const float *images, const float *filter, int threads) {
+/* Returns 0 if there is not enough memory. */
+static int convolve_to(const windows *p, const target *to, const float *images, const float *filter, int threads) {
     int64_t bordered = has_border(p), length, taps = p->deep * p->tall * p->wide, inner = taps * p->channels, packed = p->outputs > 3 * LANES;
     int64_t strips = strips_of(p, threads), each = 0, tasks = p->images * strips;
     for (int64_t i = 0; bordered && i < strips; i++) {
@@ -138,8 +155,7 @@ static int convolve(const windows *p, float *out, const float *images, const flo
         for (int64_t thread = 0; thread < threads; thread++)
             for (int64_t t = tasks * thread / threads; t < tasks * (thread + 1) / threads; t++) {
                 int64_t i = t / strips;
-                convolve_strip(p, out + i * p->sheets * p->rows * p->columns * p->outputs,
-                               images + i * p->depth * p->height * p->width * p->channels, packed ? panels : filter, starts, runs, length,
+                convolve_strip(p, to, i, images + i * p->depth * p->height * p->width * p->channels, packed ? panels : filter, starts, runs, length,
                                strip_of(p, t % strips, strips), bordered ? room + thread * each : NULL);
             }
     }
@@ -149,35 +165,65 @@ static int convolve(const windows *p, float *out, const float *images, const flo
     return enough;
 }
 
-/* The filter with which the gradient of the results is convolved: to[deep, tall, wide, outputs, channels], the last window element first. */
-static void turn(float *to, const float *filter, int64_t taps, int64_t channels, int64_t outputs) {
-    for (int64_t t = 0; t < taps; t++) {
-        const float *from = filter + (taps - 1 - t) * channels * outputs;
-        float *each = to + t * channels * outputs;
-        for (int64_t c = 0; c < channels; c += LANES)
-            for (int64_t o = 0; o < outputs; o += LANES)
-                if (c + LANES <= channels && o + LANES <= outputs)
-                    transpose_16(each + o * channels + c, channels, from + c * outputs + o, outputs);
-                else
-                    for (int64_t x = c; x < at_most(channels, c + LANES); x++)
-                        for (int64_t y = o; y < at_most(outputs, o + LANES); y++) each[y * channels + x] = from[x * outputs + y];
+/* out[images, sheets, rows, columns, outputs]. Returns 0 if there is not enough memory. */
+static int convolve(const windows *p, float *out, const float *images, const float *filter, int threads) {
+    int64_t row = p->columns * p->outputs;
+    target to = {out, p->sheets * p->rows * row, p->rows * row, row, p->outputs};
+    return convolve_to(p, &to, images, filter, threads);
+}
+
+/* In one dimension, the pixels that meet the elements `phase`, `phase` + `step`, ... of windows: every `step`th one from `first` on. The first
+ * window that reaches the first of them with its first such element is number `moved`. */
+typedef struct {
+    int64_t first, pixels, taps, moved;
+} share;
+
+static share share_of(int64_t phase, int64_t step, int64_t size, int64_t window, int64_t padding) {
+    int64_t moved = padding > phase ? (padding - phase + step - 1) / step : 0, first = phase - padding + moved * step;
+    return (share){first, first < size ? (size - first + step - 1) / step : 0, window > phase ? (window - phase + step - 1) / step : 0, moved};
+}
+
+static void clear(const windows *p, const target *to, share z, share y, share x) {
+    for (int64_t i = 0; i < p->images * z.pixels * y.pixels * x.pixels; i++) {
+        int64_t line = i / x.pixels, sheet = line / y.pixels;
+        memset(to->first + sheet / z.pixels * to->image + sheet % z.pixels * to->sheet + line % y.pixels * to->row + i % x.pixels * to->pixel, 0,
+               (size_t)p->channels * sizeof(float));
     }
 }
 
-/* The gradient of the images, for windows that move by one pixel: a convolution of the results' gradient. */
+/* The gradient of one share of the pixels: those that meet the window elements from (d, i, j) on, a stride apart. */
+static int to_share(const windows *p, float *out, const float *gradient, const float *filter, float *turned, int64_t d, int64_t i, int64_t j, int threads) {
+    share z = share_of(d, p->inward, p->depth, p->deep, p->front), y = share_of(i, p->down, p->height, p->tall, p->above);
+    share x = share_of(j, p->across, p->width, p->wide, p->before);
+    int64_t pixel = p->channels, line = p->width * pixel, sheet = p->height * line, tap = p->channels * p->outputs;
+    target to = {out + z.first * sheet + y.first * line + x.first * pixel, p->depth * sheet, p->inward * sheet, p->down * line, p->across * pixel};
+    if (!z.pixels || !y.pixels || !x.pixels) return 1;
+    if (!z.taps || !y.taps || !x.taps) {
+        clear(p, &to, z, y, x);
+        return 1;
+    }
+    float *next = turned;
+    for (int64_t a = z.taps - 1; a >= 0; a--) /* the last window element first */
+        for (int64_t b = y.taps - 1; b >= 0; b--)
+            for (int64_t c = x.taps - 1; c >= 0; c--, next += tap)
+                turn(next, filter + (((d + a * p->inward) * p->tall + i + b * p->down) * p->wide + j + c * p->across) * tap, 1, p->channels, p->outputs);
+    windows part = {.images = p->images, .depth = p->sheets, .height = p->rows, .width = p->columns, .channels = p->outputs,
+                    .sheets = z.pixels, .rows = y.pixels, .columns = x.pixels, .deep = z.taps, .tall = y.taps, .wide = x.taps,
+                    .inward = 1, .down = 1, .across = 1, .behind = p->behind, .apart = p->apart, .aside = p->aside,
+                    .front = (z.taps - 1) * p->behind - z.moved, .above = (y.taps - 1) * p->apart - y.moved,
+                    .before = (x.taps - 1) * p->aside - x.moved, .outputs = p->channels};
+    reach(&part);
+    return convolve_to(&part, &to, gradient, turned, threads);
+}
+
+/* The gradient of the images: for each share of the pixels a convolution of the results' gradient. Windows have no gaps, unless they move by one. */
 static int to_images(const windows *p, float *out, const float *gradient, const float *filter, int threads) {
-    windows turned = {.images = p->images, .depth = p->sheets, .height = p->rows, .width = p->columns, .channels = p->outputs,
-                      .sheets = p->depth, .rows = p->height, .columns = p->width, .deep = p->deep, .tall = p->tall, .wide = p->wide,
-                      .inward = 1, .down = 1, .across = 1, .behind = p->behind, .apart = p->apart, .aside = p->aside,
-                      .front = (p->deep - 1) * p->behind - p->front, .above = (p->tall - 1) * p->apart - p->above,
-                      .before = (p->wide - 1) * p->aside - p->before, .outputs = p->channels};
-    int64_t taps = p->deep * p->tall * p->wide;
-    float *other = malloc((size_t)(taps * p->channels * p->outputs) * sizeof(float));
-    if (other == NULL) return 0;
-    reach(&turned);
-    turn(other, filter, taps, p->channels, p->outputs);
-    int enough = convolve(&turned, out, gradient, other, threads);
-    free(other);
+    float *turned = malloc((size_t)(p->deep * p->tall * p->wide * p->channels * p->outputs) * sizeof(float));
+    int enough = turned != NULL;
+    for (int64_t d = 0; d < p->inward; d++)
+        for (int64_t i = 0; i < p->down; i++)
+            for (int64_t j = 0; j < p->across && enough; j++) enough = to_share(p, out, gradient, filter, turned, d, i, j, threads);
+    free(turned);
     return enough;
 }
 
@@ -253,7 +299,7 @@ static PyMethodDef METHODS[] = {
     {"forward", forward, METH_VARARGS,
      "forward(out, images, filter, outputs, (images, depth, height, width, channels), (sheets, rows, columns), window, strides, dilations, "
      "padding before, threads)"},
-    {"to_input", to_input, METH_VARARGS, "to_input(images, gradient, filter, outputs, ...): the gradient of the images, for strides of one."},
+    {"to_input", to_input, METH_VARARGS, "to_input(images, gradient, filter, outputs, ...): the gradient of the images, for strides or dilations of one and narrow borders."},
     {"to_filter", to_filter, METH_VARARGS, "to_filter(filter, images, gradient, outputs, ...): the gradient of the filter."},
     {NULL, NULL, 0, NULL},
 };

@@ -5,8 +5,9 @@ strides (also transposed convolutions), copying the windows into a matrix and mu
 time: channels-last images and TensorFlow's filters already have the layout of the matrices, and the matrix stays in the cache. A route is
 what follows from the sizes; conv_kernels.py keeps it for the next call with the same sizes.
 
-Where stoker has its own matrix products (blas.py), most small convolutions multiply the images where they lie, without a copy of the windows
-(native/convolutions.c). Depthwise convolutions, for which torch copies images to another layout and back, are no products, but have the
+Where stoker has its own matrix products (blas.py), most convolutions multiply the images where they lie, without a copy of the windows
+(native/convolutions.c), or, with filters of three by three pixels, with less than half of the multiplications (native/winograd.c).
+Depthwise convolutions, for which torch copies images to another layout and back, are no products, but have the
 same routes (native/depthwise.c).
 """
 
@@ -26,6 +27,7 @@ _native: Any = extension("stoker._src.ops.native.patches")
 if not blas.connect(_native):
     _native = None
 _direct: Any = extension("stoker._src.ops.native.convolutions") if _native is not None and blas.is_own else None
+_winograd: Any = extension("stoker._src.ops.native.winograd") if _direct is not None else None
 _depthwise: Any = extension("stoker._src.ops.native.depthwise")
 _FEW_CHANNELS = 8  # below this number, the windows of images are a product faster
 _FEW_ELEMENTS = 1 << 19  # of the windows of a depthwise convolution with few channels; of more, torch is faster
@@ -33,9 +35,9 @@ _MOST = 1 << 22  # elements of the windows
 # The same if windows move by one pixel: of the forward product and of the gradients of the input and of the filter.
 _MOST_FORWARD, _MOST_TO_INPUT, _MOST_TO_FILTER = 300_000, 1 << 19, 1 << 20
 _MOST_OF_FEW = 1 << 19  # of the forward product if there are few channels
-_MOST_DIRECT = 1 << 21  # of all three without a copy of the windows; torch is as fast beyond that
-_MOST_DIRECT_OF_VOLUMES = 1 << 26  # the same for volumes: torch is slow if channels or sizes do not suit it
 _FEWEST_COLUMNS = 8  # of a product without a copy; of fewer, the copy of the windows makes a better product
+# Channels of images and results that are worth transforming them, and squares of results that are worth transforming the filter.
+_FEWEST_CHANNELS, _FEWEST_SQUARES = 32, 64
 _SHARED = 1 << 14  # elements of the windows that are worth a second thread
 
 
@@ -95,11 +97,13 @@ def _route(
         return Route(getattr(_depthwise, product), result, outputs, arguments, elements) if elements <= most else None
     if _native is None or groups != 1:
         return None
-    if elements <= _MOST and _is_of_pixels(sizes, filter_sizes, found, steps):
+    if _is_of_pixels(sizes, filter_sizes, found, steps) and (elements <= _MOST or _direct is not None):
         return Route(of_pixels, result, outputs, (), elements)
     if _is_direct(product, filter_sizes, found, steps, rates):
-        most = (_MOST_DIRECT if max(steps) == 1 else _MOST) if flat else _MOST_DIRECT_OF_VOLUMES
-        return Route(getattr(_direct, product), result, outputs, arguments, elements) if elements <= most else None
+        direct = getattr(_direct, product)
+        if _saves_multiplications(product, sizes, filter_sizes, found, steps, rates):
+            direct = _or_exactly(getattr(_winograd, product), direct)
+        return Route(direct, result, outputs, arguments, elements)
     if elements > _MOST or (max(steps) == 1 and elements > (most_of_few if channels < _FEW_CHANNELS else most)):
         return None
     return Route(getattr(_native, product), result, outputs, arguments, elements)
@@ -112,8 +116,38 @@ def _is_direct(product: str, filter_sizes: Sequence[int], found: Windows, steps:
     *window, channels, outputs = filter_sizes
     if product != "to_input":
         return outputs > 1
-    inside = all(before <= (size - 1) * rate for before, size, rate in zip(found.before, window, rates))
-    return max(steps) == 1 and channels >= _FEWEST_COLUMNS and inside
+    dimensions = zip(found.before, window, steps, rates)
+    return channels >= _FEWEST_COLUMNS and all(_has_shares(*each) for each in dimensions)
+
+
+def _has_shares(before: int, size: int, step: int, rate: int) -> bool:
+    """Whether each share of the pixels (those that meet every `step`th element of windows) is a convolution of the gradient with zeros around it."""
+    if step > 1 and rate > 1:
+        return False
+    phases = range(min(step, size))
+    return all(max(0, -((phase - before) // step)) <= -((phase - size) // step + 1) * rate for phase in phases)
+
+
+def _saves_multiplications(
+    product: str, sizes: Sequence[int], filter_sizes: Sequence[int], found: Windows, steps: Any, rates: Any
+) -> bool:
+    *window, channels, outputs = filter_sizes
+    if _winograd is None or window != [3, 3] or max(*steps, *rates) > 1:
+        return False
+    rows, columns = sizes[1:3] if product == "to_input" else found.outputs
+    squares = sizes[0] * ((rows + 1) // 2) * ((columns + 1) // 2)
+    enough = min(channels, outputs) >= _FEWEST_COLUMNS and channels + outputs >= _FEWEST_CHANNELS
+    return enough and squares >= _FEWEST_SQUARES and min(rows, columns) > 1
+
+
+def _or_exactly(transformed: Any, direct: Any) -> Any:
+    """The product with fewer multiplications; if not all of its results are finite, the other one, which keeps these numbers where they belong."""
+
+    def product(*arguments: Any) -> None:
+        if not transformed(*arguments):
+            direct(*arguments)
+
+    return product
 
 
 def _is_of_pixels(sizes: Sequence[int], filter_sizes: Sequence[int], found: Windows, steps: tuple[int, ...]) -> bool:
