@@ -22,8 +22,11 @@ class _Loan:
 
     def __init__(self, state: VariableState) -> None:
         self.state = state
-        self.value = self.block = self.device = None
-        self.host_value = self.host_block = None
+        self.value: Any = None
+        self.block: Any = None
+        self.device: torch.device | None = None
+        self.host_value: Any = None
+        self.host_block: Any = None
         self.is_lent = self.is_written = False
 
 
@@ -33,9 +36,8 @@ class LentVariables:
     def __init__(self) -> None:
         self.are_there = False  # whether any variable is lent
         self.returns = 0  # how often variables were given back
-        self.waited = (
-            0.0  # seconds that runs on copies of variables have spent to take them from the device (plan/on_host.py)
-        )
+        # Seconds that runs on copies of variables have spent to take them from the device (plan/on_host.py).
+        self.waited = 0.0
         self._loans: dict[int, _Loan] = {}
         self._transfers = Transfers()
         self._guard = forking.lock()  # of runs that only read, which share the lock on variables
