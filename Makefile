@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test lint format api bench interop tensorboard-check clean
+.PHONY: demo test lint format api bench bench-sets interop tensorboard-check clean
 
 $(STAMP): pyproject.toml constraints.txt setup.py $(wildcard stoker/_src/*/native/*.[ch] stoker/_src/formats/images/*.c)
 	$(PYTHON) -m venv $(VENV)
@@ -63,6 +63,7 @@ interop: $(STAMP) .venvs/tf2/.installed .venvs/tf1/.installed
 BENCH ?= --rounds 2
 PROGRAMS ?=
 WORKLOADS ?=
+SETS ?=
 TF2 ?= .venvs/tf2/bin/python
 bench: $(STAMP) $(if $(filter .venvs/%,$(TF2)),.venvs/tf2/.installed)
 	$(BIN)/python -m compileall -q stoker
@@ -70,6 +71,13 @@ bench: $(STAMP) $(if $(filter .venvs/%,$(TF2)),.venvs/tf2/.installed)
 	$(BIN)/python benchmarks/run.py --peer $(TF2) --ours $(BIN)/python $(BENCH) --module workloads --json benchmarks/latest_workloads.json $(WORKLOADS)
 	$(BIN)/python benchmarks/report.py benchmarks/results.md "Programs=benchmarks/latest_programs.json" "Parts=benchmarks/latest_workloads.json"
 	$(BIN)/python benchmarks/plot.py benchmarks/ratios.svg "programs=benchmarks/latest_programs.json" "parts=benchmarks/latest_workloads.json"
+
+# The same for the programs of the other sets; writes benchmarks/sets.md and benchmarks/sets.svg (BENCH="--rounds 1": about half an hour).
+bench-sets: $(STAMP) $(if $(filter .venvs/%,$(TF2)),.venvs/tf2/.installed)
+	$(BIN)/python -m compileall -q stoker
+	$(BIN)/python benchmarks/run.py --peer $(TF2) --ours $(BIN)/python $(BENCH) --busy 0,1,2 --module sets --json benchmarks/latest_sets.json $(SETS)
+	$(BIN)/python benchmarks/report.py benchmarks/sets.md "Programs of the other sets=benchmarks/latest_sets.json"
+	$(BIN)/python benchmarks/plot.py benchmarks/sets.svg "programs=benchmarks/latest_sets.json"
 
 # TensorBoard on a finished run, in a headless Chromium; Debian's is installed where apt can.
 tensorboard-check: $(STAMP)

@@ -8,7 +8,7 @@ what follows from the sizes; conv_kernels.py keeps it for the next call with the
 Where stoker has its own matrix products (blas.py), most convolutions multiply the images where they lie, without a copy of the windows
 (native/convolutions.c), or, with filters of three by three pixels, with less than half of the multiplications (native/winograd.c).
 Depthwise convolutions, for which torch copies images to another layout and back, are no products, but have the
-same routes (native/depthwise.c).
+same routes (native/depthwise.c). On a GPU, only filters of one pixel are products: cuDNN would copy the filter to its layout and back.
 """
 
 from __future__ import annotations
@@ -44,19 +44,20 @@ _SHARED = 1 << 14  # elements of the windows that are worth a second thread
 class Route:
     """A convolution, or one of its gradients, over tensors of given sizes, as a product. Called with its two tensors."""
 
-    __slots__ = ("_arguments", "_is_shared", "_outputs", "_product", "_sizes")
+    __slots__ = ("_arguments", "_for_host", "_is_shared", "_outputs", "_product", "_sizes")
 
     def __init__(
         self, product: Any, sizes: Sequence[int], outputs: int, arguments: tuple[Any, ...], count: int
     ) -> None:
         self._product, self._sizes, self._outputs = product, tuple(sizes), outputs
         self._arguments, self._is_shared = arguments, count >= _SHARED
+        self._for_host = bool(arguments) or (_native is not None and (count <= _MOST or _direct is not None))
 
     def __call__(self, first: torch.Tensor, second: torch.Tensor) -> torch.Tensor | None:
         """The result; None if torch's own convolution must compute it."""
         if first.dtype is not torch.float32 or second.dtype is not torch.float32:
             return None
-        if not (first.is_cpu and second.is_cpu):
+        if not (self._for_host if first.is_cpu and second.is_cpu else not self._arguments):
             return None
         if not (first.is_contiguous() and second.is_contiguous()):  # such as the parts of a gradient of joined images
             first, second = first.contiguous(), second.contiguous()
@@ -95,10 +96,12 @@ def _route(
         elements *= outputs
         most = _FEW_ELEMENTS if outputs < 4 else _MOST if product == "forward" and max(steps) == 1 else elements
         return Route(getattr(_depthwise, product), result, outputs, arguments, elements) if elements <= most else None
-    if _native is None or groups != 1:
+    if groups != 1:
         return None
-    if _is_of_pixels(sizes, filter_sizes, found, steps) and (elements <= _MOST or _direct is not None):
+    if _is_of_pixels(sizes, filter_sizes, found, steps):
         return Route(of_pixels, result, outputs, (), elements)
+    if _native is None:
+        return None
     if _is_direct(product, filter_sizes, found, steps, rates):
         direct = getattr(_direct, product)
         if _saves_multiplications(product, sizes, filter_sizes, found, steps, rates):

@@ -41,6 +41,7 @@ _MOST_ELEMENTS, _MOST_UNRECORDED_ELEMENTS = 1 << 21, 1 << 24
 _TRIALS = 8  # measured runs of each kind
 _IN_A_ROW = 5  # runs of a kind that borrow variables before the other kind has its turn
 _CLEARLY_LONGER = 1e-3  # seconds of a run of the host that need no further measurement
+_FEW = 3  # such runs; the first compile, and one alone may have been interrupted
 # First runs of each kind (of the host: True), which compile; those of the host also try numbers of threads.
 _UNCOUNTED = {True: 12, False: 2}
 _UNUSUAL = 4  # times the median: a longer run was interrupted and counts as that long
@@ -268,5 +269,5 @@ class Choice:
             self._limit = _NO_LONGER_FASTER * self._typical(False)
         elif min(len(host), len(gpu)) > _UNCOUNTED[False] and min(gpu) > max(_CLEARLY_LONGER, 4 * min(host)):
             self.chosen, self._limit = True, _NO_LONGER_FASTER * min(gpu)
-        elif len(host) > 1 and len(gpu) > 1 and min(host) > max(_CLEARLY_LONGER, 4 * min(gpu)):
+        elif len(host) > _FEW and len(gpu) > 1 and min(host) > max(_CLEARLY_LONGER, 4 * min(gpu)):
             self.chosen, self._hopeless = False, True
