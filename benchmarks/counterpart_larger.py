@@ -23,7 +23,8 @@ def wide_batches(m, p, x, labels):
     return m.xent(dense(p, "out", x), labels)
 
 
-def residual_network(m, p, x, labels):
+def normalized_convolutions(m, p):
+    """Returns a function that convolves and normalizes a batch, and the dictionary in which it puts the moving averages."""
     moved = {}
 
     def conv(name, h, stride=1):
@@ -34,6 +35,11 @@ def residual_network(m, p, x, labels):
         scale = m.rsqrt(variance + 1e-3) * m.per_channel(p[f"{name}_gamma"])
         return (h - mean) * scale + m.per_channel(p[f"{name}_beta"])
 
+    return conv, moved
+
+
+def residual_network(m, p, x, labels):
+    conv, moved = normalized_convolutions(m, p)
     h = m.relu(conv("c0", m.images(x)))
     for i, stride in enumerate((1, 2, 2)):
         straight = h if stride == 1 else m.conv(h, p[f"s{i}_k"], stride, 0)

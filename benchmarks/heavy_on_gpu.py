@@ -17,7 +17,7 @@ sys.path.insert(0, os.path.dirname(__file__))
 import counterpart_jax
 import counterpart_torch
 import torch
-from counterpart_larger import MODELS
+from counterpart_larger import MODELS, normalized_convolutions
 from counterpart_models import Kernel, R, by_time, dense, dense_shapes, lstm
 
 import stoker.compat.v1 as tf
@@ -112,16 +112,7 @@ def bottlenecks():
 
 
 def bottlenecks_model(m, p, x, y):
-    moved = {}
-
-    def conv(name, h, stride=1):
-        h = m.conv(h, p[f"{name}_k"], stride)
-        mean, variance = m.moments(h, m.all_but_channels)
-        for kind, value in (("mean", mean), ("var", variance)):
-            moved[f"{name}_{kind}"] = 0.99 * p[f"{name}_{kind}"] + 0.01 * m.stop(value.reshape(-1))
-        scale = m.rsqrt(variance + 1e-3) * m.per_channel(p[f"{name}_gamma"])
-        return (h - mean) * scale + m.per_channel(p[f"{name}_beta"])
-
+    conv, moved = normalized_convolutions(m, p)
     h = m.relu(conv("first", m.images(x), 2))
     for units, blocks in STAGES:
         for i in range(blocks):
