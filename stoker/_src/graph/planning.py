@@ -73,8 +73,8 @@ class Planning:
         ""  # what the op does with its first input, a list: "get", "set", "push", "pop", "length"; "reserve" makes one
     )
     adds: int = 0  # 1: the output is x + y; -1: it is x - y
-    skips: Kernel | None = (
-        None  # has the effect of many executions of an op that draws random numbers, without their results
+    repeats: Kernel | None = (
+        None  # the results of many executions of an op that draws random numbers; only their effect if not `wanted`
     )
     batch: tuple[Callable[[Any], Any], Kernel] | None = (
         None  # the key of nodes that can be one call, and the kernel for many

@@ -70,8 +70,29 @@ def test_fills_agree(stream, count):
     same_in_both(lambda: fills.normal(stream, count, torch.float64))
     same_in_both(lambda: fills.truncated_normal(stream, count % 50, torch.float32))
     same_in_both(lambda: fills.truncated_normal(stream, count % 50, torch.float64))
+    for fill in (fills.uniform, fills.normal, fills.truncated_normal):
+        same_in_both(lambda fill=fill: fill(stream, count % 50, torch.float32, 3))
     same_in_both(lambda: fills.uniform_int(stream, count, -5, 77, torch.int64))
     same_in_both(lambda: choices.permutation(stream, count))
+
+
+@pytest.mark.parametrize("fill", [fills.uniform, fills.normal, fills.truncated_normal])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+@pytest.mark.parametrize("count", [1, 3, 257])
+def test_many_executions_at_once(fill, dtype, count):
+    """The numbers of several executions of an op are those of one execution after the other, each with 256 blocks for an output."""
+    start = Stream(5, 2**64 - 700)
+    found = fill(start, count, dtype, 3).view(3, count)
+    for i, row in enumerate(found):
+        assert torch.equal(row, fill(start.skip(i * count * 256), count, dtype))
+
+
+def test_many_executions_are_shared_among_threads():
+    """Large draws of several executions do not depend on the threads that share them."""
+    start = Stream(1, 2)
+    found = fills.uniform(start, 200_000, torch.float32, 3).view(3, -1)
+    for i, row in enumerate(found):
+        assert torch.equal(row, fills.uniform(start.skip(i * 200_000 * 256), 200_000, torch.float32))
 
 
 @needs_compiled

@@ -60,6 +60,7 @@ CELLS = {
     "basic": lambda: tf.nn.rnn_cell.BasicRNNCell(5),
     "stacked": lambda: tf.nn.rnn_cell.MultiRNNCell([tf.nn.rnn_cell.GRUCell(4), tf.nn.rnn_cell.LSTMCell(5)]),
     "dropout": lambda: tf.nn.rnn_cell.DropoutWrapper(tf.nn.rnn_cell.GRUCell(5), 0.8, 0.7, 0.9),
+    "dropout_inputs": lambda: tf.nn.rnn_cell.DropoutWrapper(tf.nn.rnn_cell.LSTMCell(5), 0.8, 0.7),
     "residual": lambda: tf.nn.rnn_cell.ResidualWrapper(tf.nn.rnn_cell.GRUCell(3)),
 }
 
@@ -157,6 +158,29 @@ def test_draws_continue(monkeypatch):
         return [kept, total, tf.identity(total)], [n]
 
     _assert_same(_both(build, [4], monkeypatch))
+
+
+def test_masks_of_dropout_are_known_before_the_loop(executions, monkeypatch):
+    """Cells that drop inputs and outputs run natively, forward and backward, with the masks of loops that draw in each iteration."""
+    build = _network("dropout_inputs", with_lengths=True)
+    feed = [np.random.RandomState(0).randn(3, 6, 3).astype("f"), np.array([6, 2, 4], np.int32)]
+    _assert_same(_both(build, feed, monkeypatch))
+    assert len(executions) == 6 and all(executions)
+
+
+def test_random_places_run_by_iteration(executions):
+    """A loop that reads an item at a drawn index gives items of the array; the next run draws others."""
+    with tf.Graph().as_default(), tf.Session() as session:
+        source = tf.TensorArray(tf.float32, 50).unstack(tf.range(50.0))
+
+        def body(i, total):
+            at = tf.cast(tf.random_uniform([], seed=1) * 50.0, tf.int32)
+            return i + 1, total + source.read(at)
+
+        total = tf.while_loop(lambda i, total: i < 20, body, [0, tf.zeros([])])[1]
+        first, second = session.run(total), session.run(total)
+        assert first != second and first == int(first) and 0 <= first <= 20 * 49
+    assert not any(executions)
 
 
 def test_condition_on_data_runs_by_iteration(executions):

@@ -13,12 +13,14 @@ typedef struct {
     Py_buffer out;
     Stream stream;
     unsigned long long option;
+    Py_ssize_t run;           /* outputs that follow each other in the stream; 0 for all */
+    unsigned long long apart; /* blocks from the start of one run to the start of the next */
 } Fill;
 
 static int parse_fill(PyObject *args, Fill *fill, Py_ssize_t item) {
     unsigned long long key, low, high;
-    fill->option = 0;
-    if (!PyArg_ParseTuple(args, "w*KKK|K", &fill->out, &key, &low, &high, &fill->option)) return 0;
+    fill->option = fill->apart = 0, fill->run = 0;
+    if (!PyArg_ParseTuple(args, "w*KKK|KnK", &fill->out, &key, &low, &high, &fill->option, &fill->run, &fill->apart)) return 0;
     fill->stream.key = key, fill->stream.low = low, fill->stream.high = high;
     if (fill->out.len % item != 0 || (uintptr_t)fill->out.buf % (uintptr_t)item != 0) {
         PyBuffer_Release(&fill->out);
@@ -28,29 +30,46 @@ static int parse_fill(PyObject *args, Fill *fill, Py_ssize_t item) {
     return 1;
 }
 
-/* Whole chunks are written directly. An incomplete last chunk is copied from a scratch array. */
-#define DEFINE_FILL(NAME, TYPE, PER_BLOCK, CALL)                                  \
-    static PyObject *NAME(PyObject *self, PyObject *args) {                       \
-        Fill fill;                                                                \
-        (void)self;                                                               \
-        if (!parse_fill(args, &fill, sizeof(TYPE))) return NULL;                  \
-        Py_BEGIN_ALLOW_THREADS;                                                   \
-        TYPE *out = fill.out.buf;                                                 \
-        Py_ssize_t count = fill.out.len / (Py_ssize_t)sizeof(TYPE);               \
-        Stream stream = fill.stream;                                              \
-        for (; count >= LANES * PER_BLOCK; count -= LANES * PER_BLOCK) {          \
-            CALL(out);                                                            \
-            out += LANES * PER_BLOCK;                                             \
-            stream = stream_at(stream, LANES);                                    \
-        }                                                                         \
-        if (count > 0) {                                                          \
-            TYPE scratch[LANES * PER_BLOCK];                                      \
-            CALL(scratch);                                                        \
-            memcpy(out, scratch, (size_t)count * sizeof(TYPE));                   \
-        }                                                                         \
-        Py_END_ALLOW_THREADS;                                                     \
-        PyBuffer_Release(&fill.out);                                              \
-        Py_RETURN_NONE;                                                           \
+/* `count` outputs from `stream` to `out`. Whole chunks are written directly. An incomplete last chunk is copied from a scratch array. */
+#define BY_CHUNKS(TYPE, PER_BLOCK, CALL)                                      \
+    for (; count >= LANES * PER_BLOCK; count -= LANES * PER_BLOCK) {          \
+        CALL(out);                                                            \
+        out += LANES * PER_BLOCK;                                             \
+        stream = stream_at(stream, LANES);                                    \
+    }                                                                         \
+    if (count > 0) {                                                          \
+        TYPE scratch[LANES * PER_BLOCK];                                      \
+        CALL(scratch);                                                        \
+        memcpy(out, scratch, (size_t)count * sizeof(TYPE));                   \
+    }
+
+/* The same for groups that have blocks of their own. */
+#define BY_GROUPS(TYPE, PER_GROUP, CALL)                                                            \
+    for (Py_ssize_t first = 0; first < count; first += PER_GROUP) {                                 \
+        TYPE group[PER_GROUP];                                                                      \
+        Py_ssize_t left = count - first;                                                            \
+        CALL(stream_at(stream, (uint64_t)(first / PER_GROUP) * (PER_GROUP * 64)), group);           \
+        memcpy(out + first, group, sizeof(TYPE) * (size_t)(left < PER_GROUP ? left : PER_GROUP));   \
+    }
+
+#define DEFINE_FILL(NAME, TYPE, HOW, PER, CALL)                                            \
+    static PyObject *NAME(PyObject *self, PyObject *args) {                                \
+        Fill fill;                                                                         \
+        (void)self;                                                                        \
+        if (!parse_fill(args, &fill, sizeof(TYPE))) return NULL;                           \
+        Py_BEGIN_ALLOW_THREADS;                                                            \
+        Py_ssize_t all = fill.out.len / (Py_ssize_t)sizeof(TYPE);                          \
+        Py_ssize_t run = fill.run > 0 ? fill.run : all;                                    \
+        for (Py_ssize_t done = 0; done < all; done += run) {                               \
+            TYPE *out = (TYPE *)fill.out.buf + done;                                       \
+            Py_ssize_t count = all - done < run ? all - done : run;                        \
+            Stream stream = fill.stream;                                                   \
+            HOW(TYPE, PER, CALL)                                                           \
+            fill.stream = stream_at(fill.stream, fill.apart);                              \
+        }                                                                                  \
+        Py_END_ALLOW_THREADS;                                                              \
+        PyBuffer_Release(&fill.out);                                                       \
+        Py_RETURN_NONE;                                                                    \
     }
 
 #define BITS(target) bits_chunk(stream, target)
@@ -59,33 +78,13 @@ static int parse_fill(PyObject *args, Fill *fill, Py_ssize_t item) {
 #define NORMAL_FLOAT(target) normal_float_chunk(stream, target)
 #define NORMAL_DOUBLE(target) normal_double_chunk(stream, target)
 
-DEFINE_FILL(fill_bits, uint32_t, 4, BITS)
-DEFINE_FILL(fill_uniform_float, float, 4, UNIFORM_FLOAT)
-DEFINE_FILL(fill_uniform_double, double, 2, UNIFORM_DOUBLE)
-DEFINE_FILL(fill_normal_float, float, 4, NORMAL_FLOAT)
-DEFINE_FILL(fill_normal_double, double, 2, NORMAL_DOUBLE)
-
-#define DEFINE_TRUNCATED(NAME, TYPE, PER_GROUP, GROUP)                                               \
-    static PyObject *NAME(PyObject *self, PyObject *args) {                                          \
-        Fill fill;                                                                                   \
-        (void)self;                                                                                  \
-        if (!parse_fill(args, &fill, sizeof(TYPE))) return NULL;                                     \
-        Py_BEGIN_ALLOW_THREADS;                                                                      \
-        TYPE *out = fill.out.buf;                                                                    \
-        Py_ssize_t count = fill.out.len / (Py_ssize_t)sizeof(TYPE);                                  \
-        for (Py_ssize_t first = 0; first < count; first += PER_GROUP) {                              \
-            TYPE group[PER_GROUP];                                                                   \
-            Py_ssize_t left = count - first;                                                         \
-            GROUP(stream_at(fill.stream, (uint64_t)(first / PER_GROUP) * (PER_GROUP * 64)), group);  \
-            memcpy(out + first, group, sizeof(TYPE) * (size_t)(left < PER_GROUP ? left : PER_GROUP)); \
-        }                                                                                            \
-        Py_END_ALLOW_THREADS;                                                                        \
-        PyBuffer_Release(&fill.out);                                                                 \
-        Py_RETURN_NONE;                                                                              \
-    }
-
-DEFINE_TRUNCATED(fill_truncated_float, float, 4, truncated_float_group)
-DEFINE_TRUNCATED(fill_truncated_double, double, 2, truncated_double_group)
+DEFINE_FILL(fill_bits, uint32_t, BY_CHUNKS, 4, BITS)
+DEFINE_FILL(fill_uniform_float, float, BY_CHUNKS, 4, UNIFORM_FLOAT)
+DEFINE_FILL(fill_uniform_double, double, BY_CHUNKS, 2, UNIFORM_DOUBLE)
+DEFINE_FILL(fill_normal_float, float, BY_CHUNKS, 4, NORMAL_FLOAT)
+DEFINE_FILL(fill_normal_double, double, BY_CHUNKS, 2, NORMAL_DOUBLE)
+DEFINE_FILL(fill_truncated_float, float, BY_GROUPS, 4, truncated_float_group)
+DEFINE_FILL(fill_truncated_double, double, BY_GROUPS, 2, truncated_double_group)
 
 enum { MOST_PARAMETERS = 3 };
 
@@ -252,14 +251,14 @@ static PyMethodDef METHODS[] = {
      "outside of the range, with nothing drawn; or -1."},
     {"find_hits", find_hits, METH_VARARGS, "find_hits(rows, places, targets, width, sampled): the number of hits."},
     {"fill_expected_counts", fill_expected_counts, METH_VARARGS, "fill_expected_counts(out, probabilities, tries): float32."},
-    {"fill_bits", fill_bits, METH_VARARGS, "fill_bits(out, key, low, high): raw 32-bit words."},
+    {"fill_bits", fill_bits, METH_VARARGS, "fill_bits(out, key, low, high): raw 32-bit words. Every `run` outputs begin `apart` blocks later."},
     {"fill_uniform_float", fill_uniform_float, METH_VARARGS,
-     "fill_uniform_float(out, key, low, high, mantissa_bits): float32 in [0, 1)."},
-    {"fill_uniform_double", fill_uniform_double, METH_VARARGS, "fill_uniform_double(out, key, low, high)"},
-    {"fill_normal_float", fill_normal_float, METH_VARARGS, "fill_normal_float(out, key, low, high)"},
-    {"fill_normal_double", fill_normal_double, METH_VARARGS, "fill_normal_double(out, key, low, high)"},
-    {"fill_truncated_float", fill_truncated_float, METH_VARARGS, "fill_truncated_float(out, key, low, high)"},
-    {"fill_truncated_double", fill_truncated_double, METH_VARARGS, "fill_truncated_double(out, key, low, high)"},
+     "fill_uniform_float(out, key, low, high, mantissa_bits, run, apart): float32 in [0, 1)."},
+    {"fill_uniform_double", fill_uniform_double, METH_VARARGS, "fill_uniform_double(out, key, low, high, 0, run, apart)"},
+    {"fill_normal_float", fill_normal_float, METH_VARARGS, "fill_normal_float(out, key, low, high, 0, run, apart)"},
+    {"fill_normal_double", fill_normal_double, METH_VARARGS, "fill_normal_double(out, key, low, high, 0, run, apart)"},
+    {"fill_truncated_float", fill_truncated_float, METH_VARARGS, "fill_truncated_float(out, key, low, high, 0, run, apart)"},
+    {"fill_truncated_double", fill_truncated_double, METH_VARARGS, "fill_truncated_double(out, key, low, high, 0, run, apart)"},
     {"fill_gamma", fill_gamma, METH_VARARGS, "fill_gamma(out, key, low, high, samples, first, alpha)"},
     {"fill_poisson", fill_poisson, METH_VARARGS, "fill_poisson(out, key, low, high, samples, first, rate)"},
     {"fill_binomial", fill_binomial, METH_VARARGS,

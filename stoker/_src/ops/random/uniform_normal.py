@@ -90,8 +90,12 @@ def _filled(name: str, fill: Callable[..., torch.Tensor]) -> OpDefinition:
         stream = generator(ctx, seed, seed2).reserve_outputs(count)
         return fill(stream, count, torch_dtype(dtype)).view(shape)
 
-    def skip(times: int, shape: list[int], *, seed: int, seed2: int, dtype: DType, ctx: Any) -> None:
-        generator(ctx, seed, seed2).reserve_outputs(times * checked_count(shape))
+    def repeated(
+        times: int, shape: list[int], *, wanted: bool, seed: int, seed2: int, dtype: DType, ctx: Any
+    ) -> torch.Tensor | None:
+        count = checked_count(shape)
+        stream = generator(ctx, seed, seed2).reserve_outputs(times * count)
+        return fill(stream, count, torch_dtype(dtype), times).view(times, *shape) if wanted else None
 
     def on_gpu(
         shape: list[int], *, seed: int, seed2: int, dtype: DType, ctx: Any, device: torch.device
@@ -102,7 +106,7 @@ def _filled(name: str, fill: Callable[..., torch.Tensor]) -> OpDefinition:
     if fill in (fills.uniform, fills.normal):
         definition.planning.on_gpu = lambda op: on_gpu if cuda.can_fill(torch_dtype(op.attrs["dtype"])) else None
     kernel.__name__ = f"{name.lower()}_kernel"
-    definition.planning.skips = skip
+    definition.planning.repeats = repeated
     definition.kernel(kernel)
     definition.shape(lambda shape: shape, as_shapes=["shape"])
     return definition

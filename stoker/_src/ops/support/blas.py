@@ -43,23 +43,25 @@ def matmul(a: torch.Tensor, b: torch.Tensor, transpose_a: bool, transpose_b: boo
     """The product of two matrices, or of as many pairs of matrices; None if torch must compute it (or raise its error)."""
     if not is_own or a.dtype is not torch.float32 or b.dtype is not torch.float32 or not (a.is_cpu and b.is_cpu):
         return None
-    sizes, others, count = a.shape, b.shape, 1
-    if len(sizes) != len(others):
+    if a.ndim != b.ndim or a.ndim not in (2, 3):
         return None
-    if len(sizes) == 2:
-        (m, k), (inner, n) = sizes, others
-    elif len(sizes) == 3 and sizes[0] == others[0]:
-        (count, m, k), (_, inner, n) = sizes, others
-    else:
+    if not a.is_contiguous():  # a transposed view is taken as it lies
+        a, transpose_a = a.mT, not transpose_a
+    if not b.is_contiguous():
+        b, transpose_b = b.mT, not transpose_b
+    if not (a.is_contiguous() and b.is_contiguous()):
         return None
+    *counts, m, k = a.shape
+    *others, inner, n = b.shape
+    if counts != others:
+        return None
+    count = counts[0] if counts else 1
     if transpose_a:
         m, k = k, m
     if transpose_b:
         inner, n = n, inner
     if inner != k or not (0 < m <= _MOST and 0 < n <= _MOST and 0 < k <= _MOST and 0 < count <= _MOST):
         return None
-    if not (a.is_contiguous() and b.is_contiguous()):
-        return None
-    out = torch.empty((m, n) if len(sizes) == 2 else (count, m, n))
+    out = torch.empty((*counts, m, n))
     _products.matmul(out, a, b, count, m, k, n, transpose_a, transpose_b)
     return out

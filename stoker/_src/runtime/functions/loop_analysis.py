@@ -35,7 +35,7 @@ class Carried(NamedTuple):
 
 
 class Computed(NamedTuple):
-    """The result of an elementwise op on counters and fixed values."""
+    """The result of an elementwise op on counters, fixed values and random numbers."""
 
     instruction: Instruction
     operands: tuple[Any, ...]
@@ -45,6 +45,11 @@ class Drawn(NamedTuple):
     """Random numbers. `instruction` draws them for one iteration."""
 
     instruction: Instruction
+
+
+def is_random(what: Any) -> bool:
+    """Whether a value depends on random numbers, so that it is known only once they are drawn."""
+    return isinstance(what, Drawn) or (isinstance(what, Computed) and any(map(is_random, what.operands)))
 
 
 class Item(NamedTuple):
@@ -144,7 +149,7 @@ class Analysis:
             self._add_list_op(instruction, instruction.op)
         elif instruction.op.definition.planning.is_sum and instruction.op.outputs[0].dtype is dtypes.variant:
             self._add_to_list(instruction)
-        elif instruction.op.definition.planning.skips is not None:
+        elif instruction.op.definition.planning.repeats is not None:
             if not all(value.is_constant for value in values_of(instruction.arguments)):
                 raise Unfit
             drawn = next(values_of(instruction.results))
@@ -196,7 +201,7 @@ class Analysis:
     def _index_of(self, value: Value) -> Any:
         """An index, which must be known before the iterations run."""
         what = self._of(value)
-        if isinstance(what, Made):
+        if isinstance(what, Made) or is_random(what):
             raise Unfit
         return what
 
@@ -224,7 +229,7 @@ class Analysis:
         if len(list(values_of(instruction.results))) != 1:
             raise Unfit
         operands = [of(value) for value in values_of(instruction.arguments)]
-        allowed = (Fixed, Carried, Computed, Popped, Length)
+        allowed = (Fixed, Carried, Computed, Popped, Length, Drawn)
         if not all(isinstance(each, allowed) for each in operands):
             raise Unfit
         return operands

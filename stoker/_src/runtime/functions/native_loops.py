@@ -9,7 +9,8 @@ in one native call:
   rows. A list that an iteration pops from, or reads an item of, is read in place.
 * A value that is passed on to the next iteration is the next row of a tensor, too.
 * The factors of sums over all iterations (loop_sums.py) are tensors already.
-* Random numbers are drawn before the loop; if nothing reads them, the generator only moves on.
+* Random numbers are drawn for all iterations before the loop, and what depends only on them (the mask of a dropout) is computed
+  then; if nothing reads them, the generator only moves on.
 
 Which row an iteration reads or writes depends on a few numbers: the counters, the limits of the condition and the lengths of lists. The
 layout of an execution is kept and used again when these numbers return.
@@ -29,7 +30,7 @@ import torch
 
 from stoker._src.base import dtypes
 from stoker._src.ops.control_flow.tensor_list_values import TensorList
-from stoker._src.ops.support.values import host_value
+from stoker._src.ops.support.values import host_value, torch_dtype
 from stoker._src.runtime.functions.loop_analysis import (
     Analysis,
     Carried,
@@ -42,6 +43,7 @@ from stoker._src.runtime.functions.loop_analysis import (
     Made,
     Popped,
     Unfit,
+    is_random,
 )
 from stoker._src.runtime.functions.loop_sums import LoopSum
 from stoker._src.runtime.plan.emit import Step
@@ -109,7 +111,8 @@ class _Evaluator:
         if isinstance(what, Popped):
             rows = self.rows_of(what.position)
             return _in_order(rows, rows.shape[0] - 1, -1, self.trips), True
-        assert isinstance(what, Computed)
+        if not isinstance(what, Computed):
+            raise Unfit  # random numbers that are not drawn yet
         found = [self.value(operand) for operand in what.operands]
         if not all(isinstance(value, torch.Tensor) for value, _ in found):
             raise Unfit
@@ -213,7 +216,8 @@ class _Layout:
         self._made: dict[Made, _Place] = {}
         self._states: dict[int, _Place] = {}
         self.sources: list[_Source] = []
-        self.drawn: list[tuple[int, Instruction]] = []
+        self.drawn: list[tuple[int, Drawn]] = []
+        self.random: list[tuple[int, Computed]] = []  # what is computed from random numbers
         self._indices = {
             id(each.index): self._evaluator.indices(each.index)
             for each in [*analysis.changes.values(), *_items_read(analysis)]
@@ -294,8 +298,8 @@ class _Layout:
             return _Place(number, length - 1, -1)
         if isinstance(what, Item):
             return self._item(what)
-        if isinstance(what, Drawn):
-            return self._draw(what)
+        if is_random(what):
+            return self._random(what)
         if isinstance(what, Fixed):
             return _Place(self._taken(_FIXED, what, self._evaluator.fixed(what)), 0, 0)
         value, stacked = self._evaluator.value(what)
@@ -319,15 +323,21 @@ class _Layout:
         shape = (self.trips, *rows.shape[1:])
         return _Place(self._source(_GATHERED, (what.position, torch.tensor(indices)), shape, rows.dtype), 0, 1)
 
-    def _draw(self, what: Drawn) -> _Place:
-        """Room for random numbers. They are drawn once nothing can fail any more."""
+    def _random(self, what: Drawn | Computed) -> _Place:
+        """Room for random numbers, or for what is computed from them. They are drawn once nothing can fail any more."""
         op = what.instruction.op
         assert op is not None
-        shape = self.analysis.planner.shape_of(op.outputs[0])
-        if not shape.known or op.outputs[0].dtype is not dtypes.float32:
+        dims, dtype = self.analysis.planner.shape_of(op.outputs[0]).dims, op.outputs[0].dtype
+        if dims is None or None in dims or (isinstance(what, Drawn) and dtype is not dtypes.float32):
             raise Unfit
-        number = self._source(_ROOM, None, (self.trips, *(shape.dims or ())))  # type: ignore[arg-type]
-        self.drawn.append((number, what.instruction))
+        if isinstance(what, Drawn):
+            number = self._source(_ROOM, None, (self.trips, *dims))
+            self.drawn.append((number, what))
+        else:
+            for operand in filter(is_random, what.operands):
+                self._place(operand)
+            number = self._source(_ROOM, None, (self.trips, *dims), torch_dtype(dtype))
+            self.random.append((number, what))
         return _Place(number, 0, 1)
 
     def _table(self) -> tuple[Any, Any, list[tuple[int, int]]]:
@@ -508,14 +518,13 @@ class _Execution:
         table[::2] += np.asarray([tensor.data_ptr() for tensor in self.tensors], np.int64)[layout.which]
         addresses = table.tobytes()
         moves = tuple(addresses[begin:end] for begin, end in layout.spans)
-        for number, instruction in layout.drawn:
-            numbers = [host_value(argument.value.constant) for argument in instruction.arguments]
-            for row in self.tensors[number]:
-                row.copy_(instruction.kernel(*numbers, **instruction.keywords))
+        for number, drawn in layout.drawn:
+            self.tensors[number].copy_(_repeated(drawn.instruction, trips, wanted=True))
+            self.evaluator.known[id(drawn)] = self.tensors[number], True
+        for number, computed in layout.random:
+            self.tensors[number].copy_(self.evaluator.value(computed)[0])
         for instruction in analysis.skipped:
-            assert instruction.op is not None and instruction.op.definition.planning.skips is not None
-            numbers = [host_value(argument.value.constant) for argument in instruction.arguments]
-            instruction.op.definition.planning.skips(trips, *numbers, **instruction.keywords)
+            _repeated(instruction, trips, wanted=False)
         programs = tuple(analysis.programs)
         for first in range(0, trips, _TRIPS_AT_ONCE):
             state.check("While")
@@ -530,6 +539,13 @@ class _Execution:
                 total = total + kernel(*[[stack(self).flatten(0, 1)] for stack in stacks])
             returned[position] = total
         return returned
+
+
+def _repeated(instruction: Instruction, trips: int, *, wanted: bool) -> Any:
+    """The random numbers that an instruction draws in all iterations."""
+    assert instruction.op is not None and instruction.op.definition.planning.repeats is not None
+    numbers = [host_value(argument.value.constant) for argument in instruction.arguments]
+    return instruction.op.definition.planning.repeats(trips, *numbers, wanted=wanted, **instruction.keywords)
 
 
 class _Numbers:

@@ -3,12 +3,14 @@
 Consumption: a stateful op reserves `RESERVED_PER_OUTPUT` blocks per output element (`PhiloxState.reserve_outputs`)
 and passes the stream. A stateless op passes the stream given by its key and counter. Output i uses words of block
 i // 4 (i // 2 for 64-bit types), except in `truncated_normal`, where each group has its own blocks. All functions
-return one-dimensional torch tensors on the CPU, which the caller reshapes.
+return one-dimensional torch tensors on the CPU, which the caller reshapes. Those with an argument `times` draw the numbers of so many
+executions of a stateful op, one after the other.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import torch
@@ -24,11 +26,11 @@ _LEAST_UNIFORM = 1.0e-7  # keeps the logarithm in the Box-Muller transform finit
 _TWO_PI = 2.0 * math.pi
 
 
-def uniform(stream: Stream, count: int, dtype: torch.dtype) -> torch.Tensor:
+def uniform(stream: Stream, count: int, dtype: torch.dtype, times: int = 1) -> torch.Tensor:
     """`count` numbers in [0, 1). The low bits of a word (10, 7 or 23; 52 bits of two words for float64) are the mantissa."""
     if dtype == torch.float64:
-        return torch.from_numpy(_uniform_double(stream, count))
-    return _as(torch.from_numpy(_uniform_float(stream, count, _mantissa_bits(dtype))), dtype)
+        return torch.from_numpy(_uniform_double(stream, count, times))
+    return _as(torch.from_numpy(_uniform_float(stream, count, times, _mantissa_bits(dtype))), dtype)
 
 
 def uniform_int(stream: Stream, count: int, low: int, high: int, dtype: torch.dtype) -> torch.Tensor:
@@ -54,23 +56,23 @@ def uniform_full_int(stream: Stream, count: int, dtype: torch.dtype) -> torch.Te
     return torch.from_numpy(bits(stream, count * _words_per_int(dtype)).view(_FULL_INTS[dtype]))
 
 
-def normal(stream: Stream, count: int, dtype: torch.dtype) -> torch.Tensor:
+def normal(stream: Stream, count: int, dtype: torch.dtype, times: int = 1) -> torch.Tensor:
     """`count` standard normals by the Box-Muller transform. 16-bit types are rounded from float32."""
     if dtype == torch.float64:
-        return torch.from_numpy(_normal_double(stream, count))
+        return torch.from_numpy(_normal_double(stream, count, times))
     _mantissa_bits(dtype)
-    return _as(torch.from_numpy(_normal_float(stream, count)), dtype)
+    return _as(torch.from_numpy(_normal_float(stream, count, times)), dtype)
 
 
-def truncated_normal(stream: Stream, count: int, dtype: torch.dtype) -> torch.Tensor:
+def truncated_normal(stream: Stream, count: int, dtype: torch.dtype, times: int = 1) -> torch.Tensor:
     """`count` standard normals in (-2, 2). Others are rejected and drawn again.
 
     Each group of four outputs (two of float64) starts at its own block, 64 blocks per output after the previous group.
     """
     if dtype == torch.float64:
-        return torch.from_numpy(_truncated(stream, count, np.float64))
+        return torch.from_numpy(_truncated(stream, count, times, np.float64))
     _mantissa_bits(dtype)
-    return torch.from_numpy(_truncated(stream, count, np.float32)).to(dtype)
+    return torch.from_numpy(_truncated(stream, count, times, np.float32)).to(dtype)
 
 
 def _as(numbers: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
@@ -93,14 +95,30 @@ def _unsigned(dtype: torch.dtype) -> type[np.uint32] | type[np.uint64]:
     return np.uint32 if dtype.itemsize == 4 else np.uint64
 
 
-def _uniform_float(stream: Stream, count: int, mantissa_bits: int) -> np.ndarray:
-    out = np.empty(count, np.float32)
+def _runs(of_stream: Callable[[Stream], np.ndarray], stream: Stream, count: int, times: int) -> np.ndarray:
+    """The numbers of several executions, each computed with NumPy."""
+    if times == 1:
+        return of_stream(stream)
+    return np.concatenate([of_stream(stream.skip(i * count * RESERVED_PER_OUTPUT)) for i in range(times)])
+
+
+def _compiled_runs(
+    name: str, dtype: type, option: int, stream: Stream, count: int, times: int, group: int, spacing: int = 1
+) -> np.ndarray:
+    """The numbers of several executions. A group of them has `spacing` blocks."""
+    out, apart = np.empty(times * count, dtype), count * RESERVED_PER_OUTPUT
+    function = getattr(native.compiled, name)
+    if times == 1:
+        native.fill(function, out, stream, option, outputs_per_group=group, blocks_per_group=spacing)
+    else:
+        native.fill(function, out, stream, option, count, apart, outputs_per_group=count, blocks_per_group=apart)
+    return out
+
+
+def _uniform_float(stream: Stream, count: int, times: int, mantissa_bits: int) -> np.ndarray:
     if native.compiled is not None:
-        native.fill(
-            native.compiled.fill_uniform_float, out, stream, mantissa_bits, outputs_per_group=4, blocks_per_group=1
-        )
-        return out
-    return _unit_floats(bits(stream, count), mantissa_bits)
+        return _compiled_runs("fill_uniform_float", np.float32, mantissa_bits, stream, count, times, 4)
+    return _runs(lambda start: _unit_floats(bits(start, count), mantissa_bits), stream, count, times)
 
 
 def _unit_floats(words: np.ndarray, mantissa_bits: int = 23) -> np.ndarray:
@@ -108,12 +126,13 @@ def _unit_floats(words: np.ndarray, mantissa_bits: int = 23) -> np.ndarray:
     return (mantissa | np.uint32(0x3F800000)).view(np.float32) - np.float32(1.0)
 
 
-def _uniform_double(stream: Stream, count: int) -> np.ndarray:
+def _uniform_double(stream: Stream, count: int, times: int) -> np.ndarray:
     if native.compiled is not None:
-        out = np.empty(count, np.float64)
-        native.fill(native.compiled.fill_uniform_double, out, stream, outputs_per_group=2, blocks_per_group=1)
-        return out
-    return unit_doubles(philox_blocks(stream, -(-count // 2))).reshape(-1)[:count]
+        return _compiled_runs("fill_uniform_double", np.float64, 0, stream, count, times, 2)
+    blocks = -(-count // 2)
+    return _runs(
+        lambda start: unit_doubles(philox_blocks(start, blocks)).reshape(-1)[:count], stream, count, times
+    )
 
 
 def unit_doubles(blocks: np.ndarray) -> np.ndarray:
@@ -137,20 +156,18 @@ def box_muller_double(u: float, v: float) -> tuple[float, float]:
     return math.sin(angle) * radius, math.cos(angle) * radius
 
 
-def _normal_float(stream: Stream, count: int) -> np.ndarray:
+def _normal_float(stream: Stream, count: int, times: int) -> np.ndarray:
     if native.compiled is not None:
-        out = np.empty(count, np.float32)
-        native.fill(native.compiled.fill_normal_float, out, stream, outputs_per_group=4, blocks_per_group=1)
-        return out
-    return _normals_of(philox_blocks(stream, -(-count // 4)), np.float32)[:count]
+        return _compiled_runs("fill_normal_float", np.float32, 0, stream, count, times, 4)
+    blocks = -(-count // 4)
+    return _runs(lambda start: _normals_of(philox_blocks(start, blocks), np.float32)[:count], stream, count, times)
 
 
-def _normal_double(stream: Stream, count: int) -> np.ndarray:
+def _normal_double(stream: Stream, count: int, times: int) -> np.ndarray:
     if native.compiled is not None:
-        out = np.empty(count, np.float64)
-        native.fill(native.compiled.fill_normal_double, out, stream, outputs_per_group=2, blocks_per_group=1)
-        return out
-    return _normals_of(philox_blocks(stream, -(-count // 2)), np.float64)[:count]
+        return _compiled_runs("fill_normal_double", np.float64, 0, stream, count, times, 2)
+    blocks = -(-count // 2)
+    return _runs(lambda start: _normals_of(philox_blocks(start, blocks), np.float64)[:count], stream, count, times)
 
 
 def _normals_of(blocks: np.ndarray, dtype: type) -> np.ndarray:
@@ -162,20 +179,20 @@ def _normals_of(blocks: np.ndarray, dtype: type) -> np.ndarray:
     return np.array(pairs, np.float64).reshape(-1)
 
 
-def _truncated(stream: Stream, count: int, dtype: type) -> np.ndarray:
+def _truncated(stream: Stream, count: int, times: int, dtype: type) -> np.ndarray:
     per_group = 4 if dtype is np.float32 else 2
     spacing = per_group * RESERVED_PER_OUTPUT // 4  # 256 words per output, four to a block
     if native.compiled is not None:
-        out = np.empty(count, dtype)
-        function = (
-            native.compiled.fill_truncated_float if dtype is np.float32 else native.compiled.fill_truncated_double
-        )
-        native.fill(function, out, stream, outputs_per_group=per_group, blocks_per_group=spacing)
-        return out
-    groups = [
-        _truncated_group(stream.skip(group * spacing), per_group, dtype) for group in range(-(-count // per_group))
-    ]
-    return np.concatenate(groups)[:count] if groups else np.empty(0, dtype)
+        name = "fill_truncated_float" if dtype is np.float32 else "fill_truncated_double"
+        return _compiled_runs(name, dtype, 0, stream, count, times, per_group, spacing)
+
+    def one_run(start: Stream) -> np.ndarray:
+        groups = [
+            _truncated_group(start.skip(group * spacing), per_group, dtype) for group in range(-(-count // per_group))
+        ]
+        return np.concatenate(groups)[:count] if groups else np.empty(0, dtype)
+
+    return _runs(one_run, stream, count, times)
 
 
 def _truncated_group(stream: Stream, size: int, dtype: type) -> np.ndarray:
