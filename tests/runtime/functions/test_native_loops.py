@@ -168,6 +168,31 @@ def test_masks_of_dropout_are_known_before_the_loop(executions, monkeypatch):
     assert len(executions) == 6 and all(executions)
 
 
+@pytest.mark.parametrize("words", [7, 300])
+def test_attention_in_a_loop(executions, monkeypatch, words):
+    """A decoder that looks at all words in each iteration runs natively, also where their tensors are large and summed over all rows."""
+
+    def build():
+        keys, mask = tf.placeholder(tf.float32, [4, words, 48]), tf.placeholder(tf.float32, [4, words])
+        v = tf.get_variable("v", [48])
+        target = tf.TensorArray(tf.float32, 5)
+
+        def body(i, h, target):
+            scores = tf.reduce_sum(v * tf.tanh(keys + h[:, None]), -1) + (1.0 - mask) * -1e9
+            found = tf.reduce_sum(tf.nn.softmax(scores)[:, :, None] * keys, 1)
+            h = tf.tanh(h + found)
+            return i + 1, h, target.write(i, h)
+
+        _, h, target = tf.while_loop(lambda i, *_: i < 5, body, [0, tf.zeros([4, 48]), target])
+        loss = tf.reduce_sum(tf.square(target.stack()))
+        return [loss, h, *tf.gradients(loss, [keys, v])], [keys, mask]
+
+    random = np.random.RandomState(0)
+    feed = [random.randn(4, words, 48).astype("f"), (random.rand(4, words) < 0.7).astype("f")]
+    _assert_same(_both(build, feed, monkeypatch))
+    assert len(executions) == 6 and all(executions)
+
+
 def test_random_places_run_by_iteration(executions):
     """A loop that reads an item at a drawn index gives items of the array; the next run draws others."""
     with tf.Graph().as_default(), tf.Session() as session:

@@ -490,6 +490,32 @@ def test_slices_pads_and_products_agree_with_their_kernels(case):
         run_both(build, *arrays, tolerance=2e-5)
 
 
+_BOUNDS = st.one_of(st.none(), st.integers(-6, 6))
+_ITEMS = st.one_of(
+    st.none(), st.integers(-3, 2), st.builds(slice, _BOUNDS, _BOUNDS, st.sampled_from([None, 1, 1, 2, -1]))
+)
+
+
+@needs_native
+@settings(deadline=None, max_examples=80)
+@given(st.lists(_ITEMS, max_size=4), st.one_of(st.none(), st.integers(0, 4)))
+def test_gradients_of_slices_agree_with_their_kernels(items, ellipsis):
+    """The gradient of any slice of a (3, 4, 5) tensor is zero outside of it, fused or not."""
+    x = np.random.RandomState(0).randn(3, 4, 5).astype("f")
+    if ellipsis is not None:
+        items.insert(min(ellipsis, len(items)), Ellipsis)
+    try:
+        if x[tuple(items)].size == 0:
+            return
+    except IndexError:
+        return
+
+    def build(x):
+        return [tf.tanh(tf.gradients(tf.reduce_sum(tf.square(tf.tanh(x)[tuple(items)])), x)[0])]
+
+    run_both(build, x)
+
+
 @needs_native
 def test_the_plan_says_what_was_fused():
     """`session.explain` ends with the number of fused ops, and the reasons why others were not."""

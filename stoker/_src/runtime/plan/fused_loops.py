@@ -47,6 +47,7 @@ _has_blas = blas.connect(native)
 
 ShapeOf = Callable[[Tensor], Shape]
 _LARGEST = 1 << 15  # most elements of a small tensor; torch splits larger ones among threads
+_LARGEST_IN_LOOP = 1 << 17  # the same in the body of a loop that can run natively only if all of it is fused
 _MOST_PRODUCTS = 1 << 10 if blas.is_own else 1 << 16  # most multiplications of a matmul; BLAS is faster beyond that
 _MOST_OF_MANY = 1 << 20 if blas.is_own else 1 << 16  # the same of each of many products; torch is faster beyond that
 _MOST_BLAS_PRODUCTS = (
@@ -686,12 +687,13 @@ def form(
     results: list[Value | None],
     shape_of: ShapeOf,
     *,
-    fewest: int = 0,
+    in_loop: bool = False,
     updates: bool = False,
 ) -> list[Instruction]:
-    """Replaces runs of at least `fewest` instructions by fused loops. `results` are the values that the plan returns.
+    """Replaces runs of instructions by fused loops. `results` are the values that the plan returns.
 
-    With `updates`, loops also change large variables.
+    In the body of a loop (`in_loop`), single instructions are fused, too, and if that leaves any, also larger tensors whose rows are not
+    independent: the iterations run natively if nothing is left. With `updates`, loops also change large variables.
 
     A run stays open until an instruction needs one of its results or changes one of its inputs. Other instructions move ahead of it, except
     that a run does not hold back the last input of a message to other processes.
@@ -700,7 +702,14 @@ def form(
         return instructions
     if updates:
         instructions = stores.sink(instructions, results, lambda each: _is_large(each, shape_of))
-    runs = _Runs(shape_of, fewest, stores.roots_of(instructions) if updates else None)
+    roots = stores.roots_of(instructions) if updates else None
+    formed = _formed(instructions, results, _Runs(shape_of, 1 if in_loop else 0, roots))
+    if in_loop and any(_is_left(each, shape_of) for each in formed):
+        return _formed(instructions, results, _Runs(shape_of, 1, roots, _LARGEST_IN_LOOP))
+    return formed
+
+
+def _formed(instructions: list[Instruction], results: list[Value | None], runs: _Runs) -> list[Instruction]:
     completions = background.completions(instructions)
     for index, instruction in enumerate(instructions):
         runs.add(instruction)
@@ -708,6 +717,14 @@ def form(
             runs.end(*(run for run in (runs.large, runs.small) if not run.made.isdisjoint(completions[index])))
     runs.end(runs.small, runs.large)
     return _joined(runs.ended, {value for value in results if value is not None})
+
+
+def _is_left(instruction: Instruction, shape_of: ShapeOf) -> bool:
+    """Whether an instruction could have been fused but for the size of its tensors."""
+    if _is_large(instruction, shape_of) is None:
+        return False
+    assert instruction.op is not None
+    return any(tensor.dtype is dtypes.float32 for tensor in instruction.op.outputs)
 
 
 def summary(instructions: list[Instruction], shape_of: ShapeOf) -> list[str]:
@@ -744,8 +761,10 @@ def _obstacle(instruction: Instruction, shape_of: ShapeOf) -> str:
 class _Runs:
     """Sorts instructions into runs. At most one run of small tensors and one of large tensors are open, and they are independent."""
 
-    def __init__(self, shape_of: ShapeOf, fewest: int, roots: stores.Roots | None) -> None:
-        self.shape_of, self.fewest, self._roots = shape_of, fewest, roots
+    def __init__(
+        self, shape_of: ShapeOf, fewest: int, roots: stores.Roots | None, largest: int = _LARGEST
+    ) -> None:
+        self.shape_of, self.fewest, self._roots, self._largest = shape_of, fewest, roots, largest
         self.ended: list[Builder | Instruction] = []
         self.small, self.large = self._empty(large=False), self._empty(large=True)
 
@@ -770,7 +789,7 @@ class _Runs:
             return
         if self.large.stored and instruction.traits & EFFECTS:
             self.end(self.large)  # it may look at what the updates change
-        large = _is_large(instruction, self.shape_of)
+        large = _is_large(instruction, self.shape_of, self._largest)
         if large is None:
             if changes or not self.large.made.isdisjoint(arguments):
                 self.end(self.large)
@@ -809,8 +828,8 @@ def _joined(runs: list[Any], wanted: set[Value]) -> list[Instruction]:
     return instructions
 
 
-def _is_large(instruction: Instruction, shape_of: ShapeOf) -> bool | None:
-    """Whether a fusible instruction has large tensors; None if the instruction cannot be fused."""
+def _is_large(instruction: Instruction, shape_of: ShapeOf, largest: int = _LARGEST) -> bool | None:
+    """Whether a fusible instruction has tensors of more than `largest` elements; None if the instruction cannot be fused."""
     op = instruction.op
     if (
         op is None
@@ -833,7 +852,7 @@ def _is_large(instruction: Instruction, shape_of: ShapeOf) -> bool | None:
     if None in known:
         return None
     sized = known[:outputs] if op.definition.planning.lowers_large_inputs else known
-    return any(math.prod(shape) > _LARGEST for shape in sized)  # type: ignore[arg-type]
+    return any(math.prod(shape) > largest for shape in sized)  # type: ignore[arg-type]
 
 
 def _is_host(value: Value) -> bool:

@@ -188,9 +188,8 @@ class Planner:
         if self.with_fused_loops and self.compile_function.placement.gpu is None:
             self.instructions = absorption.absorb(self.instructions, self.results)
             self.instructions = grouping.group(self.instructions)
-            fewest = 1 if self._is_loop else 0
             self.instructions = fused_loops.form(
-                self.instructions, self.results, self.shape_of, fewest=fewest, updates=not self.is_function
+                self.instructions, self.results, self.shape_of, in_loop=self._is_loop, updates=not self.is_function
             )
         elif self.is_function and self.compile_function.fuses_kernels:
             self.instructions = fused_kernels.form(
