@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 from stoker._src.base import tf_logging as logging
 from stoker._src.base.export import export
@@ -778,7 +779,8 @@ class TensorBoard(Callback):
             for layer in self.model.layers:
                 for weight, value in zip(layer.weights, layer.get_weights()):
                     message.value.add(
-                        tag=weight.name.replace(":", "_"), histo=histogram_of(np.asarray(value, np.float64).reshape(-1))
+                        tag=weight.name.replace(":", "_"),
+                        histo=histogram_of(torch.from_numpy(np.array(value, np.float64).reshape(-1))),
                     )
             self._writer.add_summary(message, epoch)
         self._writer.flush()

@@ -7,8 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import stoker.compat.v1 as tf
+from stoker._src.ops.summary import messages
 from tests.golden.summaries import summaries
 
 GOLDEN = json.loads((Path(summaries.__file__).parent / "summaries.json").read_text())
@@ -110,3 +114,39 @@ def test_summaries_in_eager_mode():
     assert tf.Summary.FromString(serialized.numpy()).value[0].simple_value == 2.0
     with pytest.raises(RuntimeError, match="not compatible with eager execution"):
         tf.summary.merge_all()
+
+
+@pytest.mark.skipif(messages._native is None, reason="needs the C extension")
+@settings(deadline=None, max_examples=200)
+@given(
+    st.lists(
+        st.one_of(
+            st.floats(allow_nan=False, allow_infinity=False, allow_subnormal=True),
+            st.floats(-2.0, 2.0, width=32),
+            st.sampled_from([0.0, -0.0, 1e-12, -1e-12, 1.1e-12, 1e20, -1e20, 1.7976931348623157e308]),
+            st.integers(0, 700).map(lambda power: 1e-12 * 1.1**power),
+        ),
+        max_size=50,
+    ),
+    st.sampled_from([torch.float32, torch.float64, torch.int64]),
+)
+def test_histograms_in_c_equal_those_of_numpy(numbers, dtype):
+    """Buckets, counts and sums are the same for numbers of any size, at the ends of buckets too."""
+    if dtype is torch.int64:
+        numbers = [int(min(max(x, -1e15), 1e15)) for x in numbers]
+    if dtype is torch.float32:
+        numbers = [x for x in numbers if abs(x) < 3e38]
+    values = torch.tensor(numbers, dtype=dtype)
+    found, expected = messages.histogram_of(values), messages._histogram_of(values.to(torch.float64).numpy())
+    for field in expected.DESCRIPTOR.fields_by_name:
+        np.testing.assert_array_equal(getattr(found, field), getattr(expected, field))  # sums may be NaN
+
+
+@pytest.mark.parametrize(("value", "word"), [(np.nan, "Nan"), (np.inf, "Infinity"), (-np.inf, "Infinity")])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+def test_numbers_that_are_not_finite_have_no_histogram(value, word, dtype):
+    """The error says what was found, and the tag."""
+    with tf.Graph().as_default(), tf.Session() as session:
+        made = tf.summary.histogram("h", np.array([1.0, value, 2.0], dtype))
+        with pytest.raises(tf.errors.InvalidArgumentError, match=f"{word} in summary histogram for: h"):
+            session.run(made)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import sys
 from typing import Any
 
@@ -12,6 +13,7 @@ from google.protobuf.message import DecodeError
 
 from stoker._src.base.dtypes import DType
 from stoker._src.base.errors import InvalidArgumentError
+from stoker._src.base.extensions import extension
 from stoker._src.formats import images
 from stoker._src.formats.protos import HistogramProto, Summary, SummaryMetadata, TensorProto
 from stoker._src.ops.io.tensor_messages import tensor_bytes
@@ -59,6 +61,7 @@ def scalar_values(tags: np.ndarray, values: torch.Tensor) -> list[Any]:
 # ---- histograms -------------------------------------------------------------------------------------------------
 
 _LARGEST = sys.float_info.max
+_native: Any = extension("stoker._src.ops.native.histograms")
 
 
 @functools.cache
@@ -73,16 +76,49 @@ def _bucket_limits() -> np.ndarray:
     return np.array([-x for x in reversed(positive)] + [0.0] + positive)
 
 
-def histogram_of(values: np.ndarray) -> Any:
-    """Returns a histogram of float64 numbers. Adjacent empty buckets are written as one."""
+@functools.cache
+def _cells() -> np.ndarray:
+    """For all numbers whose upper 16 bits are the same: the bucket of the least of them."""
+    upper = np.arange(1 << 16, dtype=np.uint64) << np.uint64(48)
+    lower = np.where(upper >> np.uint64(63), np.uint64((1 << 48) - 1), np.uint64(0))
+    with np.errstate(invalid="ignore"):
+        least = (upper | lower).view(np.float64)
+        found = np.searchsorted(_bucket_limits(), least, side="right")
+    return np.minimum(found, _bucket_limits().size - 1).astype(np.int32)
+
+
+def histogram_of(values: torch.Tensor) -> Any:
+    """Returns a histogram of the numbers in a vector. Adjacent empty buckets are written as one."""
+    if _native is None or not values.is_cpu or not values.is_contiguous() or not values.numel():
+        return _histogram_of(to_numpy(values.to(torch.float64)))
+    if values.dtype is not torch.float32:
+        values = values.to(torch.float64)
+    limits, is_double = _bucket_limits(), values.dtype is torch.float64
+    counted = _native.histogram(values, values.numel(), is_double, limits, _cells(), np.empty(limits.size))
+    has_nan, has_infinity, least, largest, total, squares, ends, counts = counted
+    if has_nan or has_infinity:
+        return _histogram_of(to_numpy(values.to(torch.float64)))
+    return HistogramProto(
+        min=least,
+        max=largest,
+        num=values.numel(),
+        sum=total,
+        sum_squares=squares,
+        bucket_limit=ends,
+        bucket=counts,
+    )
+
+
+def _histogram_of(values: np.ndarray) -> Any:
     limits = _bucket_limits()
     message = HistogramProto(min=_LARGEST, max=-_LARGEST)
     counts = np.zeros(limits.size)
     if values.size:
         # The sums are accumulated in the order of the values, as a loop would.
         message.min, message.max, message.num = float(values.min()), float(values.max()), values.size
-        message.sum = float(np.add.accumulate(values)[-1])
-        message.sum_squares = float(np.add.accumulate(values * values)[-1])
+        with np.errstate(over="ignore", invalid="ignore"):
+            message.sum = float(np.add.accumulate(values)[-1])
+            message.sum_squares = float(np.add.accumulate(values * values)[-1])
         buckets = np.minimum(np.searchsorted(limits, values, side="right"), limits.size - 1)
         counts = np.bincount(buckets, minlength=limits.size).astype(np.float64)
     filled = counts > 0
@@ -96,13 +132,13 @@ def histogram_of(values: np.ndarray) -> Any:
 
 def histogram_value(tag: np.ndarray, values: torch.Tensor) -> Any:
     name = only(tag, "tags must be scalar")
-    numbers = to_numpy(values.reshape(-1).to(torch.float64))
-    if values.is_floating_point():
-        if np.isnan(numbers).any():
+    histogram = histogram_of(values.reshape(-1))
+    if values.is_floating_point() and not math.isfinite(histogram.sum_squares):
+        if values.isnan().any():
             raise invalid(f"Nan in summary histogram for: {name}")
-        if np.isinf(numbers).any():
+        if values.isinf().any():
             raise invalid(f"Infinity in summary histogram for: {name}")
-    return Summary.Value(tag=name, histo=histogram_of(numbers))
+    return Summary.Value(tag=name, histo=histogram)
 
 
 # ---- images -----------------------------------------------------------------------------------------------------
@@ -203,8 +239,9 @@ def tensor_value(tag: np.ndarray, tensor: Any, dtype: DType, metadata: np.ndarra
 
 def merged(inputs: list[np.ndarray]) -> np.ndarray:
     """Returns all values of several summaries. Values without a tag may repeat."""
-    result, seen = Summary(), set()
-    for serialized in (item for each in inputs for item in each.ravel().tolist()):
+    summaries = [item for each in inputs for item in each.ravel().tolist()]
+    seen: set[str] = set()
+    for serialized in summaries:
         try:
             summary = Summary.FromString(serialized)
         except DecodeError:
@@ -213,5 +250,4 @@ def merged(inputs: list[np.ndarray]) -> np.ndarray:
             if value.tag and value.tag in seen:
                 raise invalid(f"Duplicate tag {value.tag} found in summary inputs")
             seen.add(value.tag)
-        result.MergeFrom(summary)
-    return np.array(result.SerializeToString(), dtype=object)
+    return np.array(b"".join(summaries), dtype=object)  # messages one after the other have the values of all
