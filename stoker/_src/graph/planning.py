@@ -84,6 +84,7 @@ class Planning:
     rows: Callable[[Any, list[Any]], Any] | None = None  # the batched op, if it is not elementwise
     deals: Kernel | None = None  # several runs of a blocking op that produces values, in one call
     collects: tuple[Callable[[Any], int], Kernel] | None = None  # the same for a blocking op that consumes values
+    reads_variable: bool = False  # the result is the value of a variable
     of_variable_shapes: bool = False  # the result depends only on the shapes of variables
     of_list_sizes: bool = False  # the result depends only on how many elements a list has, and on their shapes
     pads: Kernel | None = None  # the kernel with a first output as long as the input, padded with -1

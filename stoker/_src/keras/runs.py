@@ -72,7 +72,7 @@ class Run:
         for (x, y, w), size in source.epoch():
             calls.on_batch_begin(kind, index, {"batch": index, "size": size})
             found = model._run(kind, x, y, w)
-            names = model.metrics_names
+            names = names or model.metrics_names  # layers may add metrics when they are first called
             factor = size if weighted else 1
             totals = (0.0 if totals is None else totals) + float(found[0]) * factor
             seen += factor

@@ -72,17 +72,19 @@ def remember_variable(variable: Any) -> None:
 def _initialize(session: Any) -> None:
     """Initializes the variables that have no value in the session. A variable is asked once."""
     with session.graph.as_default():
+        own = getattr(session.graph, "keras_variables", ())
+        counts = len(variable_functions.global_variables()), len(own)
+        if getattr(session, "_keras_counts", None) == counts:
+            return
         known = getattr(session, "_keras_initialized", None)
         if known is None:
             known = session._keras_initialized = set()
-        named = {
-            id(each): each
-            for each in [*variable_functions.global_variables(), *getattr(session.graph, "keras_variables", ())]
-        }
+        named = {id(each): each for each in [*variable_functions.global_variables(), *own]}
         candidates = [each for key, each in named.items() if key not in known]
-        if not candidates:
+        if candidates and session.graph.finalized:
             return
-        if session.graph.finalized:
+        session._keras_counts = counts
+        if not candidates:
             return
         flags = session.run([reports.is_variable_initialized(each) for each in candidates])
         missing = [each for each, there in zip(candidates, flags) if not there]

@@ -23,6 +23,7 @@ from stoker._src.base.dtypes import INDEX, NUMERIC
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.shapes import Shape
 from stoker._src.graph.definition import STATEFUL, WRITES, OpDefinition, define
+from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.support import handles, table_rows
 from stoker._src.ops.training import updates_cuda
@@ -522,8 +523,9 @@ def _batch_key(definition: OpDefinition) -> Callable[[Operation], Any]:
 
 
 def _same_number(tensor: Tensor) -> Any:
-    """A key for a hyperparameter. Updates read resource variables separately, but separate reads of one variable are equal."""
+    """A key for a hyperparameter. Separate reads of one variable are equal, and so are separate constants of one value."""
     op = tensor.op
     if op.type == "ReadVariableOp":
         return op._inputs[0], frozenset(op._control_inputs)
-    return tensor
+    value = constant_value(tensor)
+    return tensor if value is None else (tensor.dtype, value.tobytes())

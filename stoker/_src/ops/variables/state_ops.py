@@ -382,6 +382,7 @@ def var_handle_shape() -> Shape:
 
 
 READ_VARIABLE_OP = define("ReadVariableOp(resource: resource) -> (value: dtype)", READS | STATEFUL, dtype=TYPE)
+READ_VARIABLE_OP.planning.reads_variable = True
 
 
 @READ_VARIABLE_OP.kernel

@@ -761,9 +761,7 @@ def _obstacle(instruction: Instruction, shape_of: ShapeOf) -> str:
 class _Runs:
     """Sorts instructions into runs. At most one run of small tensors and one of large tensors are open, and they are independent."""
 
-    def __init__(
-        self, shape_of: ShapeOf, fewest: int, roots: stores.Roots | None, largest: int = _LARGEST
-    ) -> None:
+    def __init__(self, shape_of: ShapeOf, fewest: int, roots: stores.Roots | None, largest: int = _LARGEST) -> None:
         self.shape_of, self.fewest, self._roots, self._largest = shape_of, fewest, roots, largest
         self.ended: list[Builder | Instruction] = []
         self.small, self.large = self._empty(large=False), self._empty(large=True)

@@ -131,7 +131,7 @@ class Planner:
         self._ordered: list[Operation] = []
         self._guards: Guards = {}
         self._stand_ins: dict[Operation, list[Operation]] = {}
-        self._reads: dict[Value, Value] = {}  # variable -> its value, valid until the next write
+        self._reads: dict[Any, Value] = {}  # variable -> its value, valid until the next write
         self._fetched_tensors = set(fetches)
         self._numbers: dict[Tensor, Instruction] = {}  # vectors of numbers that have not been needed as tensors yet
         self._call_outputs: CallOutputs
@@ -273,6 +273,8 @@ class Planner:
             self._call(op, arguments)
             return
         if not traits & EFFECTS and self._fold(op, arguments):
+            return
+        if definition.planning.reads_variable and self._read_again(op, arguments[0]):
             return
         specialize = definition.planning.specialize
         special = None if specialize is None else specialize(op)
@@ -532,6 +534,13 @@ class Planner:
         self._reads[source] = value
         return value
 
+    def _read_again(self, op: Operation, handle: Value) -> bool:
+        """Gives the output of an op that reads a variable the value that the variable was read with before, if it still has it."""
+        known = self._reads.get((_owner(handle), op.outputs[0].dtype))
+        if known is not None:
+            self.values.setdefault(op.outputs[0], known)
+        return known is not None
+
     def _append(self, instruction: Instruction, traits: Trait) -> None:
         instruction.traits = traits
         if traits & Trait.READS:
@@ -552,6 +561,8 @@ class Planner:
             self.values.setdefault(tensor, value)  # a fed output keeps its feed
             flat.append(value)
         instruction.results = op.definition.group_outputs(flat, op.attrs)
+        if op.definition.planning.reads_variable and instruction.kind == "kernel":
+            self._reads[_owner(instruction.arguments[0]), op.outputs[0].dtype] = flat[0]
         if op.definition.traits & Trait.WRITES and op.outputs and op.outputs[0].dtype._is_ref_dtype:
             # Ops that return the reference they wrote to, for example Assign: that value is known already.
             reference = instruction.arguments[0]
@@ -603,6 +614,8 @@ class Planner:
 
         A group ends before an op that depends on one of its members, or uses a variable that one of them updates.
         """
+        if any(constant_value(tensor) is not None for tensor in self.feeds):
+            return ops  # constants that look equal may not be
         groups: list[list[int]] = []
         open_groups: dict[Any, list[int]] = {}
         key_of: dict[Operation, Any] = {}
@@ -654,6 +667,11 @@ class Planner:
     def _value(self, label: str, position: int, tensor: Tensor | None = None) -> Value:
         self._labels[label] = count = self._labels.get(label, 0) + 1
         return Value(f"{label}_{count}", position, handle=tensor is not None and is_handle(tensor))
+
+
+def _owner(handle: Value) -> Any:
+    """What identifies the variable of a handle: the variable itself if it is known."""
+    return id(handle.constant) if handle.is_constant else handle
 
 
 def _variable_of(handle: Tensor) -> Tensor:

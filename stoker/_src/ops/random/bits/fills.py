@@ -130,9 +130,7 @@ def _uniform_double(stream: Stream, count: int, times: int) -> np.ndarray:
     if native.compiled is not None:
         return _compiled_runs("fill_uniform_double", np.float64, 0, stream, count, times, 2)
     blocks = -(-count // 2)
-    return _runs(
-        lambda start: unit_doubles(philox_blocks(start, blocks)).reshape(-1)[:count], stream, count, times
-    )
+    return _runs(lambda start: unit_doubles(philox_blocks(start, blocks)).reshape(-1)[:count], stream, count, times)
 
 
 def unit_doubles(blocks: np.ndarray) -> np.ndarray:
