@@ -19,9 +19,9 @@ from stoker._src.ops.dataset.values import (
     Element,
     Elements,
     Generated,
+    Rows,
     define_dataset,
     integer,
-    rows_of,
     stop_if_cancelled,
     string_scalar,
     strings_in,
@@ -67,7 +67,8 @@ def tensor_slice_dataset_kernel(components: list[Any]) -> Dataset:
             f"All components must have the same size in the 0th dimension: component {k} has {sizes[k]} rows, "
             f"component 0 has {sizes[0]}.",
         )
-    return Generated(lambda: zip(*map(rows_of, components)), sizes[0] or 0)
+    count = sizes[0] or 0
+    return Generated(lambda: Rows(components).elements(count), count, is_sure=True)
 
 
 SPARSE_TENSOR_SLICE_DATASET = define_dataset(
@@ -112,7 +113,7 @@ def range_dataset_kernel(
     if int(step) == 0:
         raise InvalidArgumentError(None, None, "step must be a non-zero integer.")
     numbers, kind = range(int(start), int(stop), int(step)), torch_dtype(output_types[0])
-    return Generated(lambda: ((torch.tensor(number, dtype=kind),) for number in numbers), len(numbers))
+    return Generated(lambda: ((torch.tensor(number, dtype=kind),) for number in numbers), len(numbers), is_sure=True)
 
 
 RANDOM_DATASET = define_dataset("RandomDataset(seed: scalar int64, seed2: scalar int64)", STATEFUL, metadata="")

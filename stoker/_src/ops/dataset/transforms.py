@@ -114,6 +114,20 @@ class _Repeating(Elements):
                 if first and self._left < 0:  # repeated for ever, but there is nothing to repeat
                     self._left = 0
 
+    def take(self, count: int, found: Any) -> None:
+        missing = count
+        while missing:
+            if self._pass is not None:
+                before = len(found)
+                self._pass.take(missing, found)
+                missing -= len(found) - before
+            if missing:  # the next pass starts with its first element
+                before = len(found)
+                super().take(1, found)
+                if len(found) == before:
+                    return
+                missing -= 1
+
     def close(self) -> None:
         if self._pass is not None:
             self._pass.close()
@@ -200,12 +214,13 @@ class _Shuffling(Elements):
         self._source, self._draw = source, _Words(PhiloxState(*seeds))
         self._size = size
         self._buffer: deque[Element] = deque()
+        self._ahead: deque[Element] = deque()  # what is behind the buffer and was read already
         self._more = True
 
     def next(self) -> Element:
         while self._more and len(self._buffer) < self._size:
             try:
-                self._buffer.append(self._source.next())
+                self._buffer.append(self._ahead.popleft() if self._ahead else self._source.next())
             except StopIteration:
                 self._more = False
         if not self._buffer:
@@ -216,6 +231,12 @@ class _Shuffling(Elements):
             return first
         element, self._buffer[chosen - 1] = self._buffer[chosen - 1], first
         return element
+
+    def take(self, count: int, found: Any) -> None:
+        if self._more and self._source.is_sure:
+            wanted = self._size - len(self._buffer) + count - 1  # an element is read before each draw but the first
+            self._source.take(max(0, wanted - len(self._ahead)), self._ahead)
+        super().take(count, found)
 
 
 class _Shuffle(Derived, PassCounter):

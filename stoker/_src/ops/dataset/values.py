@@ -5,6 +5,7 @@ A dataset is a recipe. `elements()` starts a pass over it. An element is a tuple
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -15,11 +16,12 @@ import torch
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.shapes import Shape
 from stoker._src.graph.definition import RETAINS, SHAPES, TYPES, OpDefinition, Trait, define, scalar
+from stoker._src.ops.array import gathering
 from stoker._src.ops.array.joining import pack_kernel
 from stoker._src.ops.support.values import to_numpy
 from stoker._src.ops.support.waiting import current_run
 
-Element = tuple[Any, ...]
+Element = Sequence[Any]
 
 INFINITE, UNKNOWN = -1, -2  # cardinalities
 
@@ -44,6 +46,8 @@ class Elements:
     A failed `next` loses its element, and the following call continues after it.
     """
 
+    is_sure = False  # whether `next` never fails, so that elements can be taken before they are needed
+
     def __init__(self, *sources: Elements) -> None:
         self._sources = sources
 
@@ -54,6 +58,14 @@ class Elements:
             StopIteration: there are no more elements.
         """
         raise NotImplementedError(f"{type(self).__name__}.next")
+
+    def take(self, count: int, found: Any) -> None:
+        """Appends up to `count` next elements to `found`. If one fails, those before it are there."""
+        for _ in itertools.repeat(None, count):
+            try:
+                found.append(self.next())
+            except StopIteration:
+                return
 
     def close(self) -> None:
         """Ends the pass: joins its threads and closes its files. Closing twice is allowed."""
@@ -119,15 +131,19 @@ class Simple(Derived):
 
 
 class FromIterator(Elements):
-    """The elements of a Python iterator that cannot fail, or that ends when it fails."""
+    """The elements of a Python iterator that cannot fail (`is_sure`), or that ends when it fails."""
 
-    def __init__(self, iterator: Iterator[Element], *sources: Elements) -> None:
-        super().__init__(*sources)
-        self._iterator = iterator
+    def __init__(self, iterator: Iterator[Element], *, is_sure: bool = False) -> None:
+        super().__init__()
+        self._iterator, self.is_sure = iterator, is_sure
 
     def next(self) -> Element:
         stop_if_cancelled()
         return next(self._iterator)
+
+    def take(self, count: int, found: Any) -> None:
+        stop_if_cancelled()
+        found.extend(itertools.islice(self._iterator, count))
 
     def close(self) -> None:
         self._iterator = iter(())
@@ -137,11 +153,13 @@ class FromIterator(Elements):
 class Generated(Dataset):
     """The elements that `start()` iterates over."""
 
-    def __init__(self, start: Callable[[], Iterator[Element]], cardinality: int = UNKNOWN) -> None:
-        self._start, self._cardinality = start, cardinality
+    def __init__(
+        self, start: Callable[[], Iterator[Element]], cardinality: int = UNKNOWN, *, is_sure: bool = False
+    ) -> None:
+        self._start, self._cardinality, self._is_sure = start, cardinality, is_sure
 
     def elements(self) -> Elements:
-        return FromIterator(self._start())
+        return FromIterator(self._start(), is_sure=self._is_sure)
 
     def cardinality(self) -> int:
         return self._cardinality
@@ -180,25 +198,83 @@ def fits(shape: Sequence[int], expected: Shape) -> bool:
     return dims is None or (len(dims) == len(shape) and all(b is None or a == b for a, b in zip(shape, dims)))
 
 
+_ROWS_AT_ONCE = 1024  # rows whose values are made together
+
+
+class Rows:
+    """The rows of components, for one pass over them."""
+
+    def __init__(self, components: list[Any]) -> None:
+        self.components = components
+        self._blocks: dict[int, list[Element]] = {}
+
+    def elements(self, count: int) -> Iterator[Element]:
+        return map(functools.partial(Row, self), range(count))
+
+    def values(self, index: int) -> Element:
+        block = self._blocks.get(index // _ROWS_AT_ONCE)
+        if block is None:
+            first = index - index % _ROWS_AT_ONCE
+            parts = [rows_of(component[first : first + _ROWS_AT_ONCE]) for component in self.components]
+            block = self._blocks[index // _ROWS_AT_ONCE] = list(zip(*parts))
+        return block[index % _ROWS_AT_ONCE]
+
+
+class Row(Sequence[Any]):
+    """An element that is a row of components. A batch of such elements is gathered from the components, without making any of them."""
+
+    __slots__ = ("place", "rows")
+
+    def __init__(self, rows: Rows, place: int) -> None:
+        self.rows, self.place = rows, place
+
+    def __len__(self) -> int:
+        return len(self.rows.components)
+
+    def __getitem__(self, at: Any) -> Any:
+        return self.rows.values(self.place)[at]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.rows.values(self.place))
+
+
 def stacked(elements: Sequence[Element]) -> Element:
     """Stacks the elements of a batch, component by component.
 
     Raises:
         InvalidArgumentError: the shapes of a component differ.
     """
+    gathered = _gathered(elements)
+    if gathered is not None:
+        return gathered
     columns = []
     for k, column in enumerate(zip(*elements)):
-        first = shape_of(column[0])
+        first = getattr(column[0], "shape", ())
         for i, value in enumerate(column):
-            if shape_of(value) != first:
+            if getattr(value, "shape", ()) != first:
                 raise InvalidArgumentError(
                     None,
                     None,
-                    f"Cannot batch tensors with different shapes in component {k}. First element had shape {_text(first)} "
-                    f"and element {i} had shape {_text(shape_of(value))}.",
+                    f"Cannot batch tensors with different shapes in component {k}. First element had shape "
+                    f"{_text(shape_of(column[0]))} and element {i} had shape {_text(shape_of(value))}.",
                 )
         columns.append(pack_kernel(list(column), axis=0))
     return tuple(columns)
+
+
+def _gathered(elements: Sequence[Element]) -> Element | None:
+    """A batch of rows of the same components; None for other elements."""
+    if type(elements[0]) is not Row:
+        return None
+    components = elements[0].rows.components
+    indices = [each.place for each in elements if type(each) is Row and each.rows.components is components]
+    if len(indices) < len(elements):
+        return None
+    if indices == list(range(indices[0], indices[0] + len(indices))):
+        rows = [component[indices[0] : indices[0] + len(indices)] for component in components]
+        return tuple(each.copy() if isinstance(each, np.ndarray) else each.clone() for each in rows)
+    at = torch.tensor(indices)
+    return tuple(gathering.take(component, at, 0) for component in components)
 
 
 def _text(shape: Shape) -> str:
@@ -246,10 +322,6 @@ def limited(cardinality: int, change: Callable[[int], int]) -> int:
 
 def at_most(elements: Elements, count: int) -> list[Element]:
     """Returns up to `count` next elements."""
-    found = []
-    for _ in itertools.repeat(None, count):
-        try:
-            found.append(elements.next())
-        except StopIteration:
-            break
+    found: list[Element] = []
+    elements.take(count, found)
     return found

@@ -327,9 +327,10 @@ class _Layout:
         """Room for random numbers, or for what is computed from them. They are drawn once nothing can fail any more."""
         op = what.instruction.op
         assert op is not None
-        dims, dtype = self.analysis.planner.shape_of(op.outputs[0]).dims, op.outputs[0].dtype
-        if dims is None or None in dims or (isinstance(what, Drawn) and dtype is not dtypes.float32):
+        shape, dtype = self.analysis.planner.shape_of(op.outputs[0]), op.outputs[0].dtype
+        if not shape.known or (isinstance(what, Drawn) and dtype is not dtypes.float32):
             raise Unfit
+        dims: tuple[int, ...] = shape.dims  # type: ignore[assignment]
         if isinstance(what, Drawn):
             number = self._source(_ROOM, None, (self.trips, *dims))
             self.drawn.append((number, what))

@@ -1,0 +1,85 @@
+"""Elements of `from_tensor_slices` are rows that batches gather: what comes out equals batches of elements that were made one by one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import stoker.compat.v1 as tf
+
+_COUNT = 23
+
+
+def _arrays():
+    random = np.random.RandomState(0)
+    return (
+        random.randn(_COUNT, 2, 3).astype("f"),
+        np.arange(_COUNT),
+        np.array([f"word {i}" for i in range(_COUNT)], object),
+        random.rand(_COUNT) < 0.5,
+        np.arange(_COUNT, dtype=np.uint16),
+    )
+
+
+def _batches(dataset):
+    found = []
+    with tf.Session() as session:
+        following = tf.data.make_one_shot_iterator(dataset).get_next()
+        while True:
+            try:
+                found.append(session.run(following))
+            except tf.errors.OutOfRangeError:
+                return found
+
+
+_STEPS = st.one_of(
+    st.builds(lambda size, seed: lambda d: d.shuffle(size, seed=seed), st.integers(1, 40), st.integers(1, 5)),
+    st.builds(lambda times: lambda d: d.repeat(times), st.integers(0, 3)),
+    st.builds(lambda count: lambda d: d.take(count), st.integers(0, 30)),
+    st.builds(lambda count: lambda d: d.skip(count), st.integers(0, 30)),
+    st.builds(lambda size: lambda d: d.prefetch(size), st.integers(1, 3)),
+    st.just(lambda d: d.cache()),
+    st.just(lambda d: d.concatenate(d)),
+)
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.lists(_STEPS, max_size=3), st.integers(1, 30), st.booleans())
+def test_batches_of_rows(steps, size, drop):
+    """Batches have the rows of the arrays, in the order that the same pipeline has without rows (its elements pass a map)."""
+    with tf.Graph().as_default():
+        rows = tf.data.Dataset.from_tensor_slices(_arrays())
+        made = rows.map(lambda *parts: parts)
+        for step in steps:
+            rows, made = step(rows), step(made)
+        found, expected = (_batches(each.batch(size, drop)) for each in (rows, made))
+    assert len(found) == len(expected)
+    for one, other in zip(found, expected):
+        for a, b in zip(one, other):
+            assert a.dtype == b.dtype
+            np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("change", [lambda d: d, lambda d: d.shuffle(9, seed=1)])
+def test_batches_have_memory_of_their_own(change):
+    """A batch of rows that lie one behind the other is no view of the arrays."""
+    array = np.zeros((8, 2), "f")
+    with tf.Graph().as_default():
+        (batch,) = _batches(change(tf.data.Dataset.from_tensor_slices(array)).batch(8))
+    batch += 1.0
+    assert not array.any()
+
+
+def test_rows_are_elements_like_others():
+    """Rows can be zipped, filtered, mapped, counted, windowed and taken apart."""
+    with tf.Graph().as_default():
+        numbers = np.arange(_COUNT)
+        rows = tf.data.Dataset.from_tensor_slices((numbers, numbers * 2))
+        even = rows.filter(lambda a, b: tf.equal(a % 2, 0)).map(lambda a, b: a + b)
+        both = tf.data.Dataset.zip((rows, tf.data.Dataset.range(_COUNT)))
+        windows = rows.window(5, drop_remainder=True).flat_map(lambda a, b: a.batch(5))
+        assert _batches(even) == [3 * i for i in range(0, _COUNT, 2)]
+        assert _batches(both) == [((i, 2 * i), i) for i in range(_COUNT)]
+        np.testing.assert_array_equal(_batches(windows), numbers[:20].reshape(4, 5))
