@@ -69,8 +69,14 @@ _WORTH_SHARING = 15_000  # rough cost in nanoseconds from which threads share th
 class Builder:
     """Collects the loops of one native call. The `lower` functions of ops call its methods, which return the buffer they fill."""
 
-    def __init__(self, shape_of: ShapeOf, fewest: int = 0, roots: stores.Roots | None = None) -> None:
-        self.shape_of = shape_of
+    def __init__(
+        self,
+        shape_of: ShapeOf,
+        fewest: int = 0,
+        roots: stores.Roots | None = None,
+        carried: frozenset[Value] = frozenset(),
+    ) -> None:
+        self.shape_of, self.carried = shape_of, carried
         self.fewest = fewest  # fewest ops worth fusing; 0 for the usual number
         self.roots = roots or {}
         self.code: list[list[Any]] = []  # each instruction consists of numbers and Buffers
@@ -364,7 +370,7 @@ class Builder:
         data = [(value, tensor) for value, tensor, is_number in given if not is_number]
         if any(self._is_of(state, value) for state in self.stored for value, _ in data):
             return False  # the old value of a variable that the loops have changed
-        if not any(value in self.made or not _kind(tensor) for value, tensor in data):
+        if not any(value in self.made or value in self.carried or not _kind(tensor) for value, tensor in data):
             return False  # integers alone, such as counters and sizes, are the business of loops and plans
         length = len(self.code)
         try:
@@ -688,10 +694,12 @@ def form(
     *,
     fewest: int = 0,
     updates: bool = False,
+    carried: frozenset[Value] = frozenset(),
 ) -> list[Instruction]:
     """Replaces runs of at least `fewest` instructions by fused loops. `results` are the values that the plan returns.
 
-    With `updates`, loops also change large variables.
+    With `updates`, loops also change large variables. `carried` are integers that follow from the iteration before, so that only loops can
+    compute with them in native iterations.
 
     A run stays open until an instruction needs one of its results or changes one of its inputs. Other instructions move ahead of it, except
     that a run does not hold back the last input of a message to other processes.
@@ -700,7 +708,7 @@ def form(
         return instructions
     if updates:
         instructions = stores.sink(instructions, results, lambda each: _is_large(each, shape_of))
-    runs = _Runs(shape_of, fewest, stores.roots_of(instructions) if updates else None)
+    runs = _Runs(shape_of, fewest, stores.roots_of(instructions) if updates else None, carried)
     completions = background.completions(instructions)
     for index, instruction in enumerate(instructions):
         runs.add(instruction)
@@ -744,13 +752,13 @@ def _obstacle(instruction: Instruction, shape_of: ShapeOf) -> str:
 class _Runs:
     """Sorts instructions into runs. At most one run of small tensors and one of large tensors are open, and they are independent."""
 
-    def __init__(self, shape_of: ShapeOf, fewest: int, roots: stores.Roots | None) -> None:
-        self.shape_of, self.fewest, self._roots = shape_of, fewest, roots
+    def __init__(self, shape_of: ShapeOf, fewest: int, roots: stores.Roots | None, carried: frozenset[Value]) -> None:
+        self.shape_of, self.fewest, self._roots, self._carried = shape_of, fewest, roots, carried
         self.ended: list[Builder | Instruction] = []
         self.small, self.large = self._empty(large=False), self._empty(large=True)
 
     def _empty(self, *, large: bool) -> Builder:
-        builder = Builder(self.shape_of, self.fewest, self._roots)
+        builder = Builder(self.shape_of, self.fewest, self._roots, self._carried)
         builder.row_counts = [] if large else None
         return builder
 
