@@ -384,6 +384,9 @@ def var_handle_shape() -> Shape:
 READ_VARIABLE_OP = define("ReadVariableOp(resource: resource) -> (value: dtype)", READS | STATEFUL, dtype=TYPE)
 
 
+READ_VARIABLE_OP.planning.reads_value = True
+
+
 @READ_VARIABLE_OP.kernel
 def read_variable_kernel(resource: VariableState, *, dtype: DType) -> Any:
     """For eager mode. Graphs know the variable's dtype statically and read it directly."""

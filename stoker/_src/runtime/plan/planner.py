@@ -196,6 +196,7 @@ class Planner:
                 self.shape_of,
                 fewest=fewest,
                 updates=not self.is_function,
+                repeats=self._is_loop,
                 carried=self._carried() if self._is_loop else frozenset(),
             )
         elif self.is_function and self.compile_function.fuses_kernels:
