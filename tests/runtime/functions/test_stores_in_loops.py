@@ -115,16 +115,15 @@ def test_gradient_descent_in_a_function(executions):
         session.run(tf.global_variables_initializer())
         found = [session.run(made) for _ in range(2)]
         left = session.run([w, b])
-    w, b, expected = np.zeros([3, 1]), 0.0, []
-    for _ in range(2):
-        expected.append(0.0)
+    weights, bias, expected = np.zeros([3, 1]), 0.0, [0.0, 0.0]
+    for run in range(2):
         for _ in range(5):
-            wrong = x @ w + b - y
-            expected[-1] += np.mean(wrong**2)
-            w, b = w - 0.1 * 2 / 8 * x.T @ wrong, b - 0.1 * 2 * np.mean(wrong)
+            wrong = x @ weights + bias - y
+            expected[run] += np.mean(wrong**2)
+            weights, bias = weights - 0.1 * 2 / 8 * x.T @ wrong, bias - 0.1 * 2 * np.mean(wrong)
     np.testing.assert_allclose(found, expected, rtol=1e-5)
-    np.testing.assert_allclose(left[0], w, rtol=1e-5)
-    np.testing.assert_allclose(left[1], b, rtol=1e-5)
+    np.testing.assert_allclose(left[0], weights, rtol=1e-5)
+    np.testing.assert_allclose(left[1], bias, rtol=1e-5)
     assert executions == [True, True]
 
 
