@@ -111,6 +111,7 @@ class Planning:
     padded: Callable[..., list[bool] | None] | None = None  # which outputs are padded if some inputs are
     # A sparse update whose rows are distinct or, to be skipped, out of range: the kernel for one op, and for several at once.
     on_distinct: tuple[Kernel, Kernel] | None = None
+    sized_by: tuple[int, ...] | None = None  # inputs whose values alone decide about the sizes that no shapes tell
     # The input that the size of the output depends on, a kernel for that size, and one that takes the size as last input.
     sized: tuple[int, Kernel, Kernel] | None = None
     prepares: Callable[[Any, Callable[[Any], Any]], Prepared | None] | None = (
