@@ -298,10 +298,10 @@ class OpDefinition(Signature):
         return self
 
     def elements(self, function: Callable[..., list[Any]]) -> OpDefinition:
-        """Registers the element shapes of an op on lists: `function(op, shape_of, elements_of)`.
+        """Registers what is known of the lists and tensors that an op on lists returns: `function(op, plan)`.
 
-        It returns a shape for each output: the shape of all elements of a list (None for an empty list), or that of a tensor.
-        `elements_of(tensor)` returns the element shape of an input list.
+        It returns `Elements` for an output that is a list, and a shape for one that is a tensor. `plan.shape_of(tensor)` returns the shape of an
+        input, `plan.elements_of(tensor)` the `Elements` of a list, and `plan.known_value(tensor)` the value of a constant (else None).
         """
         self.planning.elements = function
         return self

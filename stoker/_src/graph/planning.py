@@ -5,7 +5,9 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
+
+from stoker._src.base.shapes import UNKNOWN_SHAPE, Shape, common_shape
 
 Kernel = Callable[..., Any]
 
@@ -45,6 +47,24 @@ class Prepared:
     kernel: Kernel
 
 
+class Elements(NamedTuple):
+    """What a plan knows of the elements of a list: their common shape, and how many there are.
+
+    `shape` is None while nothing was put into the list; the first element determines it.
+    """
+
+    shape: Shape | None = UNKNOWN_SHAPE
+    count: int | None = None
+
+    def agreed(self, other: Elements) -> Elements:
+        """Returns what is true of both lists, and of lists that hold elements of both."""
+        if self.shape is None or other.shape is None:
+            shape = other.shape if self.shape is None else self.shape
+        else:
+            shape = common_shape(self.shape, other.shape)
+        return Elements(shape, self.count if self.count == other.count else None)
+
+
 @dataclass
 class Planning:
     """The choices a planner has for an op. The methods of `OpDefinition` that fill them in say what each function takes."""
@@ -56,6 +76,7 @@ class Planning:
     in_place: tuple[int, Kernel] | None = None  # the input that is overwritten, and the in-place kernel
     takes_over: tuple[int, Kernel] | None = None  # the input whose memory may be kept, and the kernel that keeps it
     lower: Callable[..., Any] | None = None  # the op as fused loops
+    reads_value: bool = False  # whether the output is the value of the variable that it takes
     stores: str | None = None  # how an update changes each element of its variable: "" (it is replaced), "add" or "sub"
     lowers_large_inputs: bool = False  # whether it fuses with small tensors if only its result is small
     exchanges: dict[Any, Callable[..., Any]] = field(default_factory=dict)  # by the op that it may precede
@@ -68,7 +89,7 @@ class Planning:
     distinct: frozenset[int] = frozenset()  # outputs whose elements are distinct
     of_numbers: Callable[[Any], bool] | None = None  # whether a node only packs scalars
     device_numbers: frozenset[str] = frozenset()  # `host` inputs that the kernel also accepts as GPU tensors
-    elements: Callable[..., list[Any]] | None = None  # the element shapes of lists
+    elements: Callable[..., list[Any]] | None = None  # what is known of lists and their elements
     list_role: str = (
         ""  # what the op does with its first input, a list: "get", "set", "push", "pop", "length"; "reserve" makes one
     )
@@ -91,6 +112,7 @@ class Planning:
     padded: Callable[..., list[bool] | None] | None = None  # which outputs are padded if some inputs are
     # A sparse update whose rows are distinct or, to be skipped, out of range: the kernel for one op, and for several at once.
     on_distinct: tuple[Kernel, Kernel] | None = None
+    sized_by: tuple[int, ...] | None = None  # inputs whose values alone decide about the sizes that no shapes tell
     # The input that the size of the output depends on, a kernel for that size, and one that takes the size as last input.
     sized: tuple[int, Kernel, Kernel] | None = None
     prepares: Callable[[Any, Callable[[Any], Any]], Prepared | None] | None = (

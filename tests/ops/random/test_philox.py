@@ -1,6 +1,7 @@
 """The generator itself: published vectors, positions, reservations, and the equality of the two implementations."""
 
 import threading
+import types
 
 import numpy as np
 import pytest
@@ -8,10 +9,13 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from stoker._src.base.dtypes import as_dtype
 from stoker._src.base.errors import InvalidArgumentError, UnimplementedError
 from stoker._src.ops.random.bits import bounded_normal, choices, fills, native, rejection, stateless
 from stoker._src.ops.random.bits.float_math import exp_float, log_float, sincos_float
 from stoker._src.ops.random.bits.philox import PhiloxState, Stream, bits, philox_blocks
+from stoker._src.ops.random.uniform_normal import RANDOM_UNIFORM, RANDOM_UNIFORM_INT
+from stoker._src.ops.support.values import torch_dtype
 
 STREAMS = st.builds(Stream, st.integers(0, 2**64 - 1), st.integers(0, 2**128 - 1))
 needs_compiled = pytest.mark.skipif(native.compiled is None, reason="the compiled module was not built")
@@ -162,6 +166,31 @@ def test_reservations_do_not_overlap():
         thread.join()
     start = 2 << 64
     assert sorted(taken) == list(range(start, start + 800 * 3 * 256, 3 * 256))
+
+
+@pytest.mark.parametrize("shape", [[], [3], [2, 1, 4], [1]])
+@pytest.mark.parametrize("kind", ["float32", "float16", "int32", "int64"])
+def test_executions_that_draw_together(twin, shape, kind):
+    """An op that is executed again and again returns what each execution draws on its own, also if shapes change in between."""
+    dtype, draw, draw_int = as_dtype(kind), RANDOM_UNIFORM.kernel_fn, RANDOM_UNIFORM_INT.kernel_fn
+    assert draw is not None and draw_int is not None
+    node, drawn, own = types.SimpleNamespace(state=None), [], []
+    stream = PhiloxState(3, 4)
+    for i in range(90):
+        sizes = [2] if i in (20, 21, 50) else [4, 5] if i == 60 else shape
+        count = int(np.prod(sizes))
+        if dtype.is_floating:
+            made = draw(sizes, seed=3, seed2=4, dtype=dtype, ctx=node)
+            plain = fills.uniform(stream.reserve_outputs(count), count, torch_dtype(dtype))
+        else:
+            low = -5 if i != 30 else 2
+            made = draw_int(sizes, low, 1000, seed=3, seed2=4, Tout=dtype, ctx=node)
+            plain = fills.uniform_int(stream.reserve_outputs(count), count, low, 1000, torch_dtype(dtype))
+        drawn.append(made)
+        own.append(plain.reshape(sizes))
+    for one, other in zip(drawn, own):
+        assert one.dtype is other.dtype
+        np.testing.assert_array_equal(one, other)
 
 
 def test_two_zero_seeds_mean_any_stream():

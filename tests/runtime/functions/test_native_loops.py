@@ -253,3 +253,49 @@ def test_scan_with_logsumexp(executions, monkeypatch):
 
     _assert_same(_both(build, [np.random.RandomState(2).randn(6, 3, 4).astype("f")], monkeypatch))
     assert executions and all(executions)
+
+
+def _best_paths(scores, moves):
+    """The best path of tags through each batch of scores, by dynamic programming in NumPy."""
+    best, came_from = scores[:, 0], []
+    for score in scores.swapaxes(0, 1)[1:]:
+        reached = best[:, :, None] + moves
+        came_from.append(reached.argmax(1))
+        best = reached.max(1) + score
+    path = [best.argmax(1)]
+    for places in reversed(came_from):
+        path.append(places[np.arange(len(places)), path[-1]])
+    return np.stack(path[::-1])
+
+
+@settings(max_examples=8, deadline=None)
+@given(st.integers(1, 4), st.integers(2, 6), st.integers(2, 5), st.integers(0, 99))
+def test_paths_back_through_lists_of_places(batch, steps, tags, seed):
+    """A loop over the results of another one, which chooses integers by those of the iteration before, finds NumPy's paths natively."""
+    random = np.random.RandomState(seed)
+    scores, moves = random.randn(batch, steps, tags).astype("f"), random.randn(tags, tags).astype("f")
+    natively = []
+    run = native_loops.NativeLoop.run
+
+    def recorded(self, values, state):
+        results = run(self, values, state)
+        natively.append(results is not None)
+        return results
+
+    with pytest.MonkeyPatch.context() as patch, tf.Graph().as_default(), tf.Session() as session:
+        patch.setattr(native_loops.NativeLoop, "run", recorded)
+        x = tf.placeholder(tf.float32, [None, None, tags])
+        rows = tf.transpose(x, [1, 0, 2])
+
+        def forward(before, score):
+            reached = tf.expand_dims(before[0], 2) + moves
+            return tf.reduce_max(reached, 1) + score, tf.argmax(reached, 1, output_type=tf.int32)
+
+        def back(tag, places):
+            return tf.gather_nd(places, tf.stack([tf.range(tf.shape(tag)[0]), tag], 1))
+
+        best, came_from = tf.scan(forward, rows[1:], (rows[0], tf.zeros_like(rows[0], tf.int32)))
+        last = tf.argmax(best[-1], 1, output_type=tf.int32)
+        path = tf.concat([tf.scan(back, came_from, last, reverse=True), last[None]], 0)
+        np.testing.assert_array_equal(session.run(path, {x: scores}), _best_paths(scores, moves))
+    assert natively == [True, True]

@@ -127,3 +127,32 @@ def test_zeros_like_a_fed_tensor_are_fresh(rows):
         first = session.run(zeros, {x: np.ones((rows, 2), "f")})
         first += 1
         assert session.run(zeros, {x: np.ones((rows, 2), "f")}).tolist() == [[0.0, 0.0]] * rows
+
+
+def test_the_number_of_a_list_s_elements_is_known_behind_a_loop():
+    """What a loop wrote into an array of known size has a known shape, so that ops on it ask no tensor for its shape."""
+    with tf.Graph().as_default(), tf.Session() as session:
+        x = tf.placeholder(tf.float32, [None, None])
+        sums = tf.scan(lambda before, row: before + row, x)
+        flat = tf.reshape(sums, [tf.shape(sums)[0] * tf.shape(sums)[1]])
+        session.run(flat, {x: np.ones((4, 3), "f")})
+        found = session.run(flat, {x: np.ones((4, 3), "f")})
+        assert "Shape" not in session.explain(flat, {x: np.ones((4, 3), "f")}).replace("Reshape", "")
+    np.testing.assert_array_equal(found, np.repeat(np.arange(1, 5, dtype="f"), 3))
+
+
+@pytest.mark.parametrize("size, is_dynamic", [(2, True), (6, False)])
+def test_arrays_that_grow_or_stay_partly_empty(size, is_dynamic):
+    """An array that grows has the number of elements it was given; one that is larger than what is written keeps zeros."""
+    with tf.Graph().as_default(), tf.Session() as session:
+        x = tf.placeholder(tf.float32, [None, 3])
+        array = tf.TensorArray(tf.float32, size, dynamic_size=is_dynamic, element_shape=[3])
+        count = tf.shape(x)[0]
+        _, array = tf.while_loop(
+            lambda i, array: i < count, lambda i, array: (i + 1, array.write(i, x[i] * 2.0)), [0, array]
+        )
+        rows = np.arange(12, dtype="f").reshape(4, 3)
+        found = session.run([array.stack(), array.size()], {x: rows})
+    expected = rows * 2 if is_dynamic else np.concatenate([rows * 2, np.zeros((2, 3), "f")])
+    np.testing.assert_array_equal(found[0], expected)
+    assert found[1] == len(expected)

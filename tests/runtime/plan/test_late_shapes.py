@@ -132,3 +132,48 @@ def test_an_error_inside_a_region_names_its_node():
             with pytest.raises(tf.errors.InvalidArgumentError, match="meet"):
                 session.run(total, {x: [1, 1, -1, -1], y: [1, 2, 3]})
             assert session.run(total, {x: [1, 1, 1, -1], y: [1, 2, 3]}) > 0
+
+
+@pytest.fixture(scope="module")
+def divided():
+    """A session, what to feed, and the loss of a small network for each part of some rows, with its gradients."""
+    with tf.Graph().as_default() as graph:
+        x, chosen = tf.placeholder(tf.float32, [12, 3]), tf.placeholder(tf.int32, [12])
+        weights = [tf.placeholder(tf.float32, [3, 3]) for _ in range(3)]
+        parts = tf.dynamic_partition(x, chosen, 3)
+        places = tf.dynamic_partition(tf.range(12), chosen, 3)
+        made = [tf.sigmoid(tf.matmul(part, each) * 2.0) for part, each in zip(parts, weights)]
+        loss = tf.reduce_sum(tf.square(tf.dynamic_stitch(places, made) - 1.0))
+        fetches = [loss, *tf.gradients(loss, weights)]
+    session = tf.Session(graph=graph)
+    yield session, x, chosen, weights, fetches
+    session.close()
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.lists(st.integers(0, 2), min_size=12, max_size=12), min_size=1, max_size=3), st.integers(0, 1000))
+def test_parts_of_rows(divided, divisions, seed):
+    """Networks for parts of rows of any sizes (none, too) and their gradients agree with NumPy, however often sizes are seen."""
+    session, x, chosen, weights, fetches = divided
+    random = np.random.RandomState(seed)
+    rows = random.randn(12, 3).astype(np.float32)
+    given = [random.randn(3, 3).astype(np.float32) for _ in weights]
+    for division in [each for each in divisions for _ in range(3)]:
+        loss, *gradients = session.run(fetches, {x: rows, chosen: division, **dict(zip(weights, given))})
+        total = 0.0
+        for i, gradient in enumerate(gradients):
+            part = rows[np.array(division) == i].astype(np.float64)
+            out = 1 / (1 + np.exp(-2 * part @ given[i]))
+            total += np.sum((out - 1) ** 2)
+            np.testing.assert_allclose(gradient, part.T @ (4 * (out - 1) * out * (1 - out)), rtol=2e-4, atol=2e-6)
+        np.testing.assert_allclose(loss, total, rtol=2e-5)
+
+
+def test_rows_that_are_divided_alike_meet_in_one_region(divided):
+    """The gradient of a part takes rows and places that two ops have divided by the same numbers, and stays one late step for each part."""
+    session, x, chosen, weights, fetches = divided
+    feed = {x: np.ones((12, 3)), chosen: [0] * 5 + [1] * 4 + [2] * 3, **dict.fromkeys(weights, np.eye(3))}
+    for _ in range(3):
+        session.run(fetches, feed)
+    plan = session.explain(fetches, feed)
+    assert "MatMul(" not in plan and "not fused, the shape depends on data" not in plan

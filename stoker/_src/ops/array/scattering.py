@@ -334,6 +334,7 @@ DYNAMIC_PARTITION = define(
     num_partitions=INT(minimum=1),
     T=ANY,
 )
+DYNAMIC_PARTITION.planning.sized_by = (1,)
 
 
 @DYNAMIC_PARTITION.kernel

@@ -33,6 +33,7 @@ _QUANTIZED = tuple(each for each in dtypes.QUANTIZED_DTYPES if not each._is_ref_
 # ---- Where ------------------------------------------------------------------------------------------------------
 
 WHERE = define("Where(input: T) -> (index: int64)", T=one_of(*NUMERIC, *_QUANTIZED, dtypes.bool_, default=dtypes.bool_))
+WHERE.planning.sized_by = (0,)
 
 
 @WHERE.kernel

@@ -631,6 +631,8 @@ def squeeze_kernel(input: Any, *, squeeze_dims: tuple[int, ...]) -> Any:
             raise InvalidArgumentError(
                 None, None, f"Can not squeeze dim[{dim % len(sizes)}], expected a dimension of 1, got {sizes[dim]}"
             )
+    if len(squeeze_dims) == 1:
+        return input.squeeze(squeeze_dims[0])
     return input.squeeze(tuple({dim % len(sizes) for dim in squeeze_dims}))
 
 

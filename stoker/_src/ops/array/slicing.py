@@ -59,8 +59,14 @@ def slice_kernel(input: Any, begin: list[int], size: list[int]) -> Any:
         for axis, start, count in cuts:
             index[axis] = builtin_slice(start, start + count)
         return input[tuple(index)]
-    for cut in cuts:
-        input = input.narrow(*cut)
+    if len(cuts) == 1:
+        return input.narrow(*cuts[0])
+    if cuts:
+        steps, shape, first = input.stride(), list(input.shape), input.storage_offset()
+        for axis, start, count in cuts:
+            shape[axis] = count
+            first += start * steps[axis]
+        return input.as_strided(shape, steps, first)
     return input
 
 

@@ -15,6 +15,7 @@ from stoker._src.base.dtypes import INDEX, DType
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.shapes import SCALAR, UNKNOWN_SHAPE, Shape
 from stoker._src.graph.definition import INT32, SHAPE, TYPE, VIEW, define, one_of, scalar
+from stoker._src.graph.planning import Elements
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.array import shaping
 from stoker._src.ops.array.constants import constant
@@ -679,54 +680,64 @@ TENSOR_LIST_CONCAT_LISTS.shape(lambda input_a, input_b: SCALAR)
 # ---- what plans know of elements --------------------------------------------------------------------------------
 
 
-def _agreed(a: Shape | None, b: Shape | None) -> Shape | None:
-    """The element shape of a list that holds the elements of two lists; None means no elements."""
-    if a is None or b is None:
-        return b if a is None else a
-    return a if a.dims == b.dims else UNKNOWN_SHAPE
+def _of_rows(tensor: Shape) -> Elements:
+    """What is known of a list of the rows of a tensor."""
+    return Elements() if not tensor.dims else Elements(Shape(tensor.dims[1:]), tensor.dims[0])
 
 
-def _rows_shape(shape: Shape) -> Shape:
-    return UNKNOWN_SHAPE if shape.dims is None else Shape(shape.dims[1:])
+def _reserved(op: Operation, plan: Any) -> Elements:
+    count = plan.known_value(op._inputs[1])
+    return Elements(None, None if count is None or int(count) < 0 else int(count))
 
 
-def _stacked_shape(elements: Shape | None) -> Shape:
-    return UNKNOWN_SHAPE if elements is None or elements.dims is None else Shape((None, *elements.dims))
+def _with_item(op: Operation, plan: Any) -> Elements:
+    before = plan.elements_of(op._inputs[0])
+    after = before.agreed(Elements(plan.shape_of(op._inputs[2]), before.count))
+    return Elements(after.shape) if op.attr("resize_if_index_out_of_bounds") else after
 
 
-def _taken_out(item: Tensor, shape: Shape | None) -> Shape | None:
+def _stacked_shape(elements: Elements) -> Shape:
+    if elements.shape is None or elements.shape.dims is None:
+        return UNKNOWN_SHAPE
+    return Shape((elements.count, *elements.shape.dims))
+
+
+def _taken_out(item: Tensor, shape: Shape | None) -> Elements | Shape | None:
     """What is known of an item of `shape`. If the item is a list itself, nothing is known of its elements."""
-    return UNKNOWN_SHAPE if item.dtype.base_dtype is dtypes.variant else shape
+    return Elements() if item.dtype.base_dtype is dtypes.variant else shape
 
 
-EMPTY_TENSOR_LIST.elements(lambda op, shape_of, elements_of: [None])
-TENSOR_LIST_RESERVE.elements(lambda op, shape_of, elements_of: [None])
-TENSOR_LIST_FROM_TENSOR.elements(lambda op, shape_of, elements_of: [_rows_shape(shape_of(op._inputs[0]))])
+def _zeros_like(op: Operation, plan: Any) -> Elements | Shape:
+    return (plan.elements_of if _is_list(op) else plan.shape_of)(op._inputs[0])
+
+
+def _sum(op: Operation, plan: Any) -> Elements | Shape:
+    if not _is_list(op):
+        return op.outputs[0].static_shape
+    return functools.reduce(Elements.agreed, map(plan.elements_of, op._inputs))
+
+
+# How many elements a list has is not followed where loops add or remove elements one by one.
+EMPTY_TENSOR_LIST.elements(lambda op, plan: [Elements(None)])
+TENSOR_LIST_RESERVE.elements(lambda op, plan: [_reserved(op, plan)])
+TENSOR_LIST_FROM_TENSOR.elements(lambda op, plan: [_of_rows(plan.shape_of(op._inputs[0]))])
 TENSOR_LIST_PUSH_BACK.elements(
-    lambda op, shape_of, elements_of: [_agreed(elements_of(op._inputs[0]), shape_of(op._inputs[1]))]
+    lambda op, plan: [plan.elements_of(op._inputs[0]).agreed(Elements(plan.shape_of(op._inputs[1])))]
 )
 TENSOR_LIST_POP_BACK.elements(
-    lambda op, shape_of, elements_of: [
-        elements_of(op._inputs[0]),
-        _taken_out(op.outputs[1], elements_of(op._inputs[0])),
+    lambda op, plan: [
+        Elements(plan.elements_of(op._inputs[0]).shape),
+        _taken_out(op.outputs[1], plan.elements_of(op._inputs[0]).shape),
     ]
 )
-TENSOR_LIST_SET_ITEM.elements(
-    lambda op, shape_of, elements_of: [_agreed(elements_of(op._inputs[0]), shape_of(op._inputs[2]))]
-)
-TENSOR_LIST_GET_ITEM.elements(lambda op, shape_of, elements_of: [_taken_out(op.outputs[0], elements_of(op._inputs[0]))])
-TENSOR_LIST_RESIZE.elements(lambda op, shape_of, elements_of: [elements_of(op._inputs[0])])
+TENSOR_LIST_SET_ITEM.elements(lambda op, plan: [_with_item(op, plan)])
+TENSOR_LIST_GET_ITEM.elements(lambda op, plan: [_taken_out(op.outputs[0], plan.elements_of(op._inputs[0]).shape)])
+TENSOR_LIST_RESIZE.elements(lambda op, plan: [Elements(plan.elements_of(op._inputs[0]).shape)])
 TENSOR_LIST_STACK.elements(
-    lambda op, shape_of, elements_of: [_taken_out(op.outputs[0], _stacked_shape(elements_of(op._inputs[0])))]
+    lambda op, plan: [_taken_out(op.outputs[0], _stacked_shape(plan.elements_of(op._inputs[0])))]
 )
-shaping.ZEROS_LIKE.elements(
-    lambda op, shape_of, elements_of: [elements_of(op._inputs[0]) if _is_list(op) else shape_of(op._inputs[0])]
-)
-arithmetic.ADD_N.elements(
-    lambda op, shape_of, elements_of: [
-        functools.reduce(_agreed, map(elements_of, op._inputs)) if _is_list(op) else op.outputs[0].static_shape
-    ]
-)
+shaping.ZEROS_LIKE.elements(lambda op, plan: [_zeros_like(op, plan)])
+arithmetic.ADD_N.elements(lambda op, plan: [_sum(op, plan)])
 
 
 def _is_list(op: Operation) -> bool:

@@ -20,10 +20,12 @@ from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Tensor
 from stoker._src.ops.math import arithmetic
 from stoker._src.ops.random.bits import cuda, fills
-from stoker._src.ops.random.bits.philox import PhiloxState
+from stoker._src.ops.random.bits.philox import PhiloxState, Stream
 from stoker._src.ops.random.bits.seeds import EagerSeeds, op_seeds
 from stoker._src.ops.support.movement import allocatable
 from stoker._src.ops.support.values import torch_dtype
+
+_FEW = 8  # outputs of an execution that may be drawn together with those of the next ones
 
 # -- seeds -------------------------------------------------------------------------------------------------------
 
@@ -80,13 +82,22 @@ def checked_count(shape: list[int]) -> int:
     return numbers.prod(allocatable(shape, 4))
 
 
-def _filled(name: str, fill: Callable[..., torch.Tensor]) -> OpDefinition:
+def _filled(
+    name: str, fill: Callable[..., torch.Tensor], together: Callable[..., torch.Tensor] | None = None
+) -> OpDefinition:
     definition = define(
         f"{name}(shape: host T) -> (output: dtype)", STATEFUL, seed=0, seed2=0, dtype=FLOATS, T=INDEX
     ).not_differentiable()
 
     def kernel(shape: list[int], *, seed: int, seed2: int, dtype: DType, ctx: Any) -> torch.Tensor:
         count = checked_count(shape)
+        several = None if dtype is dtypes.float64 else together
+        if several is not None and 0 < count <= _FEW:
+
+            def draw(streams: list[Stream]) -> torch.Tensor:
+                return several(streams, count, torch_dtype(dtype)).view(len(streams), *shape)
+
+            return generator(ctx, seed, seed2).few((shape, dtype), count, draw)
         stream = generator(ctx, seed, seed2).reserve_outputs(count)
         return fill(stream, count, torch_dtype(dtype)).view(shape)
 
@@ -112,7 +123,7 @@ def _filled(name: str, fill: Callable[..., torch.Tensor]) -> OpDefinition:
     return definition
 
 
-RANDOM_UNIFORM = _filled("RandomUniform", fills.uniform)
+RANDOM_UNIFORM = _filled("RandomUniform", fills.uniform, fills.uniform_of_each)
 RANDOM_STANDARD_NORMAL = _filled("RandomStandardNormal", fills.normal)
 TRUNCATED_NORMAL = _filled("TruncatedNormal", fills.truncated_normal)
 
@@ -133,6 +144,13 @@ def random_uniform_int_kernel(
     if minval >= maxval:
         raise InvalidArgumentError(None, None, f"Need minval < maxval, got {minval} >= {maxval}")
     count = checked_count(shape)
+    if 0 < count <= _FEW:
+
+        def draw(streams: list[Stream]) -> torch.Tensor:
+            drawn = fills.uniform_int_of_each(streams, count, minval, maxval, torch_dtype(Tout))
+            return drawn.view(len(streams), *shape)
+
+        return generator(ctx, seed, seed2).few((shape, minval, maxval, Tout), count, draw)
     stream = generator(ctx, seed, seed2).reserve_outputs(count)
     return fills.uniform_int(stream, count, minval, maxval, torch_dtype(Tout)).reshape(shape)
 

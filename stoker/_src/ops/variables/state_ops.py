@@ -385,6 +385,9 @@ READ_VARIABLE_OP = define("ReadVariableOp(resource: resource) -> (value: dtype)"
 READ_VARIABLE_OP.planning.reads_variable = True
 
 
+READ_VARIABLE_OP.planning.reads_value = True
+
+
 @READ_VARIABLE_OP.kernel
 def read_variable_kernel(resource: VariableState, *, dtype: DType) -> Any:
     """For eager mode. Graphs know the variable's dtype statically and read it directly."""

@@ -18,7 +18,6 @@ import torch
 from stoker._src.base import dtypes, forking
 from stoker._src.base.depth import Level
 from stoker._src.base.errors import InvalidArgumentError
-from stoker._src.base.shapes import Shape
 from stoker._src.graph.attr_values import FunctionRef
 from stoker._src.graph.function_graph import Function
 from stoker._src.graph.interchange.function_def import function_refs
@@ -178,9 +177,7 @@ class FunctionCompiler:
             is_loop,
             tuple(map(id, outputs)),
             tuple((i, _identity(constant)) for i, constant in bound.items()),
-            None
-            if given is None
-            else tuple((each.shape.dims, each.elements is None, _dims(each.elements)) for each in given),
+            None if given is None else tuple((each.shape.dims, each.elements) for each in given),
         )
         found = None if self._bodies is None else self._bodies.get(key)
         if found is not None:
@@ -344,10 +341,6 @@ def _are_on_host(resources: Iterable[Any]) -> bool:
 
 def _on_host(values: Iterable[Any]) -> list[Any]:
     return [value.cpu() if isinstance(value, torch.Tensor) else value for value in values]
-
-
-def _dims(shape: Shape | None) -> Any:
-    return None if shape is None else shape.dims
 
 
 def _identity(constant: Any) -> Any:

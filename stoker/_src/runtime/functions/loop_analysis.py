@@ -10,10 +10,12 @@ import torch
 from stoker._src.base import dtypes
 from stoker._src.graph import shape_rules
 from stoker._src.graph.tensor import Operation
+from stoker._src.ops.variables.state_ops import VariableState
 from stoker._src.runtime.functions.loop_sums import LoopSum
 from stoker._src.runtime.plan.emit import Step
 from stoker._src.runtime.plan.fused_loops import native
 from stoker._src.runtime.plan.instructions import EFFECTS, Instruction, Value, values_of
+from stoker._src.runtime.plan.stores import Storing, read
 
 
 class Unfit(Exception):
@@ -26,6 +28,12 @@ class Fixed(NamedTuple):
     position: int = -1
     constant: Any = None
     read: Callable[[], Any] | None = None
+
+
+class Stored(NamedTuple):
+    """The value of a variable that the fused loops change where it is."""
+
+    state: VariableState
 
 
 class Carried(NamedTuple):
@@ -93,8 +101,15 @@ class Analysis:
     def __init__(self, body: Step, condition: Step, count: int, sums: list[LoopSum]) -> None:
         planner = body.planner
         self.planner, self.count, self.sums = planner, count, sums
-        if planner.writes_variables or planner.blocks or any(each.steps for each in planner.instructions):
+        if planner.blocks or any(each.steps for each in planner.instructions):
             raise Unfit
+        self.stored = {  # the variables that the fused loops change, by the ids of their states
+            id(state): state
+            for each in planner.instructions
+            if isinstance(each.kernel, Storing)
+            for state in each.kernel.given(each.arguments)
+            if isinstance(state, VariableState)
+        }
         self.what: dict[Value, Any] = {}
         self.programs: list[Any] = []
         self.given: list[list[Any]] = []  # what each program takes
@@ -115,6 +130,7 @@ class Analysis:
         self.counters: dict[int, int] = {}
         self.states: dict[int, Made] = {}
         self.changes: dict[int, Change] = {}
+        self.ends: dict[int, Fixed] = {}  # loop variables that every iteration gives the same value
         for i in range(count):
             if i not in self.summed and isinstance(self.what[planner.feed_values[i]], Carried):
                 self._settle(i, results[i])
@@ -125,9 +141,14 @@ class Analysis:
         if len(set(self.states.values())) < len(self.states) or not self.programs:
             raise Unfit
         draws = bool(self.skipped) or any(isinstance(each, Drawn) for each in self.what.values())
-        if draws and any(program.may_refuse for program in self.programs):
+        if draws and self.may_refuse:
             raise Unfit  # the iterations could not run again with the same random numbers
         self._check_reads()
+
+    @property
+    def may_refuse(self) -> bool:
+        """Whether there are inputs for which an iteration must run by the ops' own kernels."""
+        return any(program.may_refuse for program in self.programs)
 
     def _of(self, value: Value | None) -> Any:
         if value is None:
@@ -141,8 +162,10 @@ class Analysis:
     def _add(self, instruction: Instruction) -> None:
         if instruction.kind == "fused_loops":
             self._add_program(instruction)
-        elif instruction.kind == "read":
-            self.what[instruction.results[0]] = Fixed(read=instruction.arguments[0].constant.read)
+        elif (state := read(instruction)) is not None:
+            if id(state) in self.stored and instruction.copies:
+                raise Unfit  # the value before the update
+            self.what[next(values_of(instruction.results))] = self._value_of(state)
         elif instruction.kind != "kernel" or instruction.op is None:
             raise Unfit
         elif instruction.op.definition.planning.list_role:
@@ -161,7 +184,9 @@ class Analysis:
             self.what[next(values_of(instruction.results))] = self._computed(instruction, instruction.op)
 
     def _add_program(self, instruction: Instruction) -> None:
-        program = instruction.kernel
+        program, arguments = instruction.kernel, instruction.arguments
+        if isinstance(program, Storing):
+            arguments, program = program.given(arguments), program.program
         if not isinstance(program, native.Program):
             raise Unfit
         shapes: list[tuple[int, ...]] = []
@@ -169,9 +194,12 @@ class Analysis:
             shapes += [tuple(shape if count == 1 else shape[1:])] * count
         for j, value in enumerate(values_of(instruction.results)):
             self.what[value] = Made(len(self.programs), j)
-        self.given.append([self._of(value) for value in instruction.arguments])
+        self.given.append([self._value_of(v) if isinstance(v, VariableState) else self._of(v) for v in arguments])
         self.programs.append(program)
         self.shapes.append(list(zip(shapes, program.dtypes[len(program.input_shapes) :])))
+
+    def _value_of(self, state: VariableState) -> Fixed | Stored:
+        return Stored(state) if id(state) in self.stored else Fixed(read=state.read)
 
     def _add_list_op(self, instruction: Instruction, op: Operation) -> None:
         role = op.definition.planning.list_role
@@ -264,6 +292,8 @@ class Analysis:
             self.changes[position] = what
         elif isinstance(what, Made) and dtype in (dtypes.float32, dtypes.int32, dtypes.int64):
             self.states[position] = what
+        elif isinstance(what, Fixed):
+            self.ends[position] = what
         elif isinstance(what, Computed) and dtype.is_integer:
             self.counters[position] = self._step_of(position, what)
         else:

@@ -9,6 +9,7 @@ in one native call:
   rows. A list that an iteration pops from, or reads an item of, is read in place.
 * A value that is passed on to the next iteration is the next row of a tensor, too.
 * The factors of sums over all iterations (loop_sums.py) are tensors already.
+* A variable that the fused loops change is read and changed where it is.
 * Random numbers are drawn for all iterations before the loop, and what depends only on them (the mask of a dropout) is computed
   then; if nothing reads them, the generator only moves on.
 
@@ -29,6 +30,7 @@ import numpy as np
 import torch
 
 from stoker._src.base import dtypes
+from stoker._src.base.errors import FailedPreconditionError
 from stoker._src.ops.control_flow.tensor_list_values import TensorList
 from stoker._src.ops.support.values import host_value, torch_dtype
 from stoker._src.runtime.functions.loop_analysis import (
@@ -42,6 +44,7 @@ from stoker._src.runtime.functions.loop_analysis import (
     Length,
     Made,
     Popped,
+    Stored,
     Unfit,
     is_random,
 )
@@ -49,6 +52,7 @@ from stoker._src.runtime.functions.loop_sums import LoopSum
 from stoker._src.runtime.plan.emit import Step
 from stoker._src.runtime.plan.fused_loops import native
 from stoker._src.runtime.plan.instructions import Host, Instruction
+from stoker._src.runtime.plan.stores import is_writable
 
 _MOST_BYTES = 1 << 28  # bytes of all rows of a loop; a larger one runs iteration by iteration
 _FIRST_GUESS, _MOST_TRIPS = 64, 1 << 18  # iterations for which the condition is evaluated at once
@@ -56,7 +60,7 @@ _TRIPS_AT_ONCE = 64  # iterations after which a loop looks whether its run was c
 _MOST_LAYOUTS, _MOST_NUMBERS = 64, 1024  # layouts that a loop keeps, and the numbers of a list that one may depend on
 
 # Where the tensors of an execution come from.
-_FIXED, _LIST, _GATHERED, _VALUE, _ROOM, _STATE = range(6)
+_FIXED, _LIST, _GATHERED, _VALUE, _ROOM, _STATE, _STORED = range(7)
 
 
 class _Place(NamedTuple):
@@ -94,7 +98,10 @@ class _Evaluator:
 
     def fixed(self, what: Fixed) -> Any:
         if what.read is not None:
-            return what.read()
+            try:
+                return what.read()
+            except FailedPreconditionError:
+                raise Unfit from None  # the op reports it
         return what.constant if what.position < 0 else self.values[what.position]
 
     def _evaluated(self, what: Any) -> tuple[Any, bool]:
@@ -302,6 +309,8 @@ class _Layout:
             return self._random(what)
         if isinstance(what, Fixed):
             return _Place(self._taken(_FIXED, what, self._evaluator.fixed(what)), 0, 0)
+        if isinstance(what, Stored):
+            return _Place(self._taken(_STORED, what.state, what.state.value), 0, 0)
         value, stacked = self._evaluator.value(what)
         return _Place(self._taken(_VALUE, what, value), 0, 1 if stacked else 0)
 
@@ -366,7 +375,7 @@ class _Layout:
 
     def _row_shape(self, place: _Place) -> tuple[int, ...]:
         source = self.sources[place.source]
-        is_single = source.kind == _FIXED or (source.kind == _VALUE and place.step == 0)
+        is_single = source.kind in (_FIXED, _STORED) or (source.kind == _VALUE and place.step == 0)
         return source.shape if is_single else source.shape[1:]
 
     # -- results -------------------------------------------------------------------------------------------------
@@ -381,6 +390,9 @@ class _Layout:
             number, first, step = self._made[analysis.states[position]]
             last = first + (trips - 1) * step
             yield position, lambda execution, start: execution.tensors[number][last].clone()
+        elif position in analysis.ends:
+            end = analysis.ends[position]
+            yield position, lambda execution, start: execution.evaluator.fixed(end)
         elif position in analysis.changes:
             yield position, self._changed(analysis.changes[position])
 
@@ -409,6 +421,8 @@ class _Layout:
         """The rows of all iterations, from the first to the last."""
         number, first, step = self._place(what)
         trips = self.trips
+        if self.sources[number].kind == _STORED:
+            raise Unfit  # each iteration has another value
         if self.sources[number].kind == _FIXED or (self.sources[number].kind == _VALUE and step == 0):
             return lambda execution: execution.tensors[number].unsqueeze(0).expand(trips, *self.sources[number].shape)
         if id(what) in self.known:  # other executions use it, too
@@ -498,6 +512,10 @@ class _Execution:
             room = torch.empty(shape, dtype=dtype)
             room[first].copy_(start)
             return room
+        if kind == _STORED:
+            if what.value is None or what.value.shape != shape or not is_writable(what.value):
+                raise Unfit
+            return what.value
         if kind == _FIXED:
             found = self.evaluator.fixed(what)
         elif kind == _LIST:
@@ -526,10 +544,13 @@ class _Execution:
             self.tensors[number].copy_(self.evaluator.value(computed)[0])
         for instruction in analysis.skipped:
             _repeated(instruction, trips, wanted=False)
+        before = [(each, each.read().clone()) for each in analysis.stored.values()] if analysis.may_refuse else []
         programs = tuple(analysis.programs)
         for first in range(0, trips, _TRIPS_AT_ONCE):
             state.check("While")
             if not native.run_loop(programs, moves, first, min(first + _TRIPS_AT_ONCE, trips)):
+                for each, value in before:
+                    each.assign(value)
                 return None
         returned = list(self.values)
         for position, result in layout.results:

@@ -70,8 +70,14 @@ _WORTH_SHARING = 15_000  # rough cost in nanoseconds from which threads share th
 class Builder:
     """Collects the loops of one native call. The `lower` functions of ops call its methods, which return the buffer they fill."""
 
-    def __init__(self, shape_of: ShapeOf, fewest: int = 0, roots: stores.Roots | None = None) -> None:
-        self.shape_of = shape_of
+    def __init__(
+        self,
+        shape_of: ShapeOf,
+        fewest: int = 0,
+        roots: stores.Roots | None = None,
+        carried: frozenset[Value] = frozenset(),
+    ) -> None:
+        self.shape_of, self.carried = shape_of, carried
         self.fewest = fewest  # fewest ops worth fusing; 0 for the usual number
         self.roots = roots or {}
         self.code: list[list[Any]] = []  # each instruction consists of numbers and Buffers
@@ -365,7 +371,7 @@ class Builder:
         data = [(value, tensor) for value, tensor, is_number in given if not is_number]
         if any(self._is_of(state, value) for state in self.stored for value, _ in data):
             return False  # the old value of a variable that the loops have changed
-        if not any(value in self.made or not _kind(tensor) for value, tensor in data):
+        if not any(value in self.made or value in self.carried or not _kind(tensor) for value, tensor in data):
             return False  # integers alone, such as counters and sizes, are the business of loops and plans
         length = len(self.code)
         try:
@@ -379,7 +385,7 @@ class Builder:
         if results is not None:
             results = results if isinstance(results, list) else [results]
             fit = [made.kind == _kind(tensor) for made, tensor in zip(results, op.outputs)]
-        if results is None or not all(fit) or not self._divides(length):
+        if results is None or not all(fit) or self._refuses_late(length) or not self._divides(length):
             del self.code[length:]
             return False
         for value, buffer in zip(values_of(instruction.results), results):
@@ -388,10 +394,15 @@ class Builder:
         self.instructions.append(instruction)
         return True
 
+    def _refuses_late(self, first: int) -> bool:
+        """Whether the lines from `first` on may have no result when a variable has been changed already."""
+        refusing = (native.DENSE, native.GATHER, native.SEGMENTS, native.TOP)
+        return bool(self.stored) and any(line[0] in refusing for line in self.code[first:])
+
     def store(self, instruction: Instruction) -> bool:
-        """Adds an update of a large variable by a value that the loops compute. Returns False, and adds no loop, if it must run after them."""
+        """Adds an update of a variable by a value that the loops compute. Returns False, and adds no loop, if it must run after them."""
         found = stores.stored(instruction)
-        if found is None or not self.row_counts or found[1] in self.stored or found[2] not in self.made:
+        if found is None or self.row_counts == [] or found[1] in self.stored or found[2] not in self.made:
             return False
         handle, state, value = found
         changed = self.buffers[value]
@@ -406,15 +417,19 @@ class Builder:
             else [native.BINARY_LOOP, native.BINARY[how], target, target, changed]
         )
         line += collapse(tuple(size), [1], [1]) or []
-        # Only the loops of the same row may have read a row of the variable before.
         old = [self.buffers[each] for each in self.inputs if self._is_of(state, each)]
-        if any(each.size != changed.size for each in old):
-            return False
         filled = {id(each.base) for each in old}
-        whole = [rows for rows in self.row_counts if all(has_rows(each, rows, filled) for each in [*self.code, line])]
-        if not whole:
-            return False
-        self.row_counts = whole
+        if self.row_counts is None:
+            if any(id(self.buffers[each].base) in filled for each in self.made):
+                return False  # a result is the old value in another shape
+        else:
+            # Only the loops of the same row may have read a row of the variable before.
+            rows = [
+                rows for rows in self.row_counts if all(has_rows(each, rows, filled) for each in [*self.code, line])
+            ]
+            if not rows or any(each.size != changed.size for each in old):
+                return False
+            self.row_counts = rows
         self.code.append(line)
         self.buffers[handle] = target
         self.inputs.append(handle)
@@ -492,7 +507,8 @@ class Builder:
         ]
         for index, buffer in enumerate(numbered):
             buffer.base.index = index
-        rows = self.row_counts[0] if self.row_counts else self._rows(outputs[0][1].shape)
+        alone = bool(self.stored) and self.row_counts is None  # no thread may read what another one has changed
+        rows = self.row_counts[0] if self.row_counts else 0 if alone else self._rows(outputs[0][1].shape)
         scratch, scratch_size = self._scratch(len(numbered), rows)
         constants = [(buffer, constant) for buffer, constant in self.constants if id(buffer) in used]
         position, places = 0, []
@@ -523,7 +539,9 @@ class Builder:
                 for buffer, c in constants
             ),
             places=np.asarray(places, np.int64).tobytes(),
-            segments=np.asarray([] if rows else self._segments(), np.int64).tobytes(),
+            segments=np.asarray(
+                [] if rows else [(0, len(self.code), 0)] if alone else self._segments(), np.int64
+            ).tobytes(),
             fallback=fallback,
             narrow=np.asarray(
                 [
@@ -687,25 +705,29 @@ def form(
     results: list[Value | None],
     shape_of: ShapeOf,
     *,
-    in_loop: bool = False,
     updates: bool = False,
+    repeats: bool = False,
+    carried: frozenset[Value] = frozenset(),
 ) -> list[Instruction]:
     """Replaces runs of instructions by fused loops. `results` are the values that the plan returns.
 
-    In the body of a loop (`in_loop`), single instructions are fused, too, and if that leaves any, also larger tensors whose rows are not
-    independent: the iterations run natively if nothing is left. With `updates`, loops also change large variables.
+    With `updates`, loops also change large variables. The body of a loop `repeats`: its iterations run natively if nothing is left of it.
+    So single instructions are fused, too, loops change any variables, and if that leaves instructions, larger tensors whose rows are not independent
+    are fused as well. `carried` are integers that follow from the iteration before, so that only loops can compute with them in native iterations.
 
     A run stays open until an instruction needs one of its results or changes one of its inputs. Other instructions move ahead of it, except
     that a run does not hold back the last input of a message to other processes.
     """
     if native is None:
         return instructions
+    if repeats:
+        instructions = stores.without_idle_reads(instructions, results)
     if updates:
         instructions = stores.sink(instructions, results, lambda each: _is_large(each, shape_of))
-    roots = stores.roots_of(instructions) if updates else None
-    formed = _formed(instructions, results, _Runs(shape_of, 1 if in_loop else 0, roots))
-    if in_loop and any(_is_left(each, shape_of) for each in formed):
-        return _formed(instructions, results, _Runs(shape_of, 1, roots, _LARGEST_IN_LOOP))
+    roots = stores.roots_of(instructions) if updates or repeats else None
+    formed = _formed(instructions, results, _Runs(shape_of, roots, repeats, carried))
+    if repeats and any(_is_left(each, shape_of) for each in formed):
+        return _formed(instructions, results, _Runs(shape_of, roots, repeats, carried, _LARGEST_IN_LOOP))
     return formed
 
 
@@ -761,15 +783,28 @@ def _obstacle(instruction: Instruction, shape_of: ShapeOf) -> str:
 class _Runs:
     """Sorts instructions into runs. At most one run of small tensors and one of large tensors are open, and they are independent."""
 
-    def __init__(self, shape_of: ShapeOf, fewest: int, roots: stores.Roots | None, largest: int = _LARGEST) -> None:
-        self.shape_of, self.fewest, self._roots, self._largest = shape_of, fewest, roots, largest
+    def __init__(
+        self,
+        shape_of: ShapeOf,
+        roots: stores.Roots | None,
+        repeats: bool,
+        carried: frozenset[Value],
+        largest: int = _LARGEST,
+    ) -> None:
+        self.shape_of, self._roots, self._repeats, self._carried = shape_of, roots, repeats, carried
+        self.fewest, self._largest = 1 if repeats else 0, largest
         self.ended: list[Builder | Instruction] = []
         self.small, self.large = self._empty(large=False), self._empty(large=True)
 
     def _empty(self, *, large: bool) -> Builder:
-        builder = Builder(self.shape_of, self.fewest, self._roots)
+        builder = Builder(self.shape_of, self.fewest, self._roots, self._carried)
         builder.row_counts = [] if large else None
         return builder
+
+    def _storing(self) -> list[Builder]:
+        if self._roots is None:
+            return []
+        return [self.large, self.small] if self._repeats else [self.large]
 
     def end(self, *builders: Builder) -> None:
         for builder in builders:
@@ -783,10 +818,10 @@ class _Runs:
     def add(self, instruction: Instruction) -> None:
         arguments = set(values_of(instruction.arguments))
         changes = bool(instruction.traits & (Trait.WRITES | Trait.BLOCKING) or instruction.steps)
-        if changes and self._roots is not None and self.large.store(instruction):
+        if changes and any(builder.store(instruction) for builder in self._storing()):
             return
-        if self.large.stored and instruction.traits & EFFECTS:
-            self.end(self.large)  # it may look at what the updates change
+        if instruction.traits & EFFECTS:
+            self.end(*(each for each in (self.small, self.large) if each.stored))  # it may look at what they change
         large = _is_large(instruction, self.shape_of, self._largest)
         if large is None:
             if changes or not self.large.made.isdisjoint(arguments):

@@ -10,25 +10,19 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from stoker._src.base.shapes import UNKNOWN_SHAPE, Shape, common_shape
+from stoker._src.graph.planning import Elements
 from stoker._src.graph.tensor import Tensor
 
 
 class Known(NamedTuple):
-    """The shape of a tensor. For a list of tensors, also the common shape of all its elements.
-
-    `elements` is None while the list is empty; the first element determines it.
-    """
+    """The shape of a tensor. For a list of tensors, also what is known of its elements."""
 
     shape: Shape
-    elements: Shape | None = UNKNOWN_SHAPE
+    elements: Elements = Elements()
 
     def agreed(self, other: Known) -> Known:
         """Returns the shapes that are true of both."""
-        if self.elements is None or other.elements is None:
-            elements = other.elements if self.elements is None else self.elements
-        else:
-            elements = common_shape(self.elements, other.elements)
-        return Known(common_shape(self.shape, other.shape), elements)
+        return Known(common_shape(self.shape, other.shape), self.elements.agreed(other.elements))
 
 
 UNKNOWN = Known(UNKNOWN_SHAPE)
@@ -37,7 +31,7 @@ UNKNOWN = Known(UNKNOWN_SHAPE)
 def says_more(given: list[Known], inputs: list[Tensor]) -> bool:
     """Whether the known shapes are more specific than the ones a function's graph has for its inputs."""
     return any(
-        known.shape.dims != tensor.static_shape.dims or known.elements is None or known.elements.dims is not None
+        known.shape.dims != tensor.static_shape.dims or known.elements != Elements()
         for known, tensor in zip(given, inputs)
     )
 

@@ -143,12 +143,13 @@ class _Regions:
         self.shape_of, self.numbers = shape_of, numbers
         self.ended: list[_Region | Instruction] = []
         self.open: list[_Region] = []
-        self._makers: dict[Value, int] = {}  # which instruction produces a value of unknown shape
+        self._makers: dict[Value, frozenset[Any]] = {}  # what decides about the sizes of a value of unknown shape
 
     def end(self, regions: list[_Region]) -> None:
         for region in regions:
             self.open.remove(region)
             self.ended.append(region)
+            self._makers.update(dict.fromkeys(region.made, self._of(region.origins)))
 
     def add(self, instruction: Instruction) -> None:
         arguments = set(values_of(instruction.arguments))
@@ -156,9 +157,13 @@ class _Regions:
         if given is None or not self._join(instruction, arguments, *given):
             changes = bool(instruction.traits & (Trait.WRITES | Trait.BLOCKING) or instruction.steps)
             self.end([each for each in self.open if changes or not each.made.isdisjoint(arguments)])
-            for value in values_of(instruction.results):
-                self._makers[value] = id(instruction)
+            for i, value in enumerate(values_of(instruction.results)):
+                self._makers[value] = frozenset((_maker(instruction, i),))
             self.ended.append(instruction)
+
+    def _of(self, values: set[Value]) -> frozenset[Any]:
+        """What decides about the sizes of values that no open region makes."""
+        return frozenset().union(*[self._makers.get(value, (None,)) for value in values])
 
     def _given(self, instruction: Instruction) -> tuple[dict[Tensor, Value], list[Operation]] | None:
         """The inputs of a pure instruction and the ops that make its plain numbers; None if it cannot be in a region."""
@@ -195,7 +200,6 @@ class _Regions:
             value for value in arguments if not value.is_constant and not any(value in each.made for each in self.open)
         }
         late = {value for tensor, value in inputs.items() if value in variable and not self.shape_of(tensor).known}
-        makers = {self._makers.get(value) for value in late}
         touched = [each for each in self.open if not each.made.isdisjoint(arguments)]
         if not touched:
             touched = [each for each in self.open if late and late <= each.origins]
@@ -203,7 +207,7 @@ class _Regions:
             return False
         if self._has_new_size(instruction, touched):
             return False
-        if len(touched) == 1 and makers <= {self._makers.get(value) for value in touched[0].origins}:
+        if len(touched) == 1 and self._of(late) <= self._of(touched[0].origins):
             region = touched[0]
         else:
             self.end([each for each in touched if not each.made.isdisjoint(arguments)])
@@ -267,6 +271,15 @@ def _finished(
     )
     instruction.kernel = LateStep(compile, shapes, list(bound.values()), instruction.steps)
     return [instruction]
+
+
+def _maker(instruction: Instruction, position: int) -> Any:
+    """What decides about the sizes of a result: the instruction, or the values that the same op may sort other data by."""
+    op = instruction.op
+    by = None if op is None or instruction.kind != "kernel" else op.definition.planning.sized_by
+    if op is None or by is None:
+        return id(instruction)
+    return op.definition, tuple(instruction.arguments[i] for i in by), position
 
 
 def _source(tensor: Tensor) -> Tensor:

@@ -17,6 +17,7 @@ from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.shapes import UNKNOWN_SHAPE, Shape
 from stoker._src.graph.definition import Trait
 from stoker._src.graph.interchange.function_def import function_refs
+from stoker._src.graph.planning import Elements
 from stoker._src.graph.shape_inference import infer_shapes
 from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Operation, Tensor
@@ -117,7 +118,7 @@ class Planner:
         self._arrange = arrange  # returns the instructions in another order (division.py)
         # Shapes that are known in addition to the graph, because the shapes of the feeds are known.
         self._shapes: dict[Tensor, Shape] = {tensor: each.shape for tensor, each in zip(feeds, known or ())}
-        self._elements: dict[Tensor, Shape | None] = {
+        self._elements: dict[Tensor, Elements] = {
             tensor: each.elements for tensor, each in zip(feeds, known or ()) if tensor.dtype is dtypes.variant
         }
         self.written: frozenset[Any] = frozenset()
@@ -189,7 +190,12 @@ class Planner:
             self.instructions = absorption.absorb(self.instructions, self.results)
             self.instructions = grouping.group(self.instructions)
             self.instructions = fused_loops.form(
-                self.instructions, self.results, self.shape_of, in_loop=self._is_loop, updates=not self.is_function
+                self.instructions,
+                self.results,
+                self.shape_of,
+                updates=not self.is_function,
+                repeats=self._is_loop,
+                carried=self._carried() if self._is_loop else frozenset(),
             )
         elif self.is_function and self.compile_function.fuses_kernels:
             self.instructions = fused_kernels.form(
@@ -201,6 +207,14 @@ class Planner:
         self.written = memory.settle(self.instructions, self.results, self.shape_of)
         self.loops |= len(self.instructions) > LONG
         return self
+
+    def _carried(self) -> frozenset[Value]:
+        """Returns the vectors and matrices of integers that each iteration of this loop passes on to the next."""
+        return frozenset(
+            value
+            for tensor, value, result in zip(self.feeds, self.feed_values, self.results)
+            if tensor.dtype.is_integer and self.shape_of(tensor).dims and result is not value
+        )
 
     def _rewritten(self, fed: set[Tensor]) -> list[Operation]:
         """Returns the ops in order. Ops that the session runs in 16 bits are replaced by 16-bit copies."""
@@ -365,16 +379,16 @@ class Planner:
         try:
             shapes = [
                 tensor.static_shape.merge(shape)
-                for tensor, shape in zip(op.outputs, infer_shapes(op, self.shape_of, self._known_value))
+                for tensor, shape in zip(op.outputs, infer_shapes(op, self.shape_of, self.known_value))
             ]
         except (InvalidArgumentError, ValueError, LookupError, ArithmeticError, TypeError, AttributeError):
             # A shape that was set by hand is wrong. Nothing is assumed then; if it matters, the run raises the error.
             shapes = [UNKNOWN_SHAPE] * len(op.outputs)
         self._shapes.update(zip(op.outputs, shapes))
 
-    def elements_of(self, tensor: Tensor) -> Shape | None:
-        """Returns the shape of a list's elements; None for an empty list."""
-        return self._elements.get(tensor, UNKNOWN_SHAPE)
+    def elements_of(self, tensor: Tensor) -> Elements:
+        """Returns what is known of a list's elements."""
+        return self._elements.get(tensor, Elements())
 
     def known(self, tensor: Tensor) -> Known:
         return Known(self.shape_of(tensor), self.elements_of(tensor))
@@ -388,16 +402,17 @@ class Planner:
             self._shapes[tensor] = _merged(tensor.static_shape, known.shape)
 
     def _infer_elements(self, op: Operation) -> None:
-        """Records element shapes for an op on lists: of the list it produces, and of the tensors it takes out."""
+        """Records what is known of the list that an op produces, and the shapes of the tensors it takes out."""
         rule = op.definition.planning.elements
         assert rule is not None
-        for tensor, shape in zip(op.outputs, rule(op, self.shape_of, self.elements_of)):
-            if tensor.dtype is dtypes.variant:
-                self._elements[tensor] = shape
-            elif shape is not None:
-                self._shapes[tensor] = _merged(self.shape_of(tensor), shape)
+        for tensor, found in zip(op.outputs, rule(op, self)):
+            if isinstance(found, Elements):
+                self._elements[tensor] = found
+            elif found is not None:
+                self._shapes[tensor] = _merged(self.shape_of(tensor), found)
 
-    def _known_value(self, tensor: Tensor) -> np.ndarray | None:
+    def known_value(self, tensor: Tensor) -> np.ndarray | None:
+        """Returns the value of a tensor that is constant in this plan; None if it is not."""
         value = self.values.get(tensor)
         if value is None or not value.is_constant or not isinstance(value.constant, torch.Tensor):
             return constant_value(tensor)

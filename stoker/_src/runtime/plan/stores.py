@@ -1,4 +1,4 @@
-"""Updates of large variables in fused loops: `v.assign(0.9 * v)`, `v.assign_sub(rate * m / (sqrt(s) + e))`, a moving average.
+"""Updates of variables in fused loops: `v.assign(0.9 * v)`, `v.assign_sub(rate * m / (sqrt(s) + e))`, a moving average.
 
 As separate instructions, the loops write the new value to memory of its own, and the update reads it again and writes the variable. An
 update that joins the loops of its value changes the variable row by row, while the rows are in the cache.
@@ -6,6 +6,8 @@ update that joins the loops of its value changes the variable row by row, while 
 That is right where the loops read no row of the variable after they have written it, and where nothing that runs in the place of the loops,
 or is moved ahead of them, has to see the old or the new value. `Builder.store` and `_Runs` (fused_loops.py) check the former and
 the latter. `sink` moves the ops that only compute an update's value to the update, so that no other effect stands between them.
+
+In the body of a loop, updates of small variables join fused loops as well, so that the loop can run natively (functions/native_loops.py).
 """
 
 from __future__ import annotations
@@ -37,6 +39,33 @@ def stored(instruction: Instruction) -> tuple[Value, VariableState, Value] | Non
     if not isinstance(state, VariableState) or not isinstance(state.value, torch.Tensor) or value.is_constant:
         return None
     return (handle, state, value) if state.dtype is dtypes.float32 else None
+
+
+def read(instruction: Instruction) -> VariableState | None:
+    """The variable whose value an instruction reads; None for others."""
+    op = instruction.op
+    if instruction.kind != "read" and not (
+        op is not None and instruction.kind == "kernel" and op.definition.planning.reads_value
+    ):
+        return None
+    state = instruction.arguments[0].constant
+    return state if isinstance(state, VariableState) else None
+
+
+def without_idle_reads(instructions: list[Instruction], results: list[Value | None]) -> list[Instruction]:
+    """Leaves out reads that nothing uses of variables that have been updated before (`assign_sub` returns one). They could not even fail."""
+    used = {value for each in instructions for value in values_of(each.arguments)}
+    used.update(value for value in results if value is not None)
+    updated: set[int] = set()
+    kept = []
+    for each in instructions:
+        found, state = stored(each), read(each)
+        if found is not None:
+            updated.add(id(found[1]))
+        if state is None or id(state) not in updated or not used.isdisjoint(values_of(each.results)):
+            kept.append(each)
+    renumber(kept)
+    return kept
 
 
 def sink(
@@ -110,14 +139,19 @@ class Storing:
         self.program, self._fallback = program, fallback
         self._handles = [i for i, is_handle in enumerate(handles) if is_handle]
 
+    def given(self, arguments: list[Value]) -> list[Value | VariableState]:
+        """The arguments of the program, with the variables that it changes in the places of their handles."""
+        return [each.constant if i in self._handles else each for i, each in enumerate(arguments)]
+
     def __call__(self, *given: Any) -> tuple[Any, ...]:
         tensors = list(given)
         for i in self._handles:
             tensors[i] = given[i].value
-        if all(_is_writable(tensors[i]) for i in self._handles):
+        if all(is_writable(tensors[i]) for i in self._handles):
             return self.program(*tensors)
         return self._fallback(*given)
 
 
-def _is_writable(target: Any) -> bool:
+def is_writable(target: Any) -> bool:
+    """Whether loops can change a value where it is."""
     return isinstance(target, torch.Tensor) and target.is_cpu and target.is_contiguous()

@@ -18,6 +18,8 @@ _MASK_32 = 0xFFFFFFFF
 _MASK_64 = 0xFFFFFFFFFFFFFFFF
 _MASK_128 = (1 << 128) - 1
 
+_ALONE, _TOGETHER = 8, 32  # executions that draw for themselves, and that draw at once from then on
+
 # Every output reserves this many blocks of the counter, so that samplers with rejection can draw again.
 RESERVED_PER_OUTPUT = 256
 
@@ -73,6 +75,17 @@ def bits(stream: Stream, count: int) -> np.ndarray:
     return out
 
 
+def bits_of_each(streams: list[Stream], count: int) -> np.ndarray:
+    """The first `count` 32-bit words of each stream, one row each."""
+    out = np.empty((len(streams), count), np.uint32)
+    for row, stream in zip(out, streams):
+        if native.compiled is None:
+            row[:] = bits(stream, count)
+        else:
+            native.compiled.fill_bits(row, *stream.words)
+    return out
+
+
 sides = forking.rlock()
 """Held while a device takes positions from the host's memory and draws, or the host takes them from a device's."""
 
@@ -92,6 +105,10 @@ class PhiloxState:
         self._lock = forking.lock()
         self._on_device: Any = None  # the words of the stream, as int64
         self._is_ahead = False  # whether the host has drawn since the device has
+        # What the next executions return, the last of them first, each with the positions before and after it.
+        self._drawn: list[tuple[Stream, Stream, Any]] = []
+        self._drawn_for: Any = None
+        self._executions = 0
 
     def on_device(self, move: Callable[[tuple[int, int, int]], Any]) -> Any:
         """Returns the tensor that holds the position. `move(words)` makes it on the first call."""
@@ -126,3 +143,22 @@ class PhiloxState:
     def reserve_outputs(self, outputs: int) -> Stream:
         """`reserve` for ops that reserve 256 blocks per output element: all except shuffle and multinomial."""
         return self.reserve(outputs * RESERVED_PER_OUTPUT)
+
+    def few(self, key: Any, outputs: int, draw: Callable[[list[Stream]], Any]) -> Any:
+        """Returns the numbers of this execution, which has few outputs, and advances the state as `reserve_outputs` does.
+
+        `draw(streams)` returns a tensor with what executions at these positions return. `key` is equal for equal `draw`. Many executions
+        in a row draw together: nearly all of the time that a few numbers take does not depend on how many they are.
+        """
+        with self._lock:
+            self._executions += 1
+            if self._executions > _ALONE and self._on_device is None:
+                if not self._drawn or self._drawn[-1][0] is not self._next or self._drawn_for != key:
+                    streams = [self._next]
+                    for _ in range(_TOGETHER):
+                        streams.append(streams[-1].skip(outputs * RESERVED_PER_OUTPUT))
+                    self._drawn = list(zip(streams, streams[1:], draw(streams[:-1]).unbind(0)))[::-1]
+                    self._drawn_for = key
+                _, self._next, numbers = self._drawn.pop()
+                return numbers
+        return draw([self.reserve_outputs(outputs)])[0]
