@@ -522,8 +522,10 @@ def _batch_key(definition: OpDefinition) -> Callable[[Operation], Any]:
 
 
 def _same_number(tensor: Tensor) -> Any:
-    """A key for a hyperparameter. Updates read resource variables separately, but separate reads of one variable are equal."""
+    """A key for a hyperparameter. Updates read and cast it separately, but separate reads of one variable are equal, and so are casts of one number."""
     op = tensor.op
     if op.type == "ReadVariableOp":
         return op._inputs[0], frozenset(op._control_inputs)
+    if op.type == "Cast":
+        return _same_number(op._inputs[0]), op.attrs["DstT"], frozenset(op._control_inputs)
     return tensor
