@@ -70,7 +70,7 @@ setup(
         ),
         extension(
             "runtime.native.program",
-            ["runtime/native/program.c"],
+            [f"runtime/native/{name}.c" for name in ("program", "lines32", "lines64")],
             "runtime/native/*.h",
             [*COMPILE_ARGS, "-ffp-contract=fast", "-fopenmp"],
         ),

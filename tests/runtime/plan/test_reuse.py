@@ -6,8 +6,15 @@ import numpy as np
 import pytest
 
 import stoker.compat.v1 as tf
+from stoker._src.runtime.plan import fused_loops
 
-LARGE = np.random.RandomState(0).randn(200, 200)  # float64, because fused loops take only float32
+LARGE = np.random.RandomState(0).randn(200, 200)
+
+
+@pytest.fixture(autouse=True)
+def without_fused_loops(monkeypatch):
+    """Each op runs its own kernel."""
+    monkeypatch.setattr(fused_loops, "native", None)
 
 
 def _plan(fetches, *feeds):

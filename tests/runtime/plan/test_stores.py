@@ -63,7 +63,7 @@ def test_variables_and_results_are_those_of_single_ops(program, use_resource):
         expected, plain, _ = _outcome(program, use_resource)
     np.testing.assert_allclose(fetched, expected, rtol=1e-4, atol=1e-2)
     for one, other in zip(variables, plain, strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-5)  # sums of values of about 10 may cancel
 
 
 @pytest.mark.parametrize("use_resource", [False, True])

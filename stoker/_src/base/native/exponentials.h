@@ -31,28 +31,7 @@ INLINE float exp_of(float x) {
     return p * first * second;
 }
 
-/* The largest of at least one number; a NaN where there is one. */
-INLINE float largest_of(const float *a, int64_t count) {
-    float lanes[16], largest = a[0];
-    int64_t whole = count / 16 * 16;
-    for (int q = 0; q < 16; q++) lanes[q] = a[0];
-    for (int64_t j = 0; j < whole; j += 16)
-        for (int q = 0; q < 16; q++) lanes[q] = a[j + q] > lanes[q] || a[j + q] != a[j + q] ? a[j + q] : lanes[q];
-    for (int64_t j = whole; j < count; j++) largest = a[j] > largest || a[j] != a[j] ? a[j] : largest;
-    for (int q = 0; q < 16; q++) largest = lanes[q] > largest || lanes[q] != lanes[q] ? lanes[q] : largest;
-    return largest;
-}
-
-/* out = exp(a - shift), and their sum. */
-INLINE float exponentials(float *restrict out, const float *a, float shift, int64_t count) {
-    float lanes[16] = {0}, total = 0;
-    int64_t whole = count / 16 * 16;
-    for (int64_t j = 0; j < count; j++) out[j] = exp_of(a[j] - shift);
-    for (int64_t j = 0; j < whole; j += 16)
-        for (int q = 0; q < 16; q++) lanes[q] += out[j + q];
-    for (int64_t j = whole; j < count; j++) total += out[j];
-    for (int q = 0; q < 16; q++) total += lanes[q];
-    return total;
-}
+typedef float real;
+#include "row_exponentials.h"
 
 #endif

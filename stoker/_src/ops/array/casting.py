@@ -26,7 +26,7 @@ from stoker._src.ops.support.values import torch_dtype
 
 CAST = define("Cast(x: SrcT) -> (y: DstT)", VIEW, SrcT=ANY, DstT=ANY, Truncate=False)
 CAST.shape(unchanged)
-_OF_LOOPS = (dtypes.float32, *INDEX)
+_OF_LOOPS = (dtypes.float32, dtypes.float64, *INDEX)
 _NO_NUMBERS = frozenset((dtypes.string, dtypes.resource, dtypes.variant))
 
 
@@ -74,7 +74,7 @@ def _to_integer(x: torch.Tensor, wanted: torch.dtype) -> torch.Tensor:
 def cast_lower(build: Any, op: Operation, x: Any) -> Any:
     """Booleans are numbers inside of fused loops."""
     source, result = op._inputs[0].dtype.base_dtype, op.outputs[0].dtype.base_dtype
-    if source is dtypes.bool_ and result is dtypes.float32:
+    if source is dtypes.bool_ and result in (dtypes.float32, dtypes.float64):
         return build.reshape(x, x.shape)
     exact = source in (dtypes.bool_, *INDEX)
     return build.cast(x, result.name if result in INDEX else "") if exact and result in _OF_LOOPS else None

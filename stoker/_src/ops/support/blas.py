@@ -15,13 +15,18 @@ _MOST = 2**31 - 1  # rows or columns of BLAS's matrices
 _products: Any = extension("stoker._src.ops.native.products")
 
 
-def _find() -> tuple[int | None, bool]:
-    """The address of the `sgemm` to use, None if there is none, and whether it is stoker's own."""
+def _of_torch(name: str) -> int | None:
+    """The address of a function of torch's BLAS."""
     library = os.path.join(os.path.dirname(torch.__file__), "lib", "libtorch_cpu.so")
     try:
-        found = ctypes.cast(ctypes.CDLL(library).sgemm_, ctypes.c_void_p).value
+        return ctypes.cast(getattr(ctypes.CDLL(library), name), ctypes.c_void_p).value
     except (OSError, AttributeError):
-        return None, False
+        return None
+
+
+def _find() -> tuple[int | None, bool]:
+    """The address of the `sgemm` to use, None if there is none, and whether it is stoker's own."""
+    found = _of_torch("sgemm_")
     if _products is None or found is None:
         return found, False
     chosen = _products.set_sgemm(found)
@@ -36,6 +41,15 @@ def connect(native: Any) -> bool:
     if native is None or _sgemm is None:
         return False
     native.set_sgemm(_sgemm, is_own)
+    return True
+
+
+def connect_double(native: Any) -> bool:
+    """The same for `dgemm`, the products of float64."""
+    found = _of_torch("dgemm_")
+    if native is None or found is None:
+        return False
+    native.set_dgemm(found)
     return True
 
 

@@ -523,9 +523,11 @@ def _batch_key(definition: OpDefinition) -> Callable[[Operation], Any]:
 
 
 def _same_number(tensor: Tensor) -> Any:
-    """A key for a hyperparameter. Separate reads of one variable are equal, and so are separate constants of one value."""
+    """A key for a hyperparameter. Separate reads of one variable are equal, and so are casts of one number and constants of one value."""
     op = tensor.op
     if op.type == "ReadVariableOp":
         return op._inputs[0], frozenset(op._control_inputs)
+    if op.type == "Cast":
+        return _same_number(op._inputs[0]), op.attrs["DstT"], frozenset(op._control_inputs)
     value = constant_value(tensor)
     return tensor if value is None else (tensor.dtype, value.tobytes())

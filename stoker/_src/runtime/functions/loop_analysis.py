@@ -290,7 +290,7 @@ class Analysis:
             if what.position != position or dtype is not dtypes.variant:
                 raise Unfit
             self.changes[position] = what
-        elif isinstance(what, Made) and dtype in (dtypes.float32, dtypes.int32, dtypes.int64):
+        elif isinstance(what, Made) and dtype in (dtypes.float32, dtypes.float64, dtypes.int32, dtypes.int64):
             self.states[position] = what
         elif isinstance(what, Fixed):
             self.ends[position] = what

@@ -1,136 +1,43 @@
-/* The loops that program.c fuses: float32, contiguous, of sizes known in advance.
+/* The loops that programs consist of: contiguous elements, `real` numbers (lines.h says which), of sizes known in advance.
  *
  * Each is written so that the compiler can vectorise it.
  */
 #ifndef STOKER_LOOPS_H
 #define STOKER_LOOPS_H
 
-#include <math.h>
 #include <stdint.h>
 #include <string.h>
+#include <tgmath.h>
 
-#include "../../base/native/exponentials.h"
 #include "../../base/native/vectorised.h"
 
-INLINE float tanh_of(float x) {
-    /* Near zero a fitted odd polynomial (relative error 4e-9), because the quotient loses precision there; elsewhere 1 - 2 / (exp(2|x|) + 1). */
-    float size = fabsf(x);
-    float square = x * x;
-    float p = -0.00571477832f;
-    p = p * square + 0.0206486527f;
-    p = p * square - 0.0537429377f;
-    p = p * square + 0.133314848f;
-    p = p * square - 0.333332837f;
-    float near = p * square * x + x;
-    float bounded = size > 10.0f ? 10.0f : size;
-    float far = 1.0f - 2.0f / (exp_of(2.0f * bounded) + 1.0f);
-    far = copysignf(far, x);
-    return size < 0.625f ? near : (x == x ? far : x);
-}
-
-INLINE float log_of(float x) {
-    /* log(m 2^e) with m in [sqrt(1/2), sqrt(2)): the polynomial of the Cephes library for log(m), plus e log(2) in two parts. */
-    int tiny = x < 1.17549435e-38f; /* subnormal, zero or negative */
-    float scaled = tiny ? x * 8388608.0f : x;
-    uint32_t bits;
-    memcpy(&bits, &scaled, 4);
-    int32_t e = (int32_t)(bits >> 23) - 126 - (tiny ? 23 : 0);
-    bits = (bits & 0x007fffffu) | 0x3f000000u;
-    float m;
-    memcpy(&m, &bits, 4);
-    int low = m < 0.707106781f;
-    e -= low;
-    float z = low ? m + m - 1.0f : m - 1.0f;
-    float p = 7.0376836292e-2f;
-    p = p * z - 1.1514610310e-1f;
-    p = p * z + 1.1676998740e-1f;
-    p = p * z - 1.2420140846e-1f;
-    p = p * z + 1.4249322787e-1f;
-    p = p * z - 1.6668057665e-1f;
-    p = p * z + 2.0000714765e-1f;
-    p = p * z - 2.4999993993e-1f;
-    p = p * z + 3.3333331174e-1f;
-    float square = z * z, y = p * z * square;
-    y += (float)e * -2.12194440e-4f;
-    y -= 0.5f * square;
-    float result = z + y + (float)e * 0.693359375f;
-    result = x < 3.40282347e+38f ? result : x; /* infinity and NaN stay */
-    return x > 0.0f ? result : (x == 0.0f ? -INFINITY : NAN);
-}
-
-INLINE float log1p_of(float x) {
-    float sum = 1.0f + x;
-    float lost = sum - 1.0f - x; /* what rounding added to 1 + x */
-    float correction = lost / sum;
-    correction = sum > 0.0f ? correction : 0.0f; /* at the ends, log_of(sum) is right as it is */
-    correction = sum < 3.40282347e+38f ? correction : 0.0f;
-    float result = log_of(sum) - correction;
-    return sum == 1.0f ? x : result;
-}
-
-INLINE float expm1_of(float x) {
-    /* Near zero the Taylor series of degree 8, because exp(x) - 1 loses precision there. */
-    float p = 1.0f / 40320.0f;
-    p = p * x + 1.0f / 5040.0f;
-    p = p * x + 1.0f / 720.0f;
-    p = p * x + 1.0f / 120.0f;
-    p = p * x + 1.0f / 24.0f;
-    p = p * x + 1.0f / 6.0f;
-    p = p * x + 0.5f;
-    float near = p * x * x + x;
-    float far = exp_of(x) - 1.0f;
-    return fabsf(x) < 0.5f ? near : far;
-}
-
-INLINE float erf_of(float x) {
-    /* Near zero x plus a fitted odd polynomial, elsewhere 1 - exp(-|x| p(|x|)) with a fitted p. The error is at most 1.3 units in the last place. */
-    float size = fabsf(x), square = x * x;
-    float p = -0.000590463926f;
-    p = p * square + 0.00497608958f;
-    p = p * square - 0.0267548542f;
-    p = p * square + 0.112814888f;
-    p = p * square - 0.37612462f;
-    p = p * square + 0.128379151f;
-    float near = p * x + x;
-    float bounded = size > 4.0f ? 4.0f : size;
-    float q = 1.11919262e-05f;
-    q = q * bounded - 0.00032213112f;
-    q = q * bounded + 0.00363858137f;
-    q = q * bounded - 0.0237514507f;
-    q = q * bounded + 0.106221795f;
-    q = q * bounded + 0.635162055f;
-    q = q * bounded + 1.12864542f;
-    float far = copysignf(1.0f - exp_of(-q * bounded), x);
-    return size < 0.9375f ? near : (x == x ? far : x);
-}
-
-INLINE float sigmoid_of(float x) { return 1.0f / (1.0f + exp_of(-x)); }
+INLINE real sigmoid_of(real x) { return 1.0f / (1.0f + exp_of(-x)); }
 
 /* -- element by element ----------------------------------------------------------------------------------------- */
 
 #define UNARY(name, expression)                                                \
-    VECTORISED static void name(float *restrict out, const float *a, int64_t n) {  \
+    VECTORISED static void name(real *restrict out, const real *a, int64_t n) {  \
         for (int64_t i = 0; i < n; i++) {                                      \
-            float x = a[i];                                                    \
+            real x = a[i];                                                    \
             out[i] = (expression);                                             \
         }                                                                      \
     }
 
 UNARY(loop_neg, -x)
 UNARY(loop_square, x * x)
-UNARY(loop_sqrt, sqrtf(x))
-UNARY(loop_rsqrt, 1.0f / sqrtf(x))
+UNARY(loop_sqrt, sqrt(x))
+UNARY(loop_rsqrt, 1.0f / sqrt(x))
 UNARY(loop_reciprocal, 1.0f / x)
-UNARY(loop_abs, fabsf(x))
+UNARY(loop_abs, fabs(x))
 UNARY(loop_exp, exp_of(x))
 UNARY(loop_log, log_of(x))
 UNARY(loop_log1p, log1p_of(x))
 UNARY(loop_tanh, tanh_of(x))
 UNARY(loop_sigmoid, sigmoid_of(x))
 UNARY(loop_is_finite, x - x == 0.0f ? 1.0f : 0.0f)
-UNARY(loop_floor, floorf(x))
-UNARY(loop_ceil, ceilf(x))
-UNARY(loop_rint, rintf(x))
+UNARY(loop_floor, floor(x))
+UNARY(loop_ceil, ceil(x))
+UNARY(loop_rint, rint(x))
 UNARY(loop_sign, x > 0.0f ? 1.0f : (x < 0.0f ? -1.0f : x))
 UNARY(loop_erf, erf_of(x))
 UNARY(loop_expm1, expm1_of(x))
@@ -138,9 +45,9 @@ UNARY(loop_elu, x < 0.0f ? expm1_of(x) : x)
 UNARY(loop_relu, x > 0.0f ? x : (x == x ? 0.0f : x))
 
 /* One row of a broadcast: the steps of `a` and `b` are 0 or 1. */
-#define BINARY(name, expression) BINARY_OF(name, float, float, expression)
+#define BINARY(name, expression) BINARY_OF(name, real, real, expression)
 #define BINARY_OF(name, IN, OUT, expression)                                                                 \
-    VECTORISED static void name(float *restrict made, const float *first, const float *second, int64_t n, int sa, int sb) { \
+    VECTORISED static void name(real *restrict made, const real *first, const real *second, int64_t n, int sa, int sb) { \
         OUT *restrict out = (OUT *)made;                                                                     \
         const IN *a = (const IN *)first, *b = (const IN *)second;                                            \
         if (sa && sb) {                                                                                      \
@@ -189,51 +96,50 @@ BINARY(loop_greater_equal, x >= y ? 1.0f : 0.0f)
 BINARY(loop_equal, x == y ? 1.0f : 0.0f)
 BINARY(loop_not_equal, x != y ? 1.0f : 0.0f)
 
-/* Integers have 32 bits, as many as the other elements of buffers. Sums wrap around. Divisors are positive. */
-typedef int32_t integer __attribute__((may_alias));
-BINARY_OF(loop_int_add, integer, integer, (integer)((uint32_t)x + (uint32_t)y))
-BINARY_OF(loop_int_sub, integer, integer, (integer)((uint32_t)x - (uint32_t)y))
-BINARY_OF(loop_int_mul, integer, integer, (integer)((uint32_t)x * (uint32_t)y))
+/* Integers have as many bits as the other elements of buffers. Sums wrap around. Divisors are positive. */
+BINARY_OF(loop_int_add, integer, integer, (integer)((bits)x + (bits)y))
+BINARY_OF(loop_int_sub, integer, integer, (integer)((bits)x - (bits)y))
+BINARY_OF(loop_int_mul, integer, integer, (integer)((bits)x * (bits)y))
 BINARY_OF(loop_int_max, integer, integer, x > y ? x : y)
 BINARY_OF(loop_int_min, integer, integer, x < y ? x : y)
 BINARY_OF(loop_int_floor_div, integer, integer, x / y - (x % y < 0))
 BINARY_OF(loop_int_floor_mod, integer, integer, x % y + (x % y < 0 ? y : 0))
-BINARY_OF(loop_int_less, integer, float, x < y ? 1.0f : 0.0f)
-BINARY_OF(loop_int_less_equal, integer, float, x <= y ? 1.0f : 0.0f)
-BINARY_OF(loop_int_greater, integer, float, x > y ? 1.0f : 0.0f)
-BINARY_OF(loop_int_greater_equal, integer, float, x >= y ? 1.0f : 0.0f)
-BINARY_OF(loop_int_equal, integer, float, x == y ? 1.0f : 0.0f)
-BINARY_OF(loop_int_not_equal, integer, float, x != y ? 1.0f : 0.0f)
+BINARY_OF(loop_int_less, integer, real, x < y ? 1.0f : 0.0f)
+BINARY_OF(loop_int_less_equal, integer, real, x <= y ? 1.0f : 0.0f)
+BINARY_OF(loop_int_greater, integer, real, x > y ? 1.0f : 0.0f)
+BINARY_OF(loop_int_greater_equal, integer, real, x >= y ? 1.0f : 0.0f)
+BINARY_OF(loop_int_equal, integer, real, x == y ? 1.0f : 0.0f)
+BINARY_OF(loop_int_not_equal, integer, real, x != y ? 1.0f : 0.0f)
 
-VECTORISED static void loop_float_of_int(float *restrict out, const float *a, int64_t n) {
-    for (int64_t i = 0; i < n; i++) out[i] = (float)((const integer *)a)[i];
+VECTORISED static void loop_float_of_int(real *restrict out, const real *a, int64_t n) {
+    for (int64_t i = 0; i < n; i++) out[i] = (real)((const integer *)a)[i];
 }
 
 /* Of numbers that integers can hold, such as booleans. */
-VECTORISED static void loop_int_of_float(float *restrict out, const float *a, int64_t n) {
+VECTORISED static void loop_int_of_float(real *restrict out, const real *a, int64_t n) {
     for (int64_t i = 0; i < n; i++) ((integer *)out)[i] = (integer)a[i];
 }
 
 /* One row of a selection: the step of the mask is 0 or 1. */
-VECTORISED static void loop_select(float *restrict out, const float *mask, const float *t, const float *e, int64_t n, int step) {
+VECTORISED static void loop_select(real *restrict out, const real *mask, const real *t, const real *e, int64_t n, int step) {
     if (step)
         for (int64_t i = 0; i < n; i++) out[i] = mask[i] != 0.0f ? t[i] : e[i];
     else
-        memcpy(out, *mask != 0.0f ? t : e, (size_t)n * sizeof(float));
+        memcpy(out, *mask != 0.0f ? t : e, (size_t)n * sizeof(real));
 }
 
-typedef void (*unary_loop)(float *restrict, const float *, int64_t);
-typedef void (*binary_loop)(float *restrict, const float *, const float *, int64_t, int, int);
+typedef void (*unary_loop)(real *restrict, const real *, int64_t);
+typedef void (*binary_loop)(real *restrict, const real *, const real *, int64_t, int, int);
 
 /* -- products ---------------------------------------------------------------------------------------------------- */
 
 /* Four rows and WIDTH columns of a product: each loaded row of `b` is used four times. */
 #define TILE(WIDTH)                                                                                          \
     for (; j + WIDTH <= n; j += WIDTH) {                                                                     \
-        float s0[WIDTH] = {0}, s1[WIDTH] = {0}, s2[WIDTH] = {0}, s3[WIDTH] = {0};                            \
+        real s0[WIDTH] = {0}, s1[WIDTH] = {0}, s2[WIDTH] = {0}, s3[WIDTH] = {0};                            \
         for (int64_t p = 0; p < k; p++) {                                                                    \
-            const float *row = b + p * n + j;                                                                \
-            float x0 = a0[p * a_column], x1 = a1[p * a_column], x2 = a2[p * a_column], x3 = a3[p * a_column]; \
+            const real *row = b + p * n + j;                                                                \
+            real x0 = a0[p * a_column], x1 = a1[p * a_column], x2 = a2[p * a_column], x3 = a3[p * a_column]; \
             for (int64_t q = 0; q < WIDTH; q++) {                                                            \
                 s0[q] += x0 * row[q];                                                                        \
                 s1[q] += x1 * row[q];                                                                        \
@@ -248,11 +154,11 @@ typedef void (*binary_loop)(float *restrict, const float *, const float *, int64
     }
 
 /* out[m, n] = a[m, k] b[k, n], four rows at a time. */
-VECTORISED static void loop_matmul(float *restrict out, const float *a, const float *b, int64_t m, int64_t k, int64_t n,
+VECTORISED static void loop_matmul(real *restrict out, const real *a, const real *b, int64_t m, int64_t k, int64_t n,
                                int64_t a_row, int64_t a_column) {
     int64_t i = 0;
     for (; i + 4 <= m; i += 4) {
-        const float *a0 = a + i * a_row, *a1 = a0 + a_row, *a2 = a1 + a_row, *a3 = a2 + a_row;
+        const real *a0 = a + i * a_row, *a1 = a0 + a_row, *a2 = a1 + a_row, *a3 = a2 + a_row;
         int64_t j = 0;
         TILE(16)
         TILE(8)
@@ -260,26 +166,26 @@ VECTORISED static void loop_matmul(float *restrict out, const float *a, const fl
         TILE(1)
     }
     for (; i < m; i++) {
-        float *row_out = out + i * n;
+        real *row_out = out + i * n;
         for (int64_t j = 0; j < n; j++) row_out[j] = 0.0f;
         for (int64_t p = 0; p < k; p++) {
-            float x = a[i * a_row + p * a_column];
+            real x = a[i * a_row + p * a_column];
             for (int64_t j = 0; j < n; j++) row_out[j] += x * b[p * n + j];
         }
     }
 }
 
 /* out[rows, columns] = the transpose of a[columns, rows]. */
-static void loop_transpose(float *restrict out, const float *a, int64_t rows, int64_t columns) {
+static void loop_transpose(real *restrict out, const real *a, int64_t rows, int64_t columns) {
     for (int64_t i = 0; i < rows; i++)
         for (int64_t j = 0; j < columns; j++) out[i * columns + j] = a[j * rows + i];
 }
 
 /* -- softmax ----------------------------------------------------------------------------------------------------- */
 
-VECTORISED static void loop_softmax(float *restrict out, const float *a, int64_t rows, int64_t columns) {
+VECTORISED static void loop_softmax(real *restrict out, const real *a, int64_t rows, int64_t columns) {
     for (int64_t i = 0; i < rows; i++, a += columns, out += columns) {
-        float scale = 1.0f / exponentials(out, a, largest_of(a, columns), columns);
+        real scale = 1.0f / exponentials(out, a, largest_of(a, columns), columns);
         for (int64_t j = 0; j < columns; j++) out[j] *= scale;
     }
 }
@@ -287,16 +193,16 @@ VECTORISED static void loop_softmax(float *restrict out, const float *a, int64_t
 /* -- sums -------------------------------------------------------------------------------------------------------- */
 
 /* out[outer, inner] = the largest over the middle of a[outer, middle, inner]; a NaN where there is one. */
-VECTORISED static void loop_largest(float *restrict out, const float *a, int64_t outer, int64_t middle, int64_t inner) {
+VECTORISED static void loop_largest(real *restrict out, const real *a, int64_t outer, int64_t middle, int64_t inner) {
     for (int64_t i = 0; i < outer; i++) {
         if (inner == 1) {
             out[i] = largest_of(a + i * middle, middle);
             continue;
         }
-        float *largest = out + i * inner;
-        memcpy(largest, a + i * middle * inner, (size_t)inner * sizeof(float));
+        real *largest = out + i * inner;
+        memcpy(largest, a + i * middle * inner, (size_t)inner * sizeof(real));
         for (int64_t p = 1; p < middle; p++) {
-            const float *row = a + (i * middle + p) * inner;
+            const real *row = a + (i * middle + p) * inner;
             for (int64_t j = 0; j < inner; j++)
                 largest[j] = row[j] > largest[j] || row[j] != row[j] ? row[j] : largest[j];
         }
@@ -304,10 +210,10 @@ VECTORISED static void loop_largest(float *restrict out, const float *a, int64_t
 }
 
 /* out[outer, inner] = scale * the sum over the middle of a[outer, middle, inner]. */
-VECTORISED static void loop_sum(float *restrict out, const float *a, int64_t outer, int64_t middle, int64_t inner, float divisor) {
+VECTORISED static void loop_sum(real *restrict out, const real *a, int64_t outer, int64_t middle, int64_t inner, real divisor) {
     if (inner == 1 && middle < 8) { /* too short for lanes */
         for (int64_t i = 0; i < outer; i++, a += middle) {
-            float sum = a[0];
+            real sum = a[0];
             for (int64_t j = 1; j < middle; j++) sum += a[j];
             out[i] = sum / divisor;
         }
@@ -315,8 +221,8 @@ VECTORISED static void loop_sum(float *restrict out, const float *a, int64_t out
     }
     if (inner == 1) {
         for (int64_t i = 0; i < outer; i++) {
-            float lanes[16] = {0};
-            const float *row = a + i * middle;
+            real lanes[16] = {0};
+            const real *row = a + i * middle;
             int64_t j = 0;
             for (; j + 16 <= middle; j += 16)
                 for (int q = 0; q < 16; q++) lanes[q] += row[j + q];
@@ -328,10 +234,10 @@ VECTORISED static void loop_sum(float *restrict out, const float *a, int64_t out
         return;
     }
     for (int64_t i = 0; i < outer; i++) {
-        float *sum = out + i * inner;
+        real *sum = out + i * inner;
         for (int64_t j = 0; j < inner; j++) sum[j] = 0.0f;
         for (int64_t p = 0; p < middle; p++) {
-            const float *row = a + (i * middle + p) * inner;
+            const real *row = a + (i * middle + p) * inner;
             for (int64_t j = 0; j < inner; j++) sum[j] += row[j];
         }
         if (divisor != 1.0f)

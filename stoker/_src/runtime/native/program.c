@@ -1,4 +1,4 @@
-/* Fused loops: many ops on float32 tensors in one call.
+/* Fused loops: many ops on tensors of float32 or of float64 in one call.
  *
  * A Program is a list of loops over buffers of fixed sizes. runtime/plan/fused_loops.py builds it and says when that pays. A call checks
  * the shape of each input and makes one allocation for each distinct shape among the outputs.
@@ -12,32 +12,7 @@
 #include <omp.h>
 #endif
 
-#include "../../base/native/blas.h"
-#include "choices.h"
-#include "dense.h"
-#include "loops.h"
-
-enum { WORDS = 20 }; /* length of an instruction: its kind and the operands of that kind, see `execute` */
-enum { UNARY_LOOP, BINARY_LOOP, MATMUL, SUM, SOFTMAX, COPY, SELECT, MAX, DENSE, BAND, GATHER, SEGMENTS, PLACE, TOP };
-
-static const unary_loop UNARY_LOOPS[] = {loop_neg, loop_square, loop_sqrt, loop_rsqrt, loop_reciprocal,
-                                         loop_abs, loop_exp, loop_log, loop_log1p, loop_tanh, loop_sigmoid, loop_relu, loop_expm1, loop_elu, loop_is_finite, loop_floor, loop_ceil, loop_rint, loop_sign,
-                                         loop_erf, loop_float_of_int, loop_int_of_float};
-static const char *UNARY_NAMES[] = {"neg", "square", "sqrt", "rsqrt", "reciprocal", "abs", "exp", "log", "log1p", "tanh", "sigmoid", "relu", "expm1", "elu", "is_finite", "floor", "ceil", "rint", "sign", "erf", "float_of_int", "int_of_float"};
-static const binary_loop BINARY_LOOPS[] = {loop_add, loop_sub, loop_mul, loop_div, loop_max, loop_min,
-                                           loop_square_difference, loop_tanh_grad, loop_sigmoid_grad, loop_relu_grad,
-                                           loop_sqrt_grad, loop_rsqrt_grad, loop_reciprocal_grad, loop_leaky_relu,
-                                           loop_less, loop_less_equal, loop_greater, loop_greater_equal, loop_equal, loop_not_equal, loop_elu_grad,
-                                           loop_int_add, loop_int_sub, loop_int_mul, loop_int_max, loop_int_min, loop_int_floor_div, loop_int_floor_mod,
-                                           loop_int_less, loop_int_less_equal, loop_int_greater, loop_int_greater_equal, loop_int_equal, loop_int_not_equal};
-static const char *BINARY_NAMES[] = {"add", "sub", "mul", "div", "max", "min",
-                                     "square_difference", "tanh_grad", "sigmoid_grad", "relu_grad",
-                                     "sqrt_grad", "rsqrt_grad", "reciprocal_grad", "leaky_relu",
-                                     "less", "less_equal", "greater", "greater_equal", "equal", "not_equal", "elu_grad",
-                                     "int_add", "int_sub", "int_mul", "int_max", "int_min", "int_floor_div", "int_floor_mod",
-                                     "int_less", "int_less_equal", "int_greater", "int_greater_equal", "int_equal", "int_not_equal"};
-enum { DENSE_KINDS = sizeof DENSE_NAMES / sizeof *DENSE_NAMES };
-enum { UNARIES = sizeof UNARY_LOOPS / sizeof *UNARY_LOOPS, BINARIES = sizeof BINARY_LOOPS / sizeof *BINARY_LOOPS };
+#include "lines.h"
 
 typedef struct {
     PyObject_HEAD
@@ -51,186 +26,29 @@ typedef struct {
     PyObject *narrow;  /* bytes of int64: the elements of each input that is boolean; as negative numbers those of 64-bit integers; 0 for the others */
     PyObject *widened; /* bytes of int64: the elements of each output that is of 64-bit integers, 0 for the others */
     Py_ssize_t inputs, outputs, scratch_count, constant_count, length, segment_count;
-    int64_t scratch_size; /* in floats; that of one row if `rows` is not 0 */
+    const Lines *lines;   /* for the type of the elements */
+    int64_t scratch_size; /* in elements; that of one row if `rows` is not 0 */
     int64_t rows, block;  /* number of rows that threads share (or 0), and number of rows in one block */
     char may_refuse;      /* whether there are inputs for which the loops have no result */
 } Program;
 
 static PyObject *str_shape, *str_is_contiguous, *str_contiguous, *str_data_ptr, *str_unbind;
 
-static void rows(const int64_t *w, const binary_loop loop, float *out, const float *a, const float *b) {
-    /* w: sizes of three outer dimensions and the inner one, then the four steps of a and of b */
-    int64_t d0 = w[0], d1 = w[1], d2 = w[2], n = w[3];
-    for (int64_t i = 0; i < d0; i++)
-        for (int64_t j = 0; j < d1; j++)
-            for (int64_t k = 0; k < d2; k++, out += n)
-                loop(out, a + i * w[4] + j * w[5] + k * w[6], b + i * w[8] + j * w[9] + k * w[10], n, (int)w[7], (int)w[11]);
-}
-
-static void copy(const int64_t *w, float *out, const float *a) {
-    /* w: four sizes, then the four steps of out and of a */
-    for (int64_t i = 0; i < w[0]; i++)
-        for (int64_t j = 0; j < w[1]; j++)
-            for (int64_t k = 0; k < w[2]; k++) {
-                float *to = out + i * w[4] + j * w[5] + k * w[6];
-                const float *from = a + i * w[8] + j * w[9] + k * w[10];
-                if (w[7] == 1 && w[11] == 1)
-                    memcpy(to, from, (size_t)w[3] * sizeof(float));
-                else if (w[7] == 1 && w[11] == 0)
-                    for (int64_t q = 0; q < w[3]; q++) to[q] = *from;
-                else
-                    for (int64_t q = 0; q < w[3]; q++) to[q * w[7]] = from[q * w[11]];
-            }
-}
-
-static void choose(const int64_t *w, float *out, const float *mask, const float *t, const float *e) {
-    /* w: four sizes, then the four steps of the mask; the others are walked in row-major order */
-    int64_t n = w[3];
-    for (int64_t i = 0; i < w[0]; i++)
-        for (int64_t j = 0; j < w[1]; j++)
-            for (int64_t k = 0; k < w[2]; k++, out += n, t += n, e += n)
-                loop_select(out, mask + i * w[4] + j * w[5] + k * w[6], t, e, n, (int)w[7]);
-}
-
-/* Matrix products number `from` to `to` of one instruction.
- *
- * w: the kind, out, a, b, m, k, n, transpose a, transpose b, room for the transposes of b, whether BLAS is faster, how many products */
-static void products(const int64_t *w, float **buffers, int64_t from, int64_t to) {
-    int64_t m = w[4], k = w[5], n = w[6];
-    for (int64_t i = from; i < to; i++) {
-        float *out = buffers[w[1]] + i * m * n;
-        const float *a = buffers[w[2]] + i * m * k, *b = buffers[w[3]] + i * k * n;
-        if (w[10]) {
-            blas_matmul(out, a, b, m, k, n, (int)w[7], (int)w[8]);
-            continue;
-        }
-        if (w[8]) {
-            float *room = buffers[w[9]] + i * k * n;
-            loop_transpose(room, b, k, n);
-            b = room;
-        }
-        loop_matmul(out, a, b, m, k, n, w[7] ? 1 : k, w[7] ? m : 1);
-    }
-}
-
-/* Returns 0 if the ops' own kernels must run instead. */
-static int execute(const int64_t *w, const int64_t *end, float **buffers) {
-    for (; w < end; w += WORDS) {
-        switch (w[0]) {
-        case UNARY_LOOP: /* loop, out, a, n */
-            UNARY_LOOPS[w[1]](buffers[w[2]], buffers[w[3]], w[4]);
-            break;
-        case BINARY_LOOP: /* loop, out, a, b, sizes, steps */
-            rows(w + 5, BINARY_LOOPS[w[1]], buffers[w[2]], buffers[w[3]], buffers[w[4]]);
-            break;
-        case MATMUL:
-            products(w, buffers, 0, w[11]);
-            break;
-        case SUM: /* out, a, outer, middle, inner, divisor */
-            loop_sum(buffers[w[1]], buffers[w[2]], w[3], w[4], w[5], (float)w[6]);
-            break;
-        case MAX: /* out, a, outer, middle, inner */
-            loop_largest(buffers[w[1]], buffers[w[2]], w[3], w[4], w[5]);
-            break;
-        case SOFTMAX: /* out, a, rows, columns */
-            loop_softmax(buffers[w[1]], buffers[w[2]], w[3], w[4]);
-            break;
-        case COPY: /* out, a, where to begin in out, in a, sizes, steps */
-            copy(w + 5, buffers[w[1]] + w[3], buffers[w[2]] + w[4]);
-            break;
-        case SELECT: /* out, mask, t, e, sizes, steps */
-            choose(w + 5, buffers[w[1]], buffers[w[2]], buffers[w[3]], buffers[w[4]]);
-            break;
-        case DENSE: /* out, a, b, room, kind, count, rows, columns of b, adjoint, lower */
-            if (!loop_dense(w[5], buffers[w[1]], buffers[w[2]], buffers[w[3]], buffers[w[4]], w[6], w[7], w[8], (int)w[9], (int)w[10])) return 0;
-            break;
-        case BAND: /* out, a, outer, rows, columns, diagonals below and above */
-            loop_band(buffers[w[1]], buffers[w[2]], w[3], w[4], w[5], w[6], w[7]);
-            break;
-        case GATHER: /* out, table, indices, count, width, numbers of an index, sizes of the table's dimensions that they choose from */
-            if (!loop_gather(buffers[w[1]], buffers[w[2]], buffers[w[3]], w[4], w[5], w[6], w + 7)) return 0;
-            break;
-        case SEGMENTS: /* out, data, ids, count, width, segments, kind */
-            if (!loop_segments(buffers[w[1]], buffers[w[2]], buffers[w[3]], w[4], w[5], w[6], w[7])) return 0;
-            break;
-        case PLACE: /* out, a, outer, middle, inner, whether of the least */
-            loop_place(buffers[w[1]], buffers[w[2]], w[3], w[4], w[5], (int)w[6]);
-            break;
-        case TOP: /* out, places, a, rows, columns, k */
-            if (!loop_top(buffers[w[1]], buffers[w[2]], buffers[w[3]], w[4], w[5], w[6])) return 0;
-            break;
-        }
-    }
-    return 1;
-}
-
-/* Restricts a loop (four sizes, then the four strides of two buffers) to rows `from` to `to`. `first` and `second` become the offsets of
- * those rows in the two buffers. */
-static void restrict_walk(int64_t *walk, int64_t rows, int64_t from, int64_t to, int64_t *first, int64_t *second) {
-    int outermost = 0;
-    while (outermost < 3 && walk[outermost] == 1) outermost++;
-    int64_t each = walk[outermost] / rows;
-    *first = from * each * walk[4 + outermost];
-    *second = from * each * walk[8 + outermost];
-    walk[outermost] = each * (to - from);
-}
-
-/* `execute` for rows `from` to `to` only. The rows are independent of each other, which those of matrices are not. */
-static void execute_rows(const int64_t *w, const int64_t *end, float **buffers, int64_t all, int64_t from, int64_t to) {
-    int64_t walk[12], a, b;
-    for (; w < end; w += WORDS) {
-        if (w[0] == UNARY_LOOP) {
-            int64_t each = w[4] / all;
-            UNARY_LOOPS[w[1]](buffers[w[2]] + from * each, buffers[w[3]] + from * each, (to - from) * each);
-            continue;
-        }
-        if (w[0] == SUM) {
-            int64_t outer = w[3] / all;
-            loop_sum(buffers[w[1]] + from * outer * w[5], buffers[w[2]] + from * outer * w[4] * w[5], (to - from) * outer, w[4], w[5],
-                     (float)w[6]);
-            continue;
-        }
-        if (w[0] == MAX) {
-            int64_t outer = w[3] / all;
-            loop_largest(buffers[w[1]] + from * outer * w[5], buffers[w[2]] + from * outer * w[4] * w[5], (to - from) * outer, w[4], w[5]);
-            continue;
-        }
-        if (w[0] == MATMUL) {
-            products(w, buffers, from * (w[11] / all), to * (w[11] / all));
-            continue;
-        }
-        if (w[0] == SOFTMAX) {
-            int64_t each = w[3] / all;
-            loop_softmax(buffers[w[1]] + from * each * w[4], buffers[w[2]] + from * each * w[4], (to - from) * each, w[4]);
-            continue;
-        }
-        memcpy(walk, w + 5, sizeof walk);
-        int64_t each = walk[0] * walk[1] * walk[2] * walk[3] / all;
-        restrict_walk(walk, all, from, to, &a, &b);
-        if (w[0] == BINARY_LOOP)
-            rows(walk, BINARY_LOOPS[w[1]], buffers[w[2]] + from * each, buffers[w[3]] + a, buffers[w[4]] + b);
-        else if (w[0] == SELECT)
-            choose(walk, buffers[w[1]] + from * each, buffers[w[2]] + a, buffers[w[3]] + b, buffers[w[4]] + b);
-        else
-            copy(walk, buffers[w[1]] + w[3] + a, buffers[w[2]] + w[4] + b);
-    }
-}
-
 /* Runs rows `from` to `to` one block at a time. A scratch buffer holds one block, so its base address is shifted back by the rows before
  * the block. */
-static void execute_blocks(const Program *self, float **buffers, float *room, int64_t from, int64_t to) {
+static void execute_blocks(const Program *self, void **buffers, char *room, int64_t from, int64_t to) {
     const int64_t *code = (const int64_t *)PyBytes_AS_STRING(self->code), *scratch = (const int64_t *)PyBytes_AS_STRING(self->scratch);
-    float **moved = buffers + self->inputs + self->outputs;
+    void **moved = buffers + self->inputs + self->outputs;
     for (int64_t first = from; first < to; first += self->block) {
         int64_t last = first + self->block < to ? first + self->block : to;
         for (Py_ssize_t i = 0; i < self->scratch_count; i++)
-            moved[i] = room + scratch[2 * i] * self->block - first * scratch[2 * i + 1];
-        execute_rows(code, code + self->length * WORDS, buffers, self->rows, first, last);
+            moved[i] = room + (scratch[2 * i] * self->block - first * scratch[2 * i + 1]) * (int64_t)self->lines->size;
+        self->lines->execute_rows(code, code + self->length * WORDS, buffers, self->rows, first, last);
     }
 }
 
 /* Shares the rows among torch's threads. Returns 0 if a thread cannot allocate its scratch memory. */
-static int execute_shared(const Program *self, float **buffers) {
+static int execute_shared(const Program *self, void **buffers) {
     int64_t total = self->inputs + self->outputs + self->scratch_count + self->constant_count;
     int enough = 1;
 #pragma omp parallel
@@ -240,8 +58,8 @@ static int execute_shared(const Program *self, float **buffers) {
 #else
         int64_t thread = 0, threads = 1;
 #endif
-        float **own = malloc((size_t)total * sizeof *own);
-        float *room = malloc(((size_t)(self->scratch_size * self->block) + 1) * sizeof *room);
+        void **own = malloc((size_t)total * sizeof *own);
+        char *room = malloc(((size_t)(self->scratch_size * self->block) + 1) * self->lines->size);
         if (own != NULL && room != NULL) {
             memcpy(own, buffers, (size_t)total * sizeof *own);
             execute_blocks(self, own, room, self->rows * thread / threads, self->rows * (thread + 1) / threads);
@@ -257,13 +75,13 @@ static int execute_shared(const Program *self, float **buffers) {
 
 /* Runs the segments of a program of small tensors one after the other. Threads share the rows of those that have enough work. Returns 0 if the ops' own
  * kernels must run instead. */
-static int execute_segments(const Program *self, float **buffers) {
+static int execute_segments(const Program *self, void **buffers) {
     const int64_t *code = (const int64_t *)PyBytes_AS_STRING(self->code), *segment = (const int64_t *)PyBytes_AS_STRING(self->segments);
     for (Py_ssize_t i = 0; i < self->segment_count; i++, segment += 3) {
         const int64_t *first = code + segment[0] * WORDS, *last = code + segment[1] * WORDS;
         int64_t all = segment[2];
         if (!all) {
-            if (!execute(first, last, buffers)) return 0;
+            if (!self->lines->execute(first, last, buffers)) return 0;
             continue;
         }
 #pragma omp parallel
@@ -273,14 +91,14 @@ static int execute_segments(const Program *self, float **buffers) {
 #else
             int64_t thread = 0, threads = 1;
 #endif
-            execute_rows(first, last, buffers, all, all * thread / threads, all * (thread + 1) / threads);
+            self->lines->execute_rows(first, last, buffers, all, all * thread / threads, all * (thread + 1) / threads);
         }
     }
     return 1;
 }
 
 /* The address of a tensor's elements; NULL with an exception set on failure. */
-static float *address(PyObject *tensor) {
+static void *address(PyObject *tensor) {
     PyObject *number = PyObject_CallMethodNoArgs(tensor, str_data_ptr);
     if (number == NULL) return NULL;
     void *pointer = PyLong_AsVoidPtr(number);
@@ -298,7 +116,7 @@ static int fits(PyObject *tensor, PyObject *shape) {
 }
 
 /* Puts new tensors into `results` and their addresses into `buffers`. */
-static int allocate(Program *self, PyObject *results, float **buffers) {
+static int allocate(Program *self, PyObject *results, void **buffers) {
     Py_ssize_t at = 0;
     for (Py_ssize_t g = 0; g < PyTuple_GET_SIZE(self->output_groups); g++) {
         PyObject *group = PyTuple_GET_ITEM(self->output_groups, g);
@@ -306,7 +124,7 @@ static int allocate(Program *self, PyObject *results, float **buffers) {
         Py_ssize_t elements = PyLong_AsSsize_t(PyTuple_GET_ITEM(group, 2));
         PyObject *made = PyObject_CallOneArg(PyTuple_GET_ITEM(group, 3), PyTuple_GET_ITEM(group, 1));
         if (made == NULL) return -1;
-        float *first = address(made);
+        char *first = address(made);
         if (PyErr_Occurred()) {
             Py_DECREF(made);
             return -1;
@@ -321,7 +139,7 @@ static int allocate(Program *self, PyObject *results, float **buffers) {
         if (each == NULL) return -1;
         for (Py_ssize_t i = 0; i < count; i++, at++) {
             PyTuple_SET_ITEM(results, at, Py_NewRef(PyTuple_GET_ITEM(each, i)));
-            buffers[at] = first + i * elements * (((const int64_t *)PyBytes_AS_STRING(self->widened))[at] ? 2 : 1);
+            buffers[at] = first + i * elements * (Py_ssize_t)self->lines->size * (((const int64_t *)PyBytes_AS_STRING(self->widened))[at] ? 2 : 1);
         }
         Py_DECREF(each);
     }
@@ -331,25 +149,6 @@ static int allocate(Program *self, PyObject *results, float **buffers) {
 /* How many numbers an input needs room for, which the loops hold in another form than its tensor. */
 static int64_t room_of(int64_t narrow) { return narrow < 0 ? -narrow : narrow; }
 
-/* Converts booleans to 1 and 0, or (negative `narrow`) integers of 64 bits to 32. Returns 0 if one does not fit. */
-static int take_narrow(float *to, const void *from, int64_t narrow) {
-    for (int64_t j = 0; j < narrow; j++) to[j] = ((const uint8_t *)from)[j];
-    for (int64_t j = 0; j < -narrow; j++) {
-        int64_t number = ((const int64_t *)from)[j];
-        if (number != (int32_t)number) return 0;
-        ((integer *)to)[j] = (integer)number;
-    }
-    return 1;
-}
-
-/* Converts integers of 32 bits, which are in the first half of their memory, to 64 where they are. */
-static void widen(float *numbers, int64_t count) {
-    for (int64_t j = count - 1; j >= 0; j--) {
-        int64_t number = ((const integer *)numbers)[j];
-        memcpy((int64_t *)numbers + j, &number, sizeof number);
-    }
-}
-
 static PyObject *call(PyObject *callable, PyObject *const *args, size_t flags, PyObject *keywords) {
     Program *self = (Program *)callable;
     if (PyVectorcall_NARGS(flags) != self->inputs || keywords != NULL) {
@@ -357,12 +156,13 @@ static PyObject *call(PyObject *callable, PyObject *const *args, size_t flags, P
         return NULL;
     }
     Py_ssize_t total = self->inputs + self->outputs + self->scratch_count + self->constant_count;
-    float **buffers = PyMem_Malloc(((size_t)total + 1) * sizeof *buffers);
+    void **buffers = PyMem_Malloc(((size_t)total + 1) * sizeof *buffers);
     const int64_t *narrow = (const int64_t *)PyBytes_AS_STRING(self->narrow), *widened = (const int64_t *)PyBytes_AS_STRING(self->widened);
     int64_t converted = 0;
     for (Py_ssize_t i = 0; i < self->inputs; i++) converted += room_of(narrow[i]);
-    float *scratch = PyMem_RawMalloc(((size_t)(self->rows ? 0 : self->scratch_size) + (size_t)converted + 1) * sizeof(float));
-    float *numbers = scratch + (self->rows ? 0 : self->scratch_size);
+    int64_t size = (int64_t)self->lines->size;
+    char *scratch = PyMem_RawMalloc(((size_t)(self->rows ? 0 : self->scratch_size) + (size_t)converted + 1) * self->lines->size);
+    char *numbers = scratch + (self->rows ? 0 : self->scratch_size) * size;
     PyObject *kept = NULL; /* contiguous copies of the inputs that were not contiguous */
     PyObject *results = PyTuple_New(self->outputs);
     if (buffers == NULL || scratch == NULL || results == NULL) {
@@ -393,22 +193,22 @@ static PyObject *call(PyObject *callable, PyObject *const *args, size_t flags, P
         }
         if (PyErr_Occurred()) goto failed;
         if (narrow[i]) {
-            if (!take_narrow(numbers, buffers[i], narrow[i])) {
+            if (!self->lines->take_narrow(numbers, buffers[i], narrow[i])) {
                 Py_SETREF(results, PyObject_Vectorcall(self->fallback, args, (size_t)self->inputs, NULL));
                 goto done;
             }
             buffers[i] = numbers;
-            numbers += room_of(narrow[i]);
+            numbers += room_of(narrow[i]) * size;
         }
     }
-    float **rest = buffers + self->inputs;
+    void **rest = buffers + self->inputs;
     if (allocate(self, results, rest) < 0) goto failed;
     rest += self->outputs;
     const int64_t *scratch_places = (const int64_t *)PyBytes_AS_STRING(self->scratch);
-    for (Py_ssize_t i = 0; i < self->scratch_count && !self->rows; i++) rest[i] = scratch + scratch_places[2 * i];
+    for (Py_ssize_t i = 0; i < self->scratch_count && !self->rows; i++) rest[i] = scratch + scratch_places[2 * i] * size;
     rest += self->scratch_count;
     const int64_t *places = (const int64_t *)PyBytes_AS_STRING(self->places);
-    for (Py_ssize_t i = 0; i < self->constant_count; i++) rest[i] = (float *)PyBytes_AS_STRING(self->constants) + places[i];
+    for (Py_ssize_t i = 0; i < self->constant_count; i++) rest[i] = PyBytes_AS_STRING(self->constants) + places[i] * size;
     int enough = 1, refused = 0;
     Py_BEGIN_ALLOW_THREADS
     if (self->rows)
@@ -423,7 +223,7 @@ static PyObject *call(PyObject *callable, PyObject *const *args, size_t flags, P
     if (refused)
         Py_SETREF(results, PyObject_Vectorcall(self->fallback, args, (size_t)self->inputs, NULL));
     else
-        for (Py_ssize_t i = 0; i < self->outputs; i++) widen(buffers[self->inputs + i], widened[i]);
+        for (Py_ssize_t i = 0; i < self->outputs; i++) self->lines->widen(buffers[self->inputs + i], widened[i]);
 done:
     PyMem_Free(buffers);
     PyMem_RawFree(scratch);
@@ -440,26 +240,27 @@ static int is_program(PyObject *object);
 typedef struct {
     const Program *program;
     const int64_t *moves; /* for each input and output: its address in the first iteration, and the bytes from one iteration to the next */
-    float **buffers, *scratch, *numbers;
+    void **buffers;
+    char *scratch, *numbers;
 } Part;
 
 static int prepare(Part *part, const Program *program, PyObject *moves) {
     Py_ssize_t total = program->inputs + program->outputs + program->scratch_count + program->constant_count;
     const int64_t *narrow = (const int64_t *)PyBytes_AS_STRING(program->narrow);
-    int64_t converted = 0, kept = program->rows ? 0 : program->scratch_size;
+    int64_t converted = 0, kept = program->rows ? 0 : program->scratch_size, size = (int64_t)program->lines->size;
     for (Py_ssize_t i = 0; i < program->inputs; i++) converted += room_of(narrow[i]);
     part->program = program;
     part->moves = (const int64_t *)PyBytes_AS_STRING(moves);
     part->buffers = PyMem_RawMalloc(((size_t)total + 1) * sizeof *part->buffers);
-    part->scratch = PyMem_RawMalloc(((size_t)(kept + converted) + 1) * sizeof(float));
+    part->scratch = PyMem_RawMalloc(((size_t)(kept + converted) + 1) * program->lines->size);
     if (part->buffers == NULL || part->scratch == NULL) return -1;
-    part->numbers = part->scratch + kept;
-    float **rest = part->buffers + program->inputs + program->outputs;
+    part->numbers = part->scratch + kept * size;
+    void **rest = part->buffers + program->inputs + program->outputs;
     const int64_t *scratch_places = (const int64_t *)PyBytes_AS_STRING(program->scratch);
-    for (Py_ssize_t i = 0; i < program->scratch_count && !program->rows; i++) rest[i] = part->scratch + scratch_places[2 * i];
+    for (Py_ssize_t i = 0; i < program->scratch_count && !program->rows; i++) rest[i] = part->scratch + scratch_places[2 * i] * size;
     rest += program->scratch_count;
     const int64_t *places = (const int64_t *)PyBytes_AS_STRING(program->places);
-    for (Py_ssize_t i = 0; i < program->constant_count; i++) rest[i] = (float *)PyBytes_AS_STRING(program->constants) + places[i];
+    for (Py_ssize_t i = 0; i < program->constant_count; i++) rest[i] = PyBytes_AS_STRING(program->constants) + places[i] * size;
     return 0;
 }
 
@@ -468,14 +269,14 @@ enum { DONE, REFUSED, NO_MEMORY };
 static int iterate(const Part *part, int64_t iteration) {
     const Program *program = part->program;
     const int64_t *narrow = (const int64_t *)PyBytes_AS_STRING(program->narrow);
-    float *numbers = part->numbers;
+    char *numbers = part->numbers;
     for (Py_ssize_t i = 0; i < program->inputs + program->outputs; i++) {
         char *address = (char *)(intptr_t)part->moves[2 * i] + iteration * part->moves[2 * i + 1];
-        part->buffers[i] = (float *)address;
+        part->buffers[i] = address;
         if (i < program->inputs && narrow[i]) {
-            if (!take_narrow(numbers, address, narrow[i])) return REFUSED;
+            if (!program->lines->take_narrow(numbers, address, narrow[i])) return REFUSED;
             part->buffers[i] = numbers;
-            numbers += room_of(narrow[i]);
+            numbers += room_of(narrow[i]) * (int64_t)program->lines->size;
         }
     }
     if (program->rows) {
@@ -483,7 +284,7 @@ static int iterate(const Part *part, int64_t iteration) {
     } else if (!execute_segments(program, part->buffers))
         return REFUSED;
     const int64_t *widened = (const int64_t *)PyBytes_AS_STRING(program->widened);
-    for (Py_ssize_t i = 0; i < program->outputs; i++) widen(part->buffers[program->inputs + i], widened[i]);
+    for (Py_ssize_t i = 0; i < program->outputs; i++) program->lines->widen(part->buffers[program->inputs + i], widened[i]);
     return DONE;
 }
 
@@ -526,12 +327,13 @@ static PyObject *run_loop(PyObject *m, PyObject *args) {
 
 static PyObject *program_new(PyTypeObject *type, PyObject *args, PyObject *keywords) {
     static char *names[] = {"code",  "input_shapes", "output_groups", "scratch", "scratch_size", "rows",
-                            "block", "constants",    "places",        "fallback",     "narrow", "widened", "segments", "dtypes", NULL};
+                            "block", "constants",    "places",        "fallback",     "narrow", "widened", "segments", "dtypes", "is_double", NULL};
     PyObject *code, *shapes, *groups, *scratch, *constants, *places, *fallback, *narrow, *widened, *segments, *dtypes;
     long long size, rows, block;
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "SO!O!SLLLSSOSSSO!", names, &code, &PyTuple_Type, &shapes, &PyTuple_Type, &groups,
+    int is_double;
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "SO!O!SLLLSSOSSSO!p", names, &code, &PyTuple_Type, &shapes, &PyTuple_Type, &groups,
                                      &scratch, &size, &rows, &block, &constants, &places, &fallback, &narrow, &widened, &segments,
-                                     &PyTuple_Type, &dtypes))
+                                     &PyTuple_Type, &dtypes, &is_double))
         return NULL;
     if (PyBytes_GET_SIZE(narrow) != PyTuple_GET_SIZE(shapes) * (Py_ssize_t)sizeof(int64_t)) {
         PyErr_SetString(PyExc_ValueError, "`narrow` has one number for each input");
@@ -553,6 +355,7 @@ static PyObject *program_new(PyTypeObject *type, PyObject *args, PyObject *keywo
     Program *self = (Program *)type->tp_alloc(type, 0);
     if (self == NULL) return NULL;
     self->vectorcall = call;
+    self->lines = is_double ? &lines64 : &lines32;
     self->code = Py_NewRef(code);
     self->input_shapes = Py_NewRef(shapes);
     self->output_groups = Py_NewRef(groups);
@@ -633,14 +436,19 @@ static PyTypeObject ProgramType = {
 
 static int is_program(PyObject *object) { return Py_IS_TYPE(object, &ProgramType); }
 
+static PyObject *set_sgemm(PyObject *m, PyObject *args) { return lines32.set_gemm(m, args); }
+
+static PyObject *set_dgemm(PyObject *m, PyObject *args) { return lines64.set_gemm(m, args); }
+
 static PyMethodDef functions[] = {
     {"run_loop", run_loop, METH_VARARGS, "Runs iterations of a loop whose body is a list of programs, with the addresses of all buffers. Returns whether all have results."},
     {"set_sgemm", set_sgemm, METH_VARARGS, "Takes the address of sgemm_ and whether it is fast for a few columns, with which products of any size can be fused."},
+    {"set_dgemm", set_dgemm, METH_VARARGS, "Takes the address of dgemm_, with which products of float64 of any size can be fused."},
     {NULL, NULL, 0, NULL},
 };
 
 static struct PyModuleDef module = {
-    PyModuleDef_HEAD_INIT, "program", "Fused loops: many ops on float32 tensors in one call.", -1, functions, NULL, NULL, NULL, NULL,
+    PyModuleDef_HEAD_INIT, "program", "Fused loops: many ops on tensors of float32 or of float64 in one call.", -1, functions, NULL, NULL, NULL, NULL,
 };
 
 static int add_names(PyObject *m, const char *attribute, const char **names, int count) {
@@ -669,8 +477,8 @@ PyMODINIT_FUNC PyInit_program(void) {
         PyModule_AddIntMacro(m, UNARY_LOOP) < 0 || PyModule_AddIntMacro(m, BINARY_LOOP) < 0 || PyModule_AddIntMacro(m, MATMUL) < 0 ||
         PyModule_AddIntMacro(m, SUM) < 0 || PyModule_AddIntMacro(m, SOFTMAX) < 0 || PyModule_AddIntMacro(m, COPY) < 0 || PyModule_AddIntMacro(m, SELECT) < 0 || PyModule_AddIntMacro(m, MAX) < 0 ||
         PyModule_AddIntMacro(m, DENSE) < 0 || PyModule_AddIntMacro(m, BAND) < 0 ||
-        PyModule_AddIntMacro(m, GATHER) < 0 || PyModule_AddIntMacro(m, SEGMENTS) < 0 || PyModule_AddIntMacro(m, PLACE) < 0 || PyModule_AddIntMacro(m, TOP) < 0 || add_names(m, "DENSE_KINDS", DENSE_NAMES, DENSE_KINDS) < 0 ||
-        add_names(m, "UNARY", UNARY_NAMES, UNARIES) < 0 || add_names(m, "BINARY", BINARY_NAMES, BINARIES) < 0) {
+        PyModule_AddIntMacro(m, GATHER) < 0 || PyModule_AddIntMacro(m, SEGMENTS) < 0 || PyModule_AddIntMacro(m, PLACE) < 0 || PyModule_AddIntMacro(m, TOP) < 0 || add_names(m, "DENSE_KINDS", lines32.dense_names, lines32.dense_kinds) < 0 ||
+        add_names(m, "UNARY", lines32.unary_names, lines32.unaries) < 0 || add_names(m, "BINARY", lines32.binary_names, lines32.binaries) < 0) {
         Py_DECREF(m);
         return NULL;
     }

@@ -1,4 +1,4 @@
-"""Fused loops: consecutive ops on float32 tensors, and on integers that follow from them or choose among them, that run as one native call.
+"""Fused loops: consecutive ops on tensors of floats, and on integers that follow from them or choose among them, that run as one native call.
 
 Ops with a `lower` facet, on tensors whose shapes are statically known, are collected into one native object
 (native/program.c). It runs loops over buffers, and most of the intermediate buffers never become tensors. This pays in two cases:
@@ -6,6 +6,8 @@ Ops with a `lower` facet, on tensors whose shapes are statically known, are coll
 * Small tensors. A torch call costs about a microsecond before any arithmetic, which is more than a few thousand elements need.
 * Large tensors whose rows are independent, as in a normalization or an activation with its gradient. Fused loops take a few rows
   at a time through all loops while the rows are in the cache. Separate ops would read and write memory each time.
+
+The floats of one call are all of float32 or all of float64.
 
 If a tensor's shape at run time differs from its static shape, or there is no result (an index out of range, a matrix without an inverse), the
 ops' own kernels run instead, so the results and errors are the same.
@@ -15,20 +17,19 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import torch
 
 from stoker._src.base import dtypes
-from stoker._src.base.shapes import Shape
 from stoker._src.graph.definition import Trait
 from stoker._src.graph.tensor import Tensor
 from stoker._src.ops.support import blas
 from stoker._src.ops.support.values import host_value
 from stoker._src.runtime.plan import background, stores
-from stoker._src.runtime.plan.instructions import EFFECTS, Host, Instruction, Value, renumber, values_of
+from stoker._src.runtime.plan.instructions import EFFECTS, Instruction, Value, renumber, values_of
 from stoker._src.runtime.plan.loop_fallback import Fallback
 from stoker._src.runtime.plan.loop_lines import (
     Buffer,
@@ -42,13 +43,22 @@ from stoker._src.runtime.plan.loop_lines import (
     steps_to,
     written,
 )
+from stoker._src.runtime.plan.loop_operands import (
+    ShapeOf,
+    are_numbers,
+    dims_of,
+    fit_32_bits,
+    is_host,
+    kind_of,
+    precisions,
+)
 
-_has_blas = blas.connect(native)
+_has_blas, _has_double_blas = blas.connect(native), blas.connect_double(native)
 
-ShapeOf = Callable[[Tensor], Shape]
 _LARGEST = 1 << 15  # most elements of a small tensor; torch splits larger ones among threads
 _LARGEST_IN_LOOP = 1 << 17  # the same in the body of a loop that can run natively only if all of it is fused
 _MOST_PRODUCTS = 1 << 10 if blas.is_own else 1 << 16  # most multiplications of a matmul; BLAS is faster beyond that
+_MOST_DOUBLE_PRODUCTS = 1 << 18  # the same of float64
 _MOST_OF_MANY = 1 << 20 if blas.is_own else 1 << 16  # the same of each of many products; torch is faster beyond that
 _MOST_BLAS_PRODUCTS = (
     1 << 24
@@ -58,9 +68,11 @@ _MOST_DEPTH = 8  # dimensions of a table that an index chooses from
 _MOST_TOP = 64  # of the largest elements that are kept in order
 _COMPARISONS = frozenset(("less", "less_equal", "greater", "greater_equal", "equal", "not_equal"))
 _WRAPPING = frozenset(("add", "sub", "mul"))  # whose results may have more bits than their operands
-_KINDS = {dtypes.float32: "", dtypes.bool_: "", dtypes.int32: "int32", dtypes.int64: "int64"}
 _INTEGERS = {"int32": torch.int32, "int64": torch.int64}
-_EMPTY = {"": torch.empty, **{kind: functools.partial(torch.empty, dtype=dtype) for kind, dtype in _INTEGERS.items()}}
+_EMPTY: dict[torch.dtype, Callable[..., torch.Tensor]] = {
+    torch.float32: torch.empty,
+    **{dtype: functools.partial(torch.empty, dtype=dtype) for dtype in (torch.float64, *_INTEGERS.values())},
+}
 _FEWEST = 2  # fewest ops worth fusing; a single one if its kernel needs several torch calls, or slow ones
 _FEWEST_ROWS = 16  # fewest rows of large tensors, so that threads can share them
 _BLOCK = 2048  # elements of the largest buffer in one block of rows
@@ -80,6 +92,7 @@ class Builder:
         self.shape_of, self.carried = shape_of, carried
         self.fewest = fewest  # fewest ops worth fusing; 0 for the usual number
         self.roots = roots or {}
+        self.precision: torch.dtype | None = None  # of the floats; None as long as there are only booleans
         self.code: list[list[Any]] = []  # each instruction consists of numbers and Buffers
         self.made: set[Value] = set()
         self.row_counts: list[int] | None = (
@@ -108,7 +121,8 @@ class Builder:
         kind = x.kind
         if kind or y.kind:
             divides = name in ("floor_div", "floor_mod")
-            if kind != y.kind or (divides and not (self.number(y) or 0) > 0) or (kind == "int64" and name in _WRAPPING):
+            is_narrowed = kind == "int64" and not self.is_double
+            if kind != y.kind or (divides and not (self.number(y) or 0) > 0) or (is_narrowed and name in _WRAPPING):
                 return None
             kind, name = "" if name in _COMPARISONS else kind, f"int_{name}"
         if name not in native.BINARY:
@@ -133,12 +147,14 @@ class Builder:
         count = math.prod(outer)
         if tuple(outer) != b.shape[:-2] or not m * k * n * count > 0:
             return None
+        has_blas = _has_double_blas if self.is_double else _has_blas
+        most = _MOST_DOUBLE_PRODUCTS if self.is_double else _MOST_PRODUCTS
         if outer and (m * k * n > _MOST_OF_MANY or m * k * n * count > _MOST_BLAS_PRODUCTS):
             return None
-        if not outer and (m * k * n > (_MOST_BLAS_PRODUCTS if _has_blas else _MOST_PRODUCTS) or m * n > _LARGEST):
+        if not outer and (m * k * n > (_MOST_BLAS_PRODUCTS if has_blas else most) or m * n > _LARGEST):
             return None
         out = Buffer((*outer, m, n))
-        by_blas = _has_blas and m * k * n > _MOST_PRODUCTS
+        by_blas = has_blas and m * k * n > most
         room = Buffer((*outer, k, n) if transpose_b and not by_blas else ())
         flags = int(transpose_a), int(transpose_b)
         self.code.append([native.MATMUL, out, a, b, m, k, n, *flags, room, int(by_blas), count])
@@ -345,7 +361,7 @@ class Builder:
     def scalar(self, number: float) -> Buffer:
         """A constant of one element."""
         made = Buffer(())
-        self.constants.append((made, torch.tensor(number)))
+        self.constants.append((made, torch.tensor(number, dtype=torch.float64)))
         return made
 
     def range(self, count: int, kind: str) -> Buffer:
@@ -353,6 +369,10 @@ class Builder:
         made = Buffer((count,), kind=kind)
         self.constants.append((made, torch.arange(count)))
         return made
+
+    @property
+    def is_double(self) -> bool:
+        return self.precision is torch.float64
 
     def number(self, x: Buffer) -> float | None:
         """The value of x if it is a constant with one element, else None."""
@@ -367,12 +387,15 @@ class Builder:
         """Lowers one instruction. Returns False, and adds no loop, if it cannot be lowered."""
         op = instruction.op
         assert op is not None and op.definition.planning.lower is not None
-        given = list(zip(values_of(instruction.arguments), instruction.inputs, _are_numbers(instruction.arguments)))
+        given = list(zip(values_of(instruction.arguments), instruction.inputs, are_numbers(instruction.arguments)))
         data = [(value, tensor) for value, tensor, is_number in given if not is_number]
         if any(self._is_of(state, value) for state in self.stored for value, _ in data):
             return False  # the old value of a variable that the loops have changed
-        if not any(value in self.made or value in self.carried or not _kind(tensor) for value, tensor in data):
+        if not any(value in self.made or value in self.carried or not kind_of(tensor) for value, tensor in data):
             return False  # integers alone, such as counters and sizes, are the business of loops and plans
+        before = self.precision
+        if not self._fits_precision(instruction):
+            return False
         length = len(self.code)
         try:
             flat = [
@@ -384,9 +407,10 @@ class Builder:
             results = None
         if results is not None:
             results = results if isinstance(results, list) else [results]
-            fit = [made.kind == _kind(tensor) for made, tensor in zip(results, op.outputs)]
+            fit = [made.kind == kind_of(tensor) for made, tensor in zip(results, op.outputs)]
         if results is None or not all(fit) or self._refuses_late(length) or not self._divides(length):
             del self.code[length:]
+            self.precision = before
             return False
         for value, buffer in zip(values_of(instruction.results), results):
             self.buffers[value] = buffer
@@ -399,6 +423,16 @@ class Builder:
         refusing = (native.DENSE, native.GATHER, native.SEGMENTS, native.TOP)
         return bool(self.stored) and any(line[0] in refusing for line in self.code[first:])
 
+    def _fits_precision(self, instruction: Instruction) -> bool:
+        """Whether an op's tensors are of the same precision as the other floats, which the first op decides."""
+        found = precisions(instruction)
+        if self.precision is not None:
+            found = found | {self.precision}
+        if len(found) > 1:
+            return False
+        self.precision = next(iter(found), None)
+        return True
+
     def store(self, instruction: Instruction) -> bool:
         """Adds an update of a variable by a value that the loops compute. Returns False, and adds no loop, if it must run after them."""
         found = stores.stored(instruction)
@@ -406,7 +440,7 @@ class Builder:
             return False
         handle, state, value = found
         changed = self.buffers[value]
-        if state.value.shape != changed.shape or changed.kind:
+        if state.value.shape != changed.shape or changed.kind or state.value.dtype is not self.precision:
             return False
         assert instruction.op is not None
         how = instruction.op.definition.planning.stores
@@ -462,14 +496,14 @@ class Builder:
 
     def _taken(self, value: Value, tensor: Tensor) -> Any:
         """An argument as `lower` functions get it: a buffer, or plain numbers for constants of dtypes that have no buffers."""
-        shape = _known(self.shape_of, tensor)
+        shape = dims_of(self.shape_of, tensor)
         if shape is None:
             return host_value(value.constant)
         known = self.buffers.get(value)
         if known is None:
-            known = Buffer(shape, kind=_kind(tensor) or "")
+            known = Buffer(shape, kind=kind_of(tensor) or "")
             if value.is_constant and known.size <= _LARGEST:
-                if known.kind and not _fit_32_bits(value.constant):
+                if known.kind and not self.is_double and not fit_32_bits(value.constant):
                     raise NotLowered
                 self.constants.append((known, value.constant))
             else:
@@ -523,11 +557,19 @@ class Builder:
         taken = [self.buffers[value] for value in inputs]
         largest = max((item.size for line in self.code for item in line if isinstance(item, Buffer)), default=1)
         fallback = Fallback(self.instructions, inputs, results)
+        precision = self.precision or torch.float32
+        integers = np.int64 if self.is_double else np.int32
+        floats = np.float64 if self.is_double else np.float32
         kernel = native.Program(
             code=words.tobytes(),
             input_shapes=tuple(buffer.shape for buffer in taken),
             output_groups=tuple(
-                (count, shape if count == 1 else (count, *shape), math.prod(shape), _EMPTY[kind])
+                (
+                    count,
+                    shape if count == 1 else (count, *shape),
+                    math.prod(shape),
+                    _EMPTY[_INTEGERS.get(kind, precision)],
+                )
                 for count, shape, kind in shapes
             ),
             scratch=np.asarray(scratch, np.int64).tobytes(),
@@ -535,7 +577,7 @@ class Builder:
             rows=rows,
             block=max(1, _BLOCK * rows // max(largest, 1)),
             constants=b"".join(
-                np.ascontiguousarray(c.numpy(), np.int32 if buffer.kind else np.float32).tobytes()
+                np.ascontiguousarray(c.numpy(), integers if buffer.kind else floats).tobytes()
                 for buffer, c in constants
             ),
             places=np.asarray(places, np.int64).tobytes(),
@@ -545,19 +587,20 @@ class Builder:
             fallback=fallback,
             narrow=np.asarray(
                 [
-                    buffer.size if value in self.booleans else -buffer.size if buffer.kind == "int64" else 0
+                    buffer.size if value in self.booleans else -buffer.size if self._is_narrowed(buffer) else 0
                     for value, buffer in zip(inputs, taken)
                 ],
                 np.int64,
             ).tobytes(),
             widened=np.asarray(
-                [buffer.size if buffer.kind == "int64" else 0 for group in groups.values() for _, buffer in group],
+                [buffer.size if self._is_narrowed(buffer) else 0 for group in groups.values() for _, buffer in group],
                 np.int64,
             ).tobytes(),
             dtypes=tuple(
-                torch.bool if value in self.booleans else _INTEGERS.get(self.buffers[value].kind, torch.float32)
+                torch.bool if value in self.booleans else _INTEGERS.get(self.buffers[value].kind, precision)
                 for value in [*inputs, *results]
             ),
+            is_double=self.is_double,
         )
         members = [each.op for each in self.instructions if each.op is not None]
         fused = Instruction(members[0], "fused_loops", kernel, inputs, results=list(results), members=members)
@@ -566,6 +609,10 @@ class Builder:
             fused.kernel = stores.Storing(kernel, fallback, [value.handle for value in inputs])
             fused.traits, fused.reads_first = Trait.WRITES | Trait.STATEFUL, True
         return [fused, *apart]
+
+    def _is_narrowed(self, buffer: Buffer) -> bool:
+        """Whether the loops hold the integers of a tensor in fewer bits than it has."""
+        return buffer.kind == "int64" and not self.is_double
 
     def _is_worth_a_call(self) -> bool:
         """Whether the loops of a single op are worth a native call: there are several, or they are slower as torch calls."""
@@ -682,24 +729,6 @@ def _of_floats(*buffers: Buffer) -> None:
         raise NotLowered
 
 
-def _kind(tensor: Tensor) -> str | None:
-    """The kind of buffer for a tensor; None if there is none."""
-    return _KINDS.get(tensor.dtype.base_dtype)
-
-
-def _fit_32_bits(constant: torch.Tensor) -> bool:
-    return not constant.numel() or (int(constant.min()) >= -(2**31) and int(constant.max()) < 2**31)
-
-
-def _are_numbers(arguments: list[Any]) -> Iterator[bool]:
-    """For each value among the arguments, in order, whether the kernel takes it as plain numbers."""
-    for argument in arguments:
-        if isinstance(argument, list):
-            yield from _are_numbers(argument)
-        elif isinstance(argument, (Host, Value)):
-            yield isinstance(argument, Host)
-
-
 def form(
     instructions: list[Instruction],
     results: list[Value | None],
@@ -746,7 +775,7 @@ def _is_left(instruction: Instruction, shape_of: ShapeOf) -> bool:
     if _is_large(instruction, shape_of) is None:
         return False
     assert instruction.op is not None
-    return any(tensor.dtype is dtypes.float32 for tensor in instruction.op.outputs)
+    return any(tensor.dtype in (dtypes.float32, dtypes.float64) for tensor in instruction.op.outputs)
 
 
 def summary(instructions: list[Instruction], shape_of: ShapeOf) -> list[str]:
@@ -771,8 +800,8 @@ def _obstacle(instruction: Instruction, shape_of: ShapeOf) -> str:
     assert op is not None
     tensors = [*op.outputs, *op._inputs]
     numeric = [tensor for tensor in tensors if not tensor.dtype.is_integer]
-    if not numeric or any(_KINDS.get(tensor.dtype.base_dtype) != "" for tensor in numeric):
-        return "the dtype is not float32"
+    if not numeric or any(kind_of(tensor) != "" for tensor in numeric):
+        return "the dtype is neither float32 nor float64"
     if any(shape_of(tensor).size is None for tensor in numeric):
         return "the shape depends on data"
     if _is_large(instruction, shape_of) is None:
@@ -815,6 +844,12 @@ class _Runs:
             else:
                 self.large = self._empty(large=True)
 
+    def _end_others(self, instruction: Instruction) -> None:
+        """Ends the runs whose floats are of another precision than those of a fusible instruction."""
+        found = precisions(instruction)
+        if len(found) == 1:
+            self.end(*(run for run in (self.large, self.small) if run.precision not in (None, *found)))
+
     def add(self, instruction: Instruction) -> None:
         arguments = set(values_of(instruction.arguments))
         changes = bool(instruction.traits & (Trait.WRITES | Trait.BLOCKING) or instruction.steps)
@@ -823,6 +858,8 @@ class _Runs:
         if instruction.traits & EFFECTS:
             self.end(*(each for each in (self.small, self.large) if each.stored))  # it may look at what they change
         large = _is_large(instruction, self.shape_of, self._largest)
+        if large is not None:
+            self._end_others(instruction)
         if large is None:
             if changes or not self.large.made.isdisjoint(arguments):
                 self.end(self.large)
@@ -874,27 +911,15 @@ def _is_large(instruction: Instruction, shape_of: ShapeOf, largest: int = _LARGE
     given = list(values_of(instruction.arguments))
     if len(given) != len(instruction.inputs) or any(value.handle for value in given):
         return None
-    known = [_known(shape_of, tensor) for tensor in op.outputs]
+    known = [dims_of(shape_of, tensor) for tensor in op.outputs]
     outputs = len(known)
-    for value, tensor, is_number in zip(given, instruction.inputs, _are_numbers(instruction.arguments)):
+    for value, tensor, is_number in zip(given, instruction.inputs, are_numbers(instruction.arguments)):
         if is_number:
-            if not _is_host(value):
+            if not is_host(value):
                 return None
-        elif _kind(tensor) is not None or not (_is_host(value) and tensor.dtype.is_integer):
-            known.append(_known(shape_of, tensor))
+        elif kind_of(tensor) is not None or not (is_host(value) and tensor.dtype.is_integer):
+            known.append(dims_of(shape_of, tensor))
     if None in known:
         return None
     sized = known[:outputs] if op.definition.planning.lowers_large_inputs else known
     return any(math.prod(shape) > largest for shape in sized)  # type: ignore[arg-type]
-
-
-def _is_host(value: Value) -> bool:
-    return value.is_constant and isinstance(value.constant, torch.Tensor)
-
-
-def _known(shape_of: ShapeOf, tensor: Tensor) -> tuple[int, ...] | None:
-    """The static shape of a tensor that can be a buffer; None for other dtypes and shapes that are not fully known."""
-    shape = shape_of(tensor)
-    if shape.size is None or _kind(tensor) is None:
-        return None
-    return shape.dims  # type: ignore[return-value]

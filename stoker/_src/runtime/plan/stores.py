@@ -38,7 +38,7 @@ def stored(instruction: Instruction) -> tuple[Value, VariableState, Value] | Non
     # The first value of a variable may become the variable's own memory instead, without a copy.
     if not isinstance(state, VariableState) or not isinstance(state.value, torch.Tensor) or value.is_constant:
         return None
-    return (handle, state, value) if state.dtype is dtypes.float32 else None
+    return (handle, state, value) if state.dtype in (dtypes.float32, dtypes.float64) else None
 
 
 def read(instruction: Instruction) -> VariableState | None:

@@ -1,0 +1,31 @@
+/* The largest element of a row, and the exponentials of a row. Whoever includes this has defined `real`, its `exp_of`, and INLINE. */
+#ifndef STOKER_ROW_EXPONENTIALS_H
+#define STOKER_ROW_EXPONENTIALS_H
+
+#include <stdint.h>
+
+/* The largest of at least one number; a NaN where there is one. */
+INLINE real largest_of(const real *a, int64_t count) {
+    real lanes[16], largest = a[0];
+    int64_t whole = count / 16 * 16;
+    for (int q = 0; q < 16; q++) lanes[q] = a[0];
+    for (int64_t j = 0; j < whole; j += 16)
+        for (int q = 0; q < 16; q++) lanes[q] = a[j + q] > lanes[q] || a[j + q] != a[j + q] ? a[j + q] : lanes[q];
+    for (int64_t j = whole; j < count; j++) largest = a[j] > largest || a[j] != a[j] ? a[j] : largest;
+    for (int q = 0; q < 16; q++) largest = lanes[q] > largest || lanes[q] != lanes[q] ? lanes[q] : largest;
+    return largest;
+}
+
+/* out = exp(a - shift), and their sum. */
+INLINE real exponentials(real *restrict out, const real *a, real shift, int64_t count) {
+    real lanes[16] = {0}, total = 0;
+    int64_t whole = count / 16 * 16;
+    for (int64_t j = 0; j < count; j++) out[j] = exp_of(a[j] - shift);
+    for (int64_t j = 0; j < whole; j += 16)
+        for (int q = 0; q < 16; q++) lanes[q] += out[j + q];
+    for (int64_t j = whole; j < count; j++) total += out[j];
+    for (int q = 0; q < 16; q++) total += lanes[q];
+    return total;
+}
+
+#endif
