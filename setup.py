@@ -36,6 +36,7 @@ setup(
         extension("formats.native.hashing", ["formats/native/hashing.c"], "formats/native/*.h"),
         extension("formats.images._native", ["formats/images/native.c"], "formats/images/*.h"),
         extension("ops.native.random_bits", ["ops/native/random_bits.c"], "ops/native/*.h"),
+        extension("ops.native.distances", ["ops/native/distances.c"], "ops/native/*.h"),
         extension("ops.native.histograms", ["ops/native/histograms.c"], "ops/native/*.h"),
         extension("ops.native.largest", ["ops/native/largest.c"], "ops/native/*.h"),
         extension("ops.native.sdca", ["ops/native/sdca.c"], "ops/native/*.h"),

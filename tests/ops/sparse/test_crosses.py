@@ -1,7 +1,11 @@
 """Crosses of sparse columns, and edit distances: the values are TensorFlow's."""
 
+import functools
+
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import stoker as tf2
 import stoker.compat.v1 as tf
@@ -72,6 +76,39 @@ def test_edit_distance(eager):
     assert tf2.edit_distance(kitten, sitting, normalize=False).numpy().tolist() == [3.0]
     with pytest.raises(TypeError, match="SparseTensor"):
         tf2.edit_distance(kitten, ["a"])
+
+
+def _sparse(rows):
+    """The sparse tensor whose rows are the given sequences."""
+    indices = [(i, j) for i, row in enumerate(rows) for j in range(len(row))]
+    width = max([1, *map(len, rows)])
+    values = np.array([item for row in rows for item in row], np.int64)
+    return tf.SparseTensorValue(np.array(indices, np.int64).reshape(-1, 2), values, [len(rows), width])
+
+
+_ROWS = st.lists(st.lists(st.integers(0, 3), max_size=7), min_size=4, max_size=4)
+
+
+@settings(deadline=None, max_examples=60)
+@given(_ROWS, _ROWS, st.booleans())
+def test_distances_of_many_sequences(hypotheses, truths, normalize):
+    """Each distance is that of the recursive definition, by the length of the truth if normalized; no truth gives infinity, or zero."""
+
+    @functools.cache
+    def distance(a, b):
+        if not a or not b:
+            return len(a) + len(b)
+        return min(distance(a[1:], b) + 1, distance(a, b[1:]) + 1, distance(a[1:], b[1:]) + (a[0] != b[0]))
+
+    expected = [float(distance(tuple(a), tuple(b))) for a, b in zip(hypotheses, truths)]
+    if normalize:
+        expected = [x / len(b) if b else (np.inf if a else 0.0) for x, a, b in zip(expected, hypotheses, truths)]
+    with tf.Graph().as_default(), tf.Session() as session:
+        fed = tf.sparse_placeholder(tf.int64), tf.sparse_placeholder(tf.int64)
+        found = session.run(
+            tf.edit_distance(*fed, normalize=normalize), dict(zip(fed, map(_sparse, (hypotheses, truths))))
+        )
+    np.testing.assert_array_equal(found, np.array(expected, "f"))
 
 
 def test_edit_distance_shape():

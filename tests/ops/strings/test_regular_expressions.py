@@ -8,8 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import stoker as tf
+from stoker._src.ops.strings import regex
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 sys.path.insert(0, str(GOLDEN))
@@ -68,3 +71,49 @@ def test_a_refused_pattern_is_named(eager, pattern, capfd):
         tf.strings.regex_full_match("a", pattern)
     assert f"Invalid pattern: {shown}, error: " in caught.value.message
     assert capfd.readouterr() == ("", "")
+
+
+_CLEANERS = [
+    rb"[^0-9]", rb"\s+", rb"[!\"#$%&\(\)\*\+,\-\./:;<=>\?@\\\]\^_`\{\|\}~]", rb"<br />", rb"[^a-zA-Z0-9 ]+", rb"a+", rb"\.", rb".", rb"[\d\-x]",
+    rb"[a-]", rb"[-a]", rb"[^\w\s]", rb"\+", rb"[a^]", rb"\W\D\S",
+]  # fmt: skip
+
+
+@settings(deadline=None, max_examples=300)
+@given(
+    st.sampled_from(_CLEANERS),
+    st.text(alphabet="ab0 9\n\t\x0b\x0c\r.,-+x<br />^]_\\\x00\x7f\u00e9\u4e2d", max_size=14),
+    st.sampled_from([b"", b" ", rb"<\\>", b"\n"]),
+    st.booleans(),
+)
+def test_plain_patterns_replace_what_re2_does(pattern, text, rewrite, replace_global):
+    """Patterns of a few sets of characters, which need no RE2 for ASCII texts, give RE2's result for any text."""
+    assert regex._plain(pattern) is not None
+    literal = rewrite.replace(rb"\\", b"\\")
+    expected = regex._replaced(regex.compiled(pattern), text.encode(), lambda _: literal, replace_global)
+    assert regex.rewritten(pattern, rewrite, replace_global)(text.encode()) == expected
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        rb"(a)",
+        rb"a|b",
+        rb"a*",
+        rb"^a",
+        rb"a$",
+        rb"\bx",
+        rb"\pN",
+        rb"[[:alpha:]]",
+        rb"ab+",
+        rb"[]a]",
+        rb"[b-a]",
+        rb"a{2}",
+        rb"\x41",
+        "é".encode(),
+        b"",
+    ],
+)
+def test_other_patterns_are_left_to_re2(pattern):
+    """What may mean something else to Python, or take more than linear time, runs with RE2."""
+    assert regex._plain(pattern) is None

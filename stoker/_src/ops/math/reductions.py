@@ -343,13 +343,21 @@ ANY_OP = _reduction("Any", dtypes.bool_)
 @ALL.kernel
 def all_kernel(input: torch.Tensor, reduction_indices: Any, *, keep_dims: bool) -> torch.Tensor:
     axes = _axes(input, reduction_indices)
-    return torch.all(input, axes, keep_dims) if axes else input.clone()
+    if not axes:
+        return input.clone()
+    if input.is_cpu and input.numel():  # minima of bytes take a fraction of the time of torch.all
+        return input.view(torch.uint8).amin(axes, keep_dims).view(torch.bool)
+    return torch.all(input, axes, keep_dims)
 
 
 @ANY_OP.kernel
 def any_kernel(input: torch.Tensor, reduction_indices: Any, *, keep_dims: bool) -> torch.Tensor:
     axes = _axes(input, reduction_indices)
-    return torch.any(input, axes, keep_dims) if axes else input.clone()
+    if not axes:
+        return input.clone()
+    if input.is_cpu and input.numel():
+        return input.view(torch.uint8).amax(axes, keep_dims).view(torch.bool)
+    return torch.any(input, axes, keep_dims)
 
 
 # ---- EuclideanNorm ----------------------------------------------------------------------------------------------

@@ -533,11 +533,12 @@ def _in_top_k(predictions: torch.Tensor, targets: torch.Tensor, k: int) -> torch
     if classes == 0:
         return valid
     chosen = torch.gather(predictions, 1, places.clamp(0, classes - 1).unsqueeze(1))
-    larger = (predictions > chosen).sum(1)
-    usable = torch.isfinite(chosen.squeeze(1)) & torch.isfinite(torch.where(predictions > chosen, 0, predictions)).all(
-        1
-    )
-    return valid & usable & (larger < k)
+    larger = predictions > chosen
+    among = larger.sum(1, dtype=torch.int32) < k
+    if predictions.is_cpu and torch.isfinite(predictions.sum()):  # so are all of them
+        return valid & among
+    others = torch.where(larger, 0, predictions)
+    return valid & torch.isfinite(chosen.squeeze(1)) & torch.isfinite(others).all(1) & among
 
 
 @IN_TOP_K.kernel

@@ -259,6 +259,10 @@ def cross_hashed(
 
 # ---- EditDistance -----------------------------------------------------------------------------------------------
 
+_distance_loops: Any = extension("stoker._src.ops.native.distances")
+_WHOLE = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.bool)
+_FEW_GROUPS = 1 << 16  # of which most may have no sequence
+
 EDIT_DISTANCE = define(
     "EditDistance(hypothesis_indices: matrix int64, hypothesis_values: vector T, hypothesis_shape: int64, "
     "truth_indices: matrix int64, truth_values: vector T, truth_shape: int64) -> (output: float32)",
@@ -293,6 +297,42 @@ def levenshtein(first: list[Any], second: list[Any]) -> int:
     return previous[-1]
 
 
+def _distances(
+    groups: list[int], indices: torch.Tensor, values: Any, truth_indices: torch.Tensor, truth_values: Any
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor] | None:
+    """The distance of each pair of sequences, and the lengths of the truths and hypotheses; None if they must be looked at one by one."""
+    if (
+        _distance_loops is None
+        or isinstance(values, np.ndarray)
+        or values.dtype not in _WHOLE
+        or not 0 < numbers.prod(groups)
+    ):
+        return None
+    if numbers.prod(groups) > max(_FEW_GROUPS, len(values) + len(truth_values)):
+        return None  # most have no sequence
+    starts = [_starts(groups, *given) for given in ((indices, values), (truth_indices, truth_values))]
+    if starts[0] is None or starts[1] is None:
+        return None
+    out = torch.empty(numbers.prod(groups), dtype=torch.int64)
+    whole = [each.to(torch.int64).contiguous() for each in (truth_values, values)]
+    _distance_loops.distances(out, whole[0], starts[1], whole[1], starts[0], len(out))
+    return out, starts[1].diff(), starts[0].diff()
+
+
+def _starts(groups: list[int], indices: torch.Tensor, values: torch.Tensor) -> torch.Tensor | None:
+    """Where the values of each group begin; None if they are not in order, or not those of the groups."""
+    if len(indices) != len(values) or indices.shape[1] != len(groups) + 1 or not indices.is_cpu:
+        return None
+    outer = indices[:, :-1]
+    if len(outer) and bool(((outer < 0) | (outer >= torch.tensor(groups))).any()):
+        return None
+    strides = torch.tensor([numbers.prod(groups[i + 1 :]) for i in range(len(groups))])
+    places = (outer * strides).sum(1)
+    if bool((places[1:] < places[:-1]).any()):
+        return None
+    return torch.searchsorted(places, torch.arange(numbers.prod(groups) + 1))
+
+
 @EDIT_DISTANCE.kernel
 def edit_distance_kernel(
     hypothesis_indices: torch.Tensor, hypothesis_values: Any, hypothesis_shape: torch.Tensor,
@@ -304,6 +344,12 @@ def edit_distance_kernel(
             None, None, f"truth_shape {truth_sizes} and hypothesis_shape {sizes} must have one rank of at least 2."
         )
     groups = [max(a, b) for a, b in zip(sizes[:-1], truth_sizes[:-1])]
+    together = _distances(groups, hypothesis_indices, hypothesis_values, truth_indices, truth_values)
+    if together is not None:
+        distances, lengths, others = together
+        if normalize:  # without a truth: infinite, unless there is no hypothesis either
+            distances = torch.where((lengths == 0) & (others == 0), 0.0, distances.double() / lengths)
+        return distances.to(torch.float32).reshape(groups)
     hypotheses = _sequences(hypothesis_indices, hypothesis_values, sizes)
     truths = _sequences(truth_indices, truth_values, truth_sizes)
     result = torch.zeros(allocatable(groups, 4), dtype=torch.float32)
