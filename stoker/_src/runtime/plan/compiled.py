@@ -58,8 +58,10 @@ class Plan:
         on_cpu = worker.placement.gpu is None
         deciding = _deciding(feeds) if on_cpu else frozenset()
         by_shape = on_cpu and self._is_by_shape()
+        if on_cpu and not by_shape:  # what is fed has the static shapes
+            shapes = [tensor.static_shape for tensor in feeds]
         planner = self._planner(
-            known=[Known(shape) for shape in shapes] if by_shape and shapes is not None else None,
+            known=[Known(shape) for shape in shapes] if on_cpu and shapes is not None else None,
             with_late_shapes=not by_shape or shapes is not None,
         ).collect()
         if not deciding:  # else what is fed decides what is compiled
