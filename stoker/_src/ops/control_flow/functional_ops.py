@@ -70,7 +70,6 @@ def _if(name: str, traits: Any) -> OpDefinition:
         output_shapes=SHAPES(()),
     ).calling("once")
     definition.kernel(if_kernel)
-    definition.planning.chooses = lambda op, cond: op.attrs["then_branch" if _truth(cond) else "else_branch"]
 
     @definition.shape
     def if_shape(cond: Shape, input: list[Shape], *, op: Operation) -> list[Shape]:
@@ -97,7 +96,6 @@ def _case(name: str, traits: Any) -> OpDefinition:
         output_shapes=SHAPES(()),
     ).calling("once")
     definition.kernel(case_kernel)
-    definition.planning.chooses = lambda op, index: op.attrs["branches"][_inside(int(index), len(op.attrs["branches"]))]
 
     @definition.shape
     def case_shape(branch_index: Shape, input: list[Shape], *, op: Operation) -> list[Shape]:
@@ -107,12 +105,9 @@ def _case(name: str, traits: Any) -> OpDefinition:
 
 
 def case_kernel(branch_index: int, input: list[Any], *, branches: tuple[Any, ...], holding: Any) -> Any:
-    return branches[_inside(branch_index, len(branches))](holding, *input)
-
-
-def _inside(index: int, count: int) -> int:
-    """An index out of range takes the last branch, as in TensorFlow."""
-    return index if 0 <= index < count else count - 1
+    # An index out of range takes the last branch, as in TensorFlow.
+    inside = 0 <= branch_index < len(branches)
+    return branches[branch_index if inside else -1](holding, *input)
 
 
 CASE = _case("Case", STATEFUL)

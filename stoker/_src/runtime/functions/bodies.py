@@ -206,32 +206,6 @@ class FunctionCompiler:
         planner = Planner(outputs, targets, function.inputs, self.node_context, self, **options)
         return emit(planner.build())
 
-    def chosen(
-        self,
-        op: Operation,
-        ref: FunctionRef,
-        passed: list[Value],
-        wanted: list[bool],
-        given: list[Known] | None,
-        caller: Planner,
-    ) -> Planner | None:
-        """Returns a planner with the instructions of the function that a branch is known to take; None if it must be called instead."""
-        function = _function_of(op, ref)
-        check_call(op, function)
-        check_results(op, function)
-        if self.placement.gpu is not None or self.precision is not None:
-            return None
-        if any(value.handle and not value.is_constant for value in passed):
-            return None
-        known = {i: value.constant for i, value in enumerate(passed) if value.is_constant}
-        outputs = [tensor if use else None for tensor, use in zip(function.outputs, wanted)]
-        dropped = [tensor for tensor, use in zip(function.outputs, wanted) if not use]
-        targets = [*function.control_outputs, *_effects_behind(dropped, set(function.inputs))]
-        options: dict[str, Any] = {"bound": known, "is_function": True, "known": given, "caller": caller}
-        with Level():
-            planner = Planner(outputs, targets, function.inputs, self.node_context, self, **options).collect()
-        return None if planner.blocks or planner.has_guards else planner
-
     def compile_region(
         self, fetches: list[Tensor], feeds: list[Tensor], bound: dict[int, Any], known: list[Known] | None
     ) -> Step:

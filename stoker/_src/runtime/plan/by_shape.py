@@ -1,9 +1,8 @@
-"""Steps compiled for specific feeds: for their shapes, and for the values of those that decide about branches.
+"""Steps compiled for specific feed shapes.
 
 A graph built for batches of any size has few static shapes. A plan whose feeds have unknown shapes is therefore compiled for the
-shapes it is fed. Values that the graph computes from sizes become constants, and small tensors are known to be small. A truth value that is fed, such as
-whether a network is trained, is known as well: the branches that it chooses are part of the step. If a program keeps feeding
-different shapes, all shapes after the first few share one general step.
+shapes it is fed. Values that the graph computes from sizes become constants, and small tensors are known to be small. If a program
+keeps feeding different shapes, all shapes after the first few share one general step.
 """
 
 from __future__ import annotations
@@ -12,39 +11,29 @@ from collections.abc import Callable
 from typing import Any
 
 from stoker._src.base import forking
+from stoker._src.base.shapes import Shape
 from stoker._src.runtime.plan.emit import Step
 
 _MOST_STEPS = 8  # steps per plan
 
 
 class ByShape:
-    """The steps of one plan by what is known of its feeds: the value of a feed that is `deciding`, else its shape.
+    """The steps of one plan by the shapes of its feeds. `make(shapes)` compiles a step for these shapes, `general()` one for any shapes."""
 
-    `make(key)` compiles a step for feeds with that key, `general()` one for any feeds.
-    """
-
-    def __init__(
-        self,
-        make: Callable[[tuple[Any, ...]], Step],
-        general: Callable[[], Step],
-        deciding: frozenset[int] = frozenset(),
-    ) -> None:
-        self._make, self._general, self._deciding = make, general, deciding
+    def __init__(self, make: Callable[[list[Shape]], Step], general: Callable[[], Step]) -> None:
+        self._make, self._general = make, general
         self._lock = forking.lock()
         self.steps: dict[Any, Step] = {}
 
     def function(self, values: Any) -> Any:
         """Returns the function to run for these feeds."""
-        if self._deciding:
-            key = tuple([bool(value) if i in self._deciding else value.shape for i, value in enumerate(values)])
-        else:
-            key = tuple([value.shape for value in values])
+        key = tuple([value.shape for value in values])
         found = self.steps.get(key)
         if found is None:
             with self._lock:
                 if len(self.steps) >= _MOST_STEPS:
                     return self._general().function
                 if key not in self.steps:
-                    self.steps[key] = self._make(key)
+                    self.steps[key] = self._make([Shape(shape) for shape in key])
                 found = self.steps[key]
         return found.function

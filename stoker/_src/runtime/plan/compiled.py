@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from stoker._src.base import dtypes
-from stoker._src.base.shapes import SCALAR, Shape
+from stoker._src.base.shapes import Shape
 from stoker._src.formats.protos import RunOptions
 from stoker._src.graph.graph import Graph
 from stoker._src.graph.tensor import Tensor
@@ -23,13 +23,11 @@ from stoker._src.runtime.plan import fused_kernels, fused_loops, threads
 from stoker._src.runtime.plan.by_shape import ByShape
 from stoker._src.runtime.plan.cuda_graphs import Repeated
 from stoker._src.runtime.plan.emit import Step, emit
-from stoker._src.runtime.plan.instructions import LONG
 from stoker._src.runtime.plan.known_shapes import Known
 from stoker._src.runtime.plan.planner import Planner
 from stoker._src.runtime.trace import Ticks, fill_partition_graph, fill_run_metadata
 from stoker._src.runtime.worker import RunningSteps, Worker
 
-_FEW_OPS = 3  # between a fed truth value and a branch
 _ALIGNED = 160  # columns up to which the comments of `explain` are aligned
 
 
@@ -56,31 +54,26 @@ class Plan:
         self.graph_changes = graph.changes
         self.converters = [converter(tensor) for tensor in feeds]
         on_cpu = worker.placement.gpu is None
-        deciding = _deciding(feeds) if on_cpu else frozenset()
         by_shape = on_cpu and self._is_by_shape()
         if on_cpu and not by_shape:  # what is fed has the static shapes
             shapes = [tensor.static_shape for tensor in feeds]
         planner = self._planner(
             known=[Known(shape) for shape in shapes] if on_cpu and shapes is not None else None,
             with_late_shapes=not by_shape or shapes is not None,
-        ).collect()
-        if not deciding:  # else what is fed decides what is compiled
-            planner.finish()
+        ).build()
         self.ops = planner.ops
         for op in self.ops:
             worker.placement.requested(op)
         self.writes, self.reads, self.blocks = planner.writes_variables, planner.reads_variables, planner.blocks
-        self.watched = planner.blocks or planner.loops or len(planner.instructions) > LONG
+        self.watched = planner.blocks or planner.loops
         self.locks = self.writes or self.reads or self.blocks
         self.traced_step: Step | None = None  # runs node by node; compiled for the first traced run
         gpu = worker.placement.gpu
         self.repeated = None if gpu is None else Repeated(planner, self._planner, worker.placement, self._lock)
         # The number of threads of each step. On a GPU it does not matter.
         self._tuners: dict[Any, Any] | None = None if worker.placement.gpu is not None else {}
-        self.shaped = ByShape(self._shaped_step, lambda: self.step, deciding) if by_shape or deciding else None
-        if deciding:
-            pass
-        elif self.shaped is None or shapes is None:
+        self.shaped = ByShape(self._shaped_step, lambda: self.step) if by_shape else None
+        if self.shaped is None or shapes is None:
             self.step = emit(planner)
         else:
             self.shaped.steps[tuple([shape.dims for shape in shapes])] = emit(planner)
@@ -109,11 +102,8 @@ class Plan:
         """The step for feeds of any shape."""
         return emit(self._planner(with_late_shapes=False).build())
 
-    def _shaped_step(self, key: tuple[Any, ...]) -> Step:
-        """Compiles a step for feeds of these shapes, and for the given values of feeds that decide about branches."""
-        known = [Known(SCALAR if isinstance(each, bool) else Shape(each)) for each in key]
-        bound = {i: torch.tensor(each) for i, each in enumerate(key) if isinstance(each, bool)}
-        return emit(self._planner(known=known, bound=bound).build())
+    def _shaped_step(self, shapes: list[Shape]) -> Step:
+        return emit(self._planner(known=[Known(shape) for shape in shapes]).build())
 
     def _function(self, values: Any) -> Any:
         """Returns the compiled function for these feeds."""
@@ -218,7 +208,7 @@ class Plan:
 
         Comments at the end say which ops were fused, why others were not, and how many threads the step runs with.
         """
-        step = next(iter(self._steps()), None) or self.step
+        step = self._steps()[0]
         lines = step.source.splitlines()
         width = min(max(len(line) for line in lines), _ALIGNED)  # the comments of longer lines follow them
         for index, (number, instruction) in enumerate(step.lines.items()):
@@ -238,18 +228,3 @@ class Plan:
         if chosen is not None:
             remarks.append(f"threads: {chosen} of {torch.get_num_threads()}, measured while the step runs")
         return remarks
-
-
-def _deciding(feeds: list[Tensor]) -> frozenset[int]:
-    """The feeds that are truth values on which branches depend, directly or through a few other ops."""
-    found = set()
-    for i, tensor in enumerate(feeds):
-        if tensor.dtype is dtypes.bool_ and tensor.static_shape.rank == 0:
-            reached = {tensor}
-            for _ in range(_FEW_OPS):
-                users = [user for each in reached for user in each._consumers]
-                if any(user.definition.planning.chooses is not None for user in users):
-                    found.add(i)
-                    break
-                reached = {output for user in users for output in user.outputs if output.dtype is dtypes.bool_}
-    return frozenset(found)

@@ -44,7 +44,6 @@ from stoker._src.runtime.plan.instructions import (
     Instruction,
     Value,
     values_of,
-    with_values,
 )
 from stoker._src.runtime.plan.known_shapes import Known
 from stoker._src.runtime.plan.one_sided import Guards, alive, find_guards, guards_of
@@ -76,8 +75,7 @@ class Planner:
     """Builds the instructions of one plan. `node_context(op)` creates the `ctx` for kernels that take one.
 
     A function's body is planned the same way, with its inputs as the feeds. `bound` holds the values of feeds that are known at
-    planning time (a body's captured variables and constants). `compile_function` compiles the functions that ops call. `caller` is the
-    planner of a plan that a function's instructions become a part of.
+    planning time (a body's captured variables and constants). `compile_function` compiles the functions that ops call.
     """
 
     def __init__(
@@ -100,7 +98,6 @@ class Planner:
         arrange: Callable[[Planner], list[Instruction]] | None = None,
         pads: bool = False,
         is_loop: bool = False,
-        caller: Planner | None = None,
     ) -> None:
         self.fetches, self.targets, self.feeds = fetches, targets, feeds
         self._fed = set(feeds)
@@ -144,20 +141,10 @@ class Planner:
         self.loops = (
             False  # whether it may run for long (a loop, many instructions), so that the run must be cancellable
         )
-        self.labels: dict[str, int] = {} if caller is None else caller.labels  # how often names were given
-        self.in_place: set[Any] = set() if caller is None else caller.in_place  # functions that are part of the plan
+        self._labels: dict[str, int] = {}
         self._zeros = Zeros(self)
 
-    @property
-    def has_guards(self) -> bool:
-        """Whether some ops run only if their side of a Switch is taken."""
-        return bool(self._guards)
-
     def build(self) -> Planner:
-        return self.collect().finish()
-
-    def collect(self) -> Planner:
-        """Plans op by op: an instruction for each that must run."""
         fed = self._fed
         for position, tensor in enumerate(self.feeds):
             value = self._value("feed", -1, tensor)
@@ -190,10 +177,6 @@ class Planner:
         for position, tensor in enumerate(self.fetches):
             # A reference is fetched after all updates of the step, because TensorFlow returns the variable's own buffer.
             self.results.append(None if tensor is None else self._fetched(position, tensor))
-        return self
-
-    def finish(self) -> Planner:
-        """Combines and reorders the instructions, and settles which values share memory."""
         if self.with_late_shapes and not (self._stand_ins or self._guards):
             self.instructions = late_shapes.form(
                 self.instructions, self.results, self.shape_of, self._numbers, self.compile_function
@@ -474,8 +457,6 @@ class Planner:
         """Plans an op that calls functions. They are compiled for this call site, with the inputs that are known here bound."""
         passed: list[Value] = arguments[-1]
         given = [self.known(tensor) for tensor in op._inputs[len(op._inputs) - len(passed) :]] if self._shapes else None
-        if self._call_in_place(op, arguments[0], passed, given):
-            return
         keywords, steps, returned = self.compile_function(op, passed, self._call_outputs.wanted(op), given)
         for tensor, known in zip(op.outputs, returned):
             self._note(tensor, known)
@@ -493,40 +474,6 @@ class Planner:
         self.reads_variables |= any(planner.reads_variables for planner in planners)
         self.loops |= op.definition.planning.calls == "loop" or any(planner.loops for planner in planners)
         self._name_results(instruction, op)
-
-    def _call_in_place(self, op: Operation, deciding: Any, passed: list[Value], given: list[Known] | None) -> bool:
-        """Plans the function that a branch is known to take as a part of this plan, unless it already is one at another place."""
-        choose = op.definition.planning.chooses
-        deciding = deciding.value if isinstance(deciding, Host) else deciding
-        if choose is None or not self.with_fused_loops or self._guards or not _is_constant(deciding):
-            return False
-        ref = choose(op, deciding.constant)
-        if ref.target is None or ref.target in self.in_place:
-            return False
-        self.in_place.add(ref.target)
-        wanted = self._call_outputs.wanted(op)
-        inner = self.compile_function.chosen(op, ref, passed, wanted, given, self)
-        if inner is None:
-            return False
-        self._shapes.update(inner._shapes)
-        self._elements.update(inner._elements)
-        self.reads_variables |= inner.reads_variables
-        self.loops |= inner.loops
-        self._has_replacements |= inner._has_replacements
-        values = dict(zip(inner.feed_values, passed))
-        for each in inner.instructions:
-            each.arguments = with_values(each.arguments, values)
-            self._append(each, each.traits)
-            for value in values_of(each.results):
-                value.position = len(self.instructions) - 1
-        for tensor, value, returned in zip(op.outputs, inner.results, inner.fetches):
-            if value is None or returned is None:
-                value = self._value(op.type, -1)
-                value.is_constant = True  # nothing uses it
-            else:
-                self._note(tensor, inner.known(returned))
-            self.values.setdefault(tensor, values.get(value, value))
-        return True
 
     def _keywords(self, op: Operation) -> dict[str, Any]:
         definition = op.definition
@@ -733,7 +680,7 @@ class Planner:
                 self.values[op.outputs[0]] = self.values[op._inputs[0]]
 
     def _value(self, label: str, position: int, tensor: Tensor | None = None) -> Value:
-        self.labels[label] = count = self.labels.get(label, 0) + 1
+        self._labels[label] = count = self._labels.get(label, 0) + 1
         return Value(f"{label}_{count}", position, handle=tensor is not None and is_handle(tensor))
 
 
