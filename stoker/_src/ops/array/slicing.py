@@ -7,6 +7,7 @@ import operator
 from typing import Any
 
 import numpy as np
+import torch
 
 from stoker._src.base import dtypes
 from stoker._src.base.dtypes import INDEX
@@ -425,6 +426,24 @@ def strided_slice_grad_kernel(
         raise InvalidArgumentError(None, None, f"shape of dy was {Shape(dy.shape)} instead of {Shape(place)}")
     _write(result, items, backwards, dy)
     return result
+
+
+@STRIDED_SLICE_GRAD.lower
+def strided_slice_grad_lower(
+    build: Any, op: Operation, shape: list[int], begin: list[int], end: list[int], strides: list[int], dy: Any
+) -> Any:
+    """Zeros, into which the gradient is copied where the slice was."""
+    masks = [op.attr(name) for name in MASKS]
+    items, backwards = index_of(tuple(begin), tuple(end), tuple(strides), *masks)
+    if backwards:
+        return None
+    try:
+        place = torch.empty(shape, device="meta")[items]
+    except (IndexError, RuntimeError):
+        return None  # the run raises the error
+    if tuple(place.shape) != dy.shape:
+        return None
+    return build.spread(dy, tuple(shape), int(place.storage_offset()), list(place.stride()))
 
 
 @STRIDED_SLICE_GRAD.shape(as_shapes=["shape"])
