@@ -47,6 +47,7 @@ setup(
                 "cropping",
                 "cross_entropy",
                 "images",
+                "modulus",
                 "pooling",
                 "products",
                 "rows",
