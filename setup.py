@@ -49,6 +49,7 @@ setup(
                 "cropping",
                 "cross_entropy",
                 "images",
+                "modulus",
                 "pooling",
                 "products",
                 "rows",

@@ -230,6 +230,11 @@ class OpDefinition(Signature):
         self.planning.calls = how
         return self
 
+    def choosing(self, function: Callable[[Any, Any], Any]) -> OpDefinition:
+        """Registers which of its functions the op calls: `function(op, first input) -> the attribute's FunctionRef`."""
+        self.planning.chooses = function
+        return self
+
     def switching(self) -> OpDefinition:
         """Declares that only one output has a value. The kernel gives DEAD for the others, and no op that depends on those runs."""
         self.planning.switches = True

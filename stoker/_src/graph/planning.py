@@ -70,6 +70,7 @@ class Planning:
     """The choices a planner has for an op. The methods of `OpDefinition` that fill them in say what each function takes."""
 
     calls: str = ""  # "once" or "loop": the op's functions are called with its last input (a list)
+    chooses: Callable[[Any, Any], Any] | None = None  # the function that is called for a known first input
     switches: bool = False  # only one output has a value; what depends on the others does not run
     keeps: bool = False  # the op's functions are called after it has run, by its result
     specialize: Callable[[Any], Kernel | None] | None = None  # a faster kernel for a specific node

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import functools
+import math
 import operator
 from typing import Any
 
 import numpy as np
+import torch
 
 from stoker._src.base import dtypes
 from stoker._src.base.dtypes import INDEX
@@ -434,36 +436,23 @@ def strided_slice_grad_kernel(
 
 
 @STRIDED_SLICE_GRAD.lower
-def strided_slice_grad_lower(build: Any, op: Operation, shape: Any, begin: Any, end: Any, strides: Any, dy: Any) -> Any:
-    """The slice in its place, with zeros around it, if the slice leaves no gaps."""
-    masks = (op.attr(name) for name in MASKS)
-    items, _ = index_of(tuple(begin), tuple(end), tuple(strides), *masks)
-    skipped = len(shape) - sum(item is not None and item is not Ellipsis for item in items)
-    if skipped < 0:
-        return None  # the kernel reports it
-    whole = [each for item in items for each in ([builtin_slice(None)] * skipped if item is Ellipsis else [item])]
-    extents = iter(shape)
-    sliced, sizes, paddings = [], [], []
-    for item in whole if Ellipsis in items else [*whole, *[builtin_slice(None)] * skipped]:
-        if item is None:
-            sliced.append(1)
-            continue
-        extent = next(extents)
-        if isinstance(item, builtin_slice):
-            walk = range(extent)[item]
-            sliced.append(len(walk))
-        elif -extent <= item < extent:
-            walk = range(item % extent, item % extent + 1)
-        else:
-            return None
-        if walk.step != 1:
-            return None
-        sizes.append(len(walk))
-        paddings.append([walk.start, extent - walk.start - len(walk)])
-    if tuple(sliced) != dy.shape or not dy.size:
+def strided_slice_grad_lower(
+    build: Any, op: Operation, shape: list[int], begin: list[int], end: list[int], strides: list[int], dy: Any
+) -> Any:
+    """Zeros, into which the gradient is copied where the slice was."""
+    masks = [op.attr(name) for name in MASKS]
+    items, backwards = index_of(tuple(begin), tuple(end), tuple(strides), *masks)
+    if backwards:
         return None
-    placed = build.reshape(dy, tuple(sizes))
-    return build.pad(placed, paddings) if any(map(any, paddings)) else placed
+    try:
+        place = torch.empty(shape, device="meta")[items]
+    except (IndexError, RuntimeError):
+        return None  # the run raises the error
+    if tuple(place.shape) != dy.shape:
+        return None
+    if place.numel() == dy.size == math.prod(shape):
+        return build.reshape(dy, tuple(shape))
+    return build.spread(dy, tuple(shape), int(place.storage_offset()), list(place.stride()))
 
 
 @STRIDED_SLICE_GRAD.shape(as_shapes=["shape"])

@@ -70,6 +70,7 @@ def _if(name: str, traits: Any) -> OpDefinition:
         output_shapes=SHAPES(()),
     ).calling("once")
     definition.kernel(if_kernel)
+    definition.choosing(lambda op, cond: op.attrs["then_branch" if _truth(cond) else "else_branch"])
 
     @definition.shape
     def if_shape(cond: Shape, input: list[Shape], *, op: Operation) -> list[Shape]:
@@ -96,6 +97,7 @@ def _case(name: str, traits: Any) -> OpDefinition:
         output_shapes=SHAPES(()),
     ).calling("once")
     definition.kernel(case_kernel)
+    definition.choosing(lambda op, index: op.attrs["branches"][_chosen(index, len(op.attrs["branches"]))])
 
     @definition.shape
     def case_shape(branch_index: Shape, input: list[Shape], *, op: Operation) -> list[Shape]:
@@ -105,9 +107,12 @@ def _case(name: str, traits: Any) -> OpDefinition:
 
 
 def case_kernel(branch_index: int, input: list[Any], *, branches: tuple[Any, ...], holding: Any) -> Any:
-    # An index out of range takes the last branch, as in TensorFlow.
-    inside = 0 <= branch_index < len(branches)
-    return branches[branch_index if inside else -1](holding, *input)
+    return branches[_chosen(branch_index, len(branches))](holding, *input)
+
+
+def _chosen(index: int, count: int) -> int:
+    """An index out of range takes the last branch, as in TensorFlow."""
+    return index if 0 <= index < count else count - 1
 
 
 CASE = _case("Case", STATEFUL)

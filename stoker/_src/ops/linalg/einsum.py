@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import string
 from typing import Any
@@ -96,6 +97,50 @@ def einsum_shape(inputs: list[Shape], *, equation: str) -> Shape:
 
 
 EINSUM.shape(einsum_shape)
+
+
+@EINSUM.lower
+def einsum_lower(build: Any, op: Operation, inputs: list[Any]) -> Any:
+    """Two operands are one product of matrices, or as many as the labels of both operands and the result have elements."""
+    parts, output = _parts(op.attr("equation"))
+    sizes: dict[str, int] = {}
+    for labels, x in zip(parts, inputs):
+        if "." in labels or len(set(labels)) < len(labels) or len(labels) != len(x.shape):
+            return None
+        if any(sizes.setdefault(label, size) != size for label, size in zip(labels, x.shape)):
+            return None
+    if len(parts) != 2 or len(inputs) != 2:
+        return None
+    first, second = parts
+    both = [label for label in output if label in first and label in second]
+    rows = [label for label in output if label not in second]
+    columns = [label for label in output if label not in first]
+    inner = [label for label in first if label in second and label not in output]
+    if len(both + rows + inner) < len(first) or len(both + columns + inner) < len(second):
+        return None  # there is a sum over one operand alone
+    left = _as_matrices(build, inputs[0], first, both, rows, inner)
+    right = _as_matrices(build, inputs[1], second, both, inner, columns)
+    if left is None or right is None:
+        return None
+    product = build.matmul(left[0], right[0], transpose_a=left[1], transpose_b=right[1])
+    if product is None:
+        return None
+    made = [*both, *rows, *columns]
+    result = build.reshape(product, tuple(sizes[label] for label in made))
+    order = [made.index(label) for label in output]
+    return result if order == sorted(order) else build.transpose(result, order)
+
+
+def _as_matrices(build: Any, x: Any, labels: str, outer: list[str], rows: list[str], columns: list[str]) -> Any:
+    """An operand as matrices, and whether they are transposed; None if they cannot be copied."""
+    sizes = dict(zip(labels, x.shape))
+    is_transposed = [*labels] == [*outer, *columns, *rows]
+    groups = (outer, columns, rows) if is_transposed else (outer, rows, columns)
+    order = [labels.index(label) for group in groups for label in group]
+    if order != sorted(order):
+        x = build.transpose(x, order)
+    shape = tuple(math.prod(sizes[label] for label in group) for group in groups)
+    return None if x is None else (build.reshape(x, shape if outer else shape[1:]), is_transposed)
 
 
 @EINSUM.grad

@@ -11,6 +11,7 @@ from stoker._src.base import dtypes
 from stoker._src.base.dtypes import COMPLEX, FLOATS, INEXACT, NUMERIC, SIGNED_INTS, DType, DTypeSet
 from stoker._src.base.errors import InvalidArgumentError, OpError
 from stoker._src.base.export import Names, export, named
+from stoker._src.base.extensions import extension
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import OpDefinition, define, unchanged
 from stoker._src.graph.definition import broadcasting as broadcast_rule
@@ -74,6 +75,7 @@ def _y(op: Operation) -> Tensor:
 
 # ---- complex numbers --------------------------------------------------------------------------------------------
 
+_modulus: Any = extension("stoker._src.ops.native.modulus")
 _COMPLEX = DTypeSet(COMPLEX, dtypes.complex64)
 _PARTS = DTypeSet((dtypes.float32, dtypes.float64), dtypes.float32)
 
@@ -106,7 +108,17 @@ def angle_grad(op: Operation, g: Tensor) -> Tensor:
 
 
 COMPLEX_ABS = define("ComplexAbs(x: T) -> (y: Tout)", T=_COMPLEX, Tout=_PARTS)
-COMPLEX_ABS.kernel(lambda x: torch.abs(x))
+
+
+@COMPLEX_ABS.kernel
+def complex_abs_kernel(x: torch.Tensor) -> torch.Tensor:
+    if _modulus is None or x.dtype is not torch.complex64 or not x.is_cpu or x.is_conj() or not x.is_contiguous():
+        return torch.abs(x)
+    out = torch.empty(x.shape)
+    _modulus.modulus(out, x, x.numel(), torch.get_num_threads())
+    return out
+
+
 COMPLEX_ABS.shape(unchanged)
 
 

@@ -91,13 +91,69 @@ VECTORISED static void convolve_row(const windows *p, float *out, const float *i
     for (; c < p->channels; c++) row_one(p, out + c, image + c, filter + c, top, bottom, low, high);
 }
 
+/* ---- few channels ----
+ *
+ * Windows that move by one pixel read pixels side by side, so that pixels, too, can be the lanes of a vector. Each element of the filter is repeated for
+ * as many lanes as a vector has, from any channel on.
+ */
+enum { FEW = 4, LANES = 16 };
+
+static float *for_lanes(const windows *p, const float *filter) {
+    int64_t taps = p->tall * p->wide, c = p->channels;
+    float *lanes = malloc((size_t)(taps * (LANES + c)) * sizeof(float));
+    if (lanes != NULL)
+        for (int64_t t = 0; t < taps; t++)
+            for (int64_t k = 0; k < LANES + c; k++) lanes[t * (LANES + c) + k] = filter[t * c + k % c];
+    return lanes;
+}
+
+/* Elements `from` to `to` of a row of results, whose windows are inside of the image from left to right. `image` is where the window of the first pixel
+ * begins. */
+VECTORISED static void flat_row(const windows *p, float *out, const float *image, const float *lanes, int64_t top, int64_t bottom, int64_t from,
+                                int64_t to) {
+    int64_t c = p->channels, next = LANES + c;
+    for (int64_t k = from; k < to; k += LANES) {
+        int64_t count = at_most(LANES, to - k);
+        float sums[LANES] = {0};
+        for (int64_t i = top; i < bottom; i++) {
+            const float *f = lanes + i * p->wide * next + k % c, *line = image + i * p->apart * p->width * c + k;
+            for (int64_t j = 0; j < p->wide; j++, f += next, line += p->aside * c) {
+                if (count == LANES)
+                    for (int64_t q = 0; q < LANES; q++) sums[q] += line[q] * f[q];
+                else
+                    for (int64_t q = 0; q < count; q++) sums[q] += line[q] * f[q];
+            }
+        }
+        memcpy(out + k, sums, (size_t)count * sizeof(float));
+    }
+}
+
+/* `convolve_row` by pixels. The first and the last pixels of the row have windows of which a part is outside. */
+static void few_row(const windows *p, float *out, const float *image, const float *filter, const float *lanes, int64_t row, int64_t low, int64_t high) {
+    int64_t start = row - p->above, top, bottom, left, right, c = p->channels;
+    inside(start, p->apart, p->height, p->tall, &top, &bottom);
+    image += (start * p->width - p->before) * c;
+    flat_row(p, out, image, lanes, top, bottom, low * c, high * c);
+    for (int64_t x = 0; x < p->columns; x++) {
+        if (x == low && low < high) x = high;
+        if (x >= p->columns) break;
+        inside(x - p->before, p->aside, p->width, p->wide, &left, &right);
+        for (int64_t k = 0; k < c; k++) sum_one_1(p, out + x * c + k, image + x * c + k, filter + k, top, bottom, left, right);
+    }
+}
+
 static void convolve(const windows *p, float *out, const float *images, const float *filter, int threads) {
     int64_t image = p->height * p->width * p->channels, row = p->columns * p->channels;
     int64_t low = steps_to(p->before, p->across, p->columns);
     int64_t high = steps_to(p->width + p->before - (p->wide - 1) * p->aside, p->across, p->columns);
+    float *lanes = p->channels < FEW && p->down == 1 && p->across == 1 ? for_lanes(p, filter) : NULL;
 #pragma omp parallel for num_threads(team_for(threads)) if (threads > 1)
     for (int64_t i = 0; i < p->images * p->rows; i++)
-        convolve_row(p, out + i * row, images + i / p->rows * image, filter, i % p->rows, low, high);
+        if (lanes != NULL)
+            few_row(p, out + i * row, images + i / p->rows * image, filter, lanes, i % p->rows, low, high);
+        else
+            convolve_row(p, out + i * row, images + i / p->rows * image, filter, i % p->rows, low, high);
+    free(lanes);
 }
 
 /* Which rows (columns) of the results the lines (pixels) of an image take part in, through which rows (columns) of the window. */

@@ -92,9 +92,14 @@ def _route(
     else:
         image = tuple(sizes)
     arguments = (image, *map(tuple, moves))
-    if flat and groups == sizes[-1] > 1 and _depthwise is not None:
+    by_pixels = product != "to_filter" and max(steps) == 1
+    # With one channel and one filter, every convolution is a depthwise one.
+    if flat and groups == sizes[-1] and (groups > 1 or (outputs == 1 and by_pixels)) and _depthwise is not None:
         elements *= outputs
-        most = _FEW_ELEMENTS if outputs < 4 else _MOST if product == "forward" and max(steps) == 1 else elements
+        if outputs < 4 and not by_pixels:
+            most = _FEW_ELEMENTS
+        else:
+            most = _MOST if product == "forward" and by_pixels else elements
         return Route(getattr(_depthwise, product), result, outputs, arguments, elements) if elements <= most else None
     if groups != 1:
         return None

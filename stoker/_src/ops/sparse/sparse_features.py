@@ -305,7 +305,7 @@ def _distances(
         _distance_loops is None
         or isinstance(values, np.ndarray)
         or values.dtype not in _WHOLE
-        or not 0 < numbers.prod(groups)
+        or not numbers.prod(groups) > 0
     ):
         return None
     if numbers.prod(groups) > max(_FEW_GROUPS, len(values) + len(truth_values)):

@@ -89,8 +89,7 @@ class FunctionCompiler:
 
     def _compiled(self, op: Operation, passed: list[Value], wanted: list[bool], given: list[Known] | None) -> Compiled:
         for ref in function_refs(op):
-            check_call(op, _function_of(op, ref))
-            check_results(op, _function_of(op, ref))
+            self.checked(op, ref)
         known = {i: value.constant for i, value in enumerate(passed) if value.is_constant}
         inputs = function_refs(op)[0].target.inputs
         if given is not None and not says_more(given, inputs):
@@ -111,6 +110,22 @@ class FunctionCompiler:
         for step in steps[1:]:
             returned = [known.agreed(other) for known, other in zip(returned, _returned(step))]
         return Compiled(keywords, steps, returned)
+
+    def checked(self, op: Operation, ref: FunctionRef) -> Function:
+        """Returns the function that an attribute of `op` names.
+
+        Raises:
+            InvalidArgumentError: it is undefined, or has other inputs or outputs.
+        """
+        function = _function_of(op, ref)
+        check_call(op, function)
+        check_results(op, function)
+        return function
+
+    def targets(self, function: Function, wanted: list[bool]) -> list[Operation]:
+        """Returns the ops of a function that run regardless of which of its outputs are wanted."""
+        dropped = [tensor for tensor, use in zip(function.outputs, wanted) if not use]
+        return [*function.control_outputs, *_effects_behind(dropped, set(function.inputs))]
 
     def _loop(self, op: Operation, known: dict[int, Any], wanted: list[bool], given: list[Known] | None) -> Compiled:
         loop = _Loop(op, wanted)

@@ -24,12 +24,21 @@ class CallOutputs:
             fetched: the tensors that the plan returns.
             used_inputs: returns which inputs of a call's functions affect the given outputs.
         """
-        self._needed, self._fetched, self._used_inputs = needed, fetched, used_inputs
+        self._needed, self._fetched, self._used_inputs = set(needed), set(fetched), used_inputs
         self._wanted: dict[Operation, list[bool]] = {}
         self._used: dict[Operation, set[Tensor]] = {}
+        self._prepare(ops)
+
+    def add(self, ops: list[Operation], needed: set[Operation], returned: list[Tensor]) -> None:
+        """Adds the ops of a function that becomes a part of the plan."""
+        self._needed |= needed
+        self._fetched |= set(returned)
+        self._prepare(ops)
+
+    def _prepare(self, ops: list[Operation]) -> None:
         # What a call needs depends on the calls behind it. From the last one on, a long chain of them takes no recursion.
         for op in reversed(ops):
-            if op in needed and op.definition.planning.calls:
+            if op in self._needed and op.definition.planning.calls:
                 self.wanted(op)
 
     def wanted(self, op: Operation) -> list[bool]:

@@ -23,6 +23,7 @@ from stoker._src.runtime.plan import fused_kernels, fused_loops, threads
 from stoker._src.runtime.plan.by_shape import ByShape
 from stoker._src.runtime.plan.cuda_graphs import Repeated
 from stoker._src.runtime.plan.emit import Step, emit
+from stoker._src.runtime.plan.inlining import flags_of
 from stoker._src.runtime.plan.known_shapes import Known
 from stoker._src.runtime.plan.planner import Planner
 from stoker._src.runtime.trace import Ticks, fill_partition_graph, fill_run_metadata
@@ -53,8 +54,9 @@ class Plan:
         self.expands_feeds = False  # whether keys of the feed_dict are structures or composites
         self.graph_changes = graph.changes
         self.converters = [converter(tensor) for tensor in feeds]
+        flags = flags_of([tensor for tensor in fetch.tensors if tensor is not None], fetch.targets, feeds)
         on_cpu = worker.placement.gpu is None
-        by_shape = on_cpu and self._is_by_shape()
+        by_shape = on_cpu and self._is_by_shape(flags)
         if on_cpu and not by_shape:  # what is fed has the static shapes
             shapes = [tensor.static_shape for tensor in feeds]
         planner = self._planner(
@@ -72,19 +74,19 @@ class Plan:
         self.repeated = None if gpu is None else Repeated(planner, self._planner, worker.placement, self._lock)
         # The number of threads of each step. On a GPU it does not matter.
         self._tuners: dict[Any, Any] | None = None if worker.placement.gpu is not None else {}
-        self.shaped = ByShape(self._shaped_step, lambda: self.step) if by_shape else None
-        if self.shaped is None or shapes is None:
+        self.shaped = ByShape(self._shaped_step, lambda: self.step, flags) if by_shape else None
+        if self.shaped is None or (shapes is None and not flags):
             self.step = emit(planner)
-        else:
+        elif not flags and shapes is not None:
             self.shaped.steps[tuple([shape.dims for shape in shapes])] = emit(planner)
         self.times: dict[int, float] = {}  # seconds spent in each line during the last traced run
         if os.environ.get("STOKER_DEBUG") == "plan":
             print(self.explain(), file=sys.stderr)
 
-    def _is_by_shape(self) -> bool:
-        """Whether to compile for specific feed shapes, because some are not known statically."""
+    def _is_by_shape(self, flags: list[int]) -> bool:
+        """Whether to compile for specific feeds, because some shapes are not known statically or there are flags."""
         data = all(tensor.dtype not in (dtypes.resource, dtypes.variant) for tensor in self.feeds)
-        return data and not all(tensor.static_shape.known for tensor in self.feeds)
+        return data and (bool(flags) or not all(tensor.static_shape.known for tensor in self.feeds))
 
     def _planner(self, **options: Any) -> Planner:
         worker = self._worker
@@ -102,8 +104,8 @@ class Plan:
         """The step for feeds of any shape."""
         return emit(self._planner(with_late_shapes=False).build())
 
-    def _shaped_step(self, shapes: list[Shape]) -> Step:
-        return emit(self._planner(known=[Known(shape) for shape in shapes]).build())
+    def _shaped_step(self, shapes: list[Shape], flags: dict[int, Any]) -> Step:
+        return emit(self._planner(known=[Known(shape) for shape in shapes], bound=flags).build())
 
     def _function(self, values: Any) -> Any:
         """Returns the compiled function for these feeds."""
@@ -208,7 +210,7 @@ class Plan:
 
         Comments at the end say which ops were fused, why others were not, and how many threads the step runs with.
         """
-        step = self._steps()[0]
+        step = next(iter(self._steps()), None) or self.step
         lines = step.source.splitlines()
         width = min(max(len(line) for line in lines), _ALIGNED)  # the comments of longer lines follow them
         for index, (number, instruction) in enumerate(step.lines.items()):

@@ -293,14 +293,19 @@ class Builder:
 
     def pad(self, x: Buffer, paddings: list[list[int]]) -> Buffer | None:
         """x with `paddings` (before, after) zeros around each axis."""
-        _of_floats(x)
         shape = tuple(size + before + after for size, (before, after) in zip(x.shape, paddings))
-        if x.size == 0 or any(min(pair) < 0 for pair in paddings):
+        if any(min(pair) < 0 for pair in paddings):
+            return None
+        steps = row_major(shape)
+        return self.spread(x, shape, sum(before * step for (before, _), step in zip(paddings, steps)), steps)
+
+    def spread(self, x: Buffer, shape: tuple[int, ...], begin: int, steps: list[int]) -> Buffer | None:
+        """Zeros of `shape`, of which element `begin + i * steps[0] + j * steps[1] + ...` is element (i, j, ...) of x."""
+        _of_floats(x)
+        if x.size == 0:
             return None
         out = self.copy(self.scalar(0.0), shape, [0] * len(shape))
-        steps = row_major(shape)
-        at = sum(before * step for (before, _), step in zip(paddings, steps))
-        return out if out is not None and self.copy_into(out, at, steps, x, 0, row_major(x.shape), x.shape) else None
+        return out if out is not None and self.copy_into(out, begin, steps, x, 0, row_major(x.shape), x.shape) else None
 
     def select(self, mask: Buffer, t: Buffer, e: Buffer) -> Buffer | None:
         """Selects `t` where the mask is true and `e` elsewhere. The mask may be broadcast; `t` and `e` have the same shape."""

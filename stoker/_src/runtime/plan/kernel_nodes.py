@@ -219,6 +219,9 @@ class KernelBuilder:
     def broadcast(self, x: Node, shape: tuple[int, ...]) -> Node | None:
         return self.copy(x, shape, broadcast_steps(x.shape, shape))
 
+    def spread(self, x: Node, shape: tuple[int, ...], begin: int, steps: list[int]) -> None:
+        return None
+
     def transpose(self, x: Node, perm: list[int]) -> Node | None:
         steps = row_major(x.shape)
         return self.copy(x, tuple(x.shape[axis] for axis in perm), [steps[axis] for axis in perm])

@@ -35,6 +35,7 @@ from stoker._src.runtime.plan import (
     mixed_precision,
 )
 from stoker._src.runtime.plan.call_outputs import CallOutputs
+from stoker._src.runtime.plan.inlining import Inlining
 from stoker._src.runtime.plan.instructions import (
     CONSTANT,
     EFFECTS,
@@ -143,6 +144,7 @@ class Planner:
         )
         self._labels: dict[str, int] = {}
         self._zeros = Zeros(self)
+        self._inlining = Inlining(self)
 
     def build(self) -> Planner:
         fed = self._fed
@@ -167,11 +169,7 @@ class Planner:
         self.ops = [op for op in self._ordered if op in self.needed]
         ordered = self._rewritten(fed)
         self._call_outputs = CallOutputs(ordered, self.needed, self._fetched_tensors, self.compile_function.used_inputs)
-        for op in self._grouped(ordered):
-            if isinstance(op, list):
-                self._batch(op)
-            elif op in self.needed:
-                self._plan(op)
+        self._plan_all(ordered)
         if not self._padded.isdisjoint(self.fetches):
             raise CannotPad("a padded tensor is fetched")
         for position, tensor in enumerate(self.fetches):
@@ -216,6 +214,20 @@ class Planner:
             if tensor.dtype.is_integer and self.shape_of(tensor).dims and result is not value
         )
 
+    def _plan_all(self, ordered: list[Operation]) -> None:
+        for op in self._grouped(ordered):
+            if isinstance(op, list):
+                self._batch(op)
+            elif op in self.needed:
+                self._plan(op)
+
+    def plan_part(self, ordered: list[Operation], needed: set[Operation], outputs: list[Tensor]) -> None:
+        """Plans the ops of a function, whose inputs have values, as a part of this plan."""
+        self.needed |= needed
+        self._fetched_tensors |= set(outputs)
+        self._call_outputs.add(ordered, needed, outputs)
+        self._plan_all(ordered)
+
     def _rewritten(self, fed: set[Tensor]) -> list[Operation]:
         """Returns the ops in order. Ops that the session runs in 16 bits are replaced by 16-bit copies."""
         precision = getattr(self.compile_function, "precision", None)
@@ -242,7 +254,7 @@ class Planner:
             before = {t.op for t in each._inputs}.union(each._control_inputs)
             if not (sources.isdisjoint(before) and found.isdisjoint(before)):
                 found.add(each)
-        return found.union(*[self._stand_ins[each] for each in found if each in self._stand_ins])
+        return found.union(*[[*self._stand_ins.get(each, ()), *self._inlining.parts(each)] for each in found])
 
     # -- one op --------------------------------------------------------------------------------------------------
 
@@ -278,7 +290,7 @@ class Planner:
         if traits & Trait.PASSES:
             passed = arguments[0]
             self.values.setdefault(op.outputs[0], passed)
-            self._note(op.outputs[0], self.known(op._inputs[0]))
+            self.note(op.outputs[0], self.known(op._inputs[0]))
             self._zeros.passed(op)
             return
         if not op.outputs and not op._inputs and not traits:
@@ -393,7 +405,7 @@ class Planner:
     def known(self, tensor: Tensor) -> Known:
         return Known(self.shape_of(tensor), self.elements_of(tensor))
 
-    def _note(self, tensor: Tensor, known: Known) -> None:
+    def note(self, tensor: Tensor, known: Known) -> None:
         if not self._shapes:
             return
         if tensor.dtype is dtypes.variant:
@@ -456,10 +468,13 @@ class Planner:
     def _call(self, op: Operation, arguments: list[Any]) -> None:
         """Plans an op that calls functions. They are compiled for this call site, with the inputs that are known here bound."""
         passed: list[Value] = arguments[-1]
+        wanted = self._call_outputs.wanted(op)
+        if self._inlining.plan(op, arguments[0], passed, wanted):
+            return
         given = [self.known(tensor) for tensor in op._inputs[len(op._inputs) - len(passed) :]] if self._shapes else None
-        keywords, steps, returned = self.compile_function(op, passed, self._call_outputs.wanted(op), given)
+        keywords, steps, returned = self.compile_function(op, passed, wanted, given)
         for tensor, known in zip(op.outputs, returned):
-            self._note(tensor, known)
+            self.note(tensor, known)
         instruction = Instruction(op, "kernel", op.definition.kernel_fn, arguments, keywords, steps=steps)
         planners = [step.planner for step in steps]
         instruction.written = frozenset().union(*[planner.written for planner in planners])
@@ -590,10 +605,13 @@ class Planner:
     def settle(self, op: Operation, constants: list[Any]) -> None:
         """Gives the outputs of an op values that are known when planning."""
         for tensor, constant in zip(op.outputs, constants):
-            value = self._value(op.type, -1, tensor)
-            value.is_constant, value.constant = True, constant
-            value.roots = frozenset((CONSTANT,))
-            self.values.setdefault(tensor, value)
+            self.settle_one(tensor, constant)
+
+    def settle_one(self, tensor: Tensor, constant: Any) -> None:
+        value = self._value(tensor.op.type, -1, tensor)
+        value.is_constant, value.constant = True, constant
+        value.roots = frozenset((CONSTANT,))
+        self.values.setdefault(tensor, value)
 
     def _fold(self, op: Operation, arguments: list[Any]) -> bool:
         """Runs a pure op on constants at planning time. If it fails, it is left to the run, so that the error names the node."""
