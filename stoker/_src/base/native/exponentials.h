@@ -55,4 +55,23 @@ INLINE float exponentials(float *restrict out, const float *a, float shift, int6
     return total;
 }
 
+enum { FEW = 16, ROWS_AT_ONCE = 64 }; /* numbers of a row that are too few for vectors of their own, and such rows that share them */
+
+/* For at most ROWS_AT_ONCE rows of fewer than FEW numbers: `largest_of` each row, out = exp(a - largest), and their sums, as `exponentials` has them. */
+INLINE void exponentials_of_few(float *restrict out, float *restrict largest, float *restrict totals, const float *a, int64_t rows, int64_t count) {
+    for (int64_t i = 0; i < rows; i++) {
+        const float *row = a + i * count;
+        float most = row[0];
+        for (int64_t j = 1; j < count; j++) most = row[j] > most || row[j] != row[j] ? row[j] : most;
+        largest[i] = most;
+        for (int64_t j = 0; j < count; j++) out[i * count + j] = row[j] - most;
+    }
+    for (int64_t k = 0; k < rows * count; k++) out[k] = exp_of(out[k]);
+    for (int64_t i = 0; i < rows; i++) {
+        float total = 0.0f;
+        for (int64_t j = 0; j < count; j++) total += out[i * count + j];
+        totals[i] = total;
+    }
+}
+
 #endif
