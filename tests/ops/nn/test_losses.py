@@ -4,6 +4,8 @@ from unittest import mock
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import stoker as tf2
 import stoker.compat.v1 as tf
@@ -217,10 +219,10 @@ def test_dense_cross_entropy_in_one_pass_equals_its_twin(rows, classes):
         with tf.Graph().as_default(), tf.Session() as session:
             return session.run(tf.raw_ops.SoftmaxCrossEntropyWithLogits(features=logits, labels=labels))
 
-    for given in (labels, labels[:1]):
-        native = both(given)
+    for each in (labels, labels[:1]):
+        native = both(each)
         with mock.patch.object(cross_entropy, "_native", None):
-            twin = both(given)
+            twin = both(each)
         for found, expected in zip(native, twin):
             np.testing.assert_allclose(found, expected, rtol=3e-6, atol=3e-6)
 
@@ -228,3 +230,37 @@ def test_dense_cross_entropy_in_one_pass_equals_its_twin(rows, classes):
 def loss_and_gradient(logits, labels):
     with tf.Graph().as_default(), tf.Session() as session:
         return session.run(tf.raw_ops.SparseSoftmaxCrossEntropyWithLogits(features=logits, labels=labels))
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(1, 200), st.integers(1, 20), st.integers(0, 999))
+def test_rows_of_few_classes_do_not_depend_on_each_other(rows, classes, seed):
+    """Losses and gradients of many rows are, bit for bit, those of each row alone, and NumPy's; rows that are not finite change no others."""
+    random = np.random.RandomState(seed)
+    logits, labels = 5 * random.randn(rows, classes).astype("f"), random.randint(0, classes, rows)
+    probabilities = random.dirichlet(np.ones(classes), rows).astype("f")
+    logits[random.rand(rows) < 0.1, 0] = random.choice([np.nan, np.inf, -np.inf])
+    sparse = tf.raw_ops.SparseSoftmaxCrossEntropyWithLogits
+    dense = tf.raw_ops.SoftmaxCrossEntropyWithLogits
+    with tf.Graph().as_default(), tf.Session() as session:
+        x, p = (tf.placeholder(tf.float32, [None, classes]) for _ in range(2))
+        ids = tf.placeholder(tf.int64, [None])
+        fetches = [sparse(features=x, labels=ids), dense(features=x, labels=p), tf.nn.softmax(x)]
+        together = tf.nest.flatten(session.run(fetches, {x: logits, ids: labels, p: probabilities}))
+        for i in range(0, rows, 1 + rows // 8):
+            one = {x: logits[i : i + 1], ids: labels[i : i + 1], p: probabilities[i : i + 1]}
+            for all_rows, row in zip(together, tf.nest.flatten(session.run(fetches, one))):
+                np.testing.assert_array_equal(all_rows[i : i + 1], row)
+    finite = np.isfinite(logits).all(1)
+    exact = logits[finite].astype(np.float64)
+    exact -= np.log(np.exp(exact).sum(1, keepdims=True))
+    one_hot = np.eye(classes)[labels[finite]]
+    expected = [
+        -(one_hot * exact).sum(1),
+        np.exp(exact) - one_hot,
+        -(probabilities[finite] * exact).sum(1),
+        np.exp(exact) - probabilities[finite],
+        np.exp(exact),
+    ]
+    for found, wanted in zip(together, expected):
+        np.testing.assert_allclose(found[finite], wanted, rtol=1e-4, atol=1e-5)

@@ -28,4 +28,23 @@ INLINE real exponentials(real *restrict out, const real *a, real shift, int64_t 
     return total;
 }
 
+enum { FEW = 16, ROWS_AT_ONCE = 64 }; /* numbers of a row that are too few for vectors of their own, and such rows that share them */
+
+/* For at most ROWS_AT_ONCE rows of fewer than FEW numbers: `largest_of` each row, out = exp(a - largest), and their sums, as `exponentials` has them. */
+INLINE void exponentials_of_few(real *restrict out, real *restrict largest, real *restrict totals, const real *a, int64_t rows, int64_t count) {
+    for (int64_t i = 0; i < rows; i++) {
+        const real *row = a + i * count;
+        real most = row[0];
+        for (int64_t j = 1; j < count; j++) most = row[j] > most || row[j] != row[j] ? row[j] : most;
+        largest[i] = most;
+        for (int64_t j = 0; j < count; j++) out[i * count + j] = row[j] - most;
+    }
+    for (int64_t k = 0; k < rows * count; k++) out[k] = exp_of(out[k]);
+    for (int64_t i = 0; i < rows; i++) {
+        real total = 0;
+        for (int64_t j = 0; j < count; j++) total += out[i * count + j];
+        totals[i] = total;
+    }
+}
+
 #endif

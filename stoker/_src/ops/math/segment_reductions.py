@@ -38,7 +38,7 @@ def _gather(x: Tensor, ids: Any) -> Tensor:
 
 def _start(count: int, data: torch.Tensor, fill: Any) -> torch.Tensor:
     sizes = allocatable([count, *data.shape[1:]], data.element_size())
-    return torch.full(sizes, fill, dtype=data.dtype, device=data.device)
+    return data.new_full(sizes, fill) if fill else data.new_zeros(sizes)
 
 
 @modular

@@ -11,7 +11,18 @@ enum { SHARED = 1 << 14 }; /* the number of logits from which several threads ar
 /* loss = log(sum(exp(logits))) - logits[label];  gradient = softmax(logits) - one_hot(label) */
 VECTORISED static void rows_loss(float *restrict loss, float *restrict gradient, const float *logits, const int64_t *labels, int64_t rows,
                                  int64_t classes) {
-    for (int64_t i = 0; i < rows; i++, logits += classes, gradient += classes) {
+    float largests[ROWS_AT_ONCE], totals[ROWS_AT_ONCE];
+    for (int64_t i = 0; i < rows && classes < FEW; i += ROWS_AT_ONCE) {
+        int64_t some = rows - i < ROWS_AT_ONCE ? rows - i : ROWS_AT_ONCE;
+        exponentials_of_few(gradient, largests, totals, logits, some, classes);
+        for (int64_t k = 0; k < some; k++, logits += classes, gradient += classes) {
+            float scale = 1.0f / totals[k];
+            for (int64_t j = 0; j < classes; j++) gradient[j] *= scale;
+            gradient[labels[i + k]] -= 1.0f;
+            loss[i + k] = logf(totals[k]) - (logits[labels[i + k]] - largests[k]);
+        }
+    }
+    for (int64_t i = 0; i < rows && classes >= FEW; i++, logits += classes, gradient += classes) {
         float largest = largest_of(logits, classes);
         float total = exponentials(gradient, logits, largest, classes), scale = 1.0f / total;
         for (int64_t j = 0; j < classes; j++) gradient[j] *= scale;
@@ -23,7 +34,20 @@ VECTORISED static void rows_loss(float *restrict loss, float *restrict gradient,
 /* loss = sum(labels * (log(sum(exp(logits))) - logits));  gradient = softmax(logits) - labels */
 VECTORISED static void dense_rows_loss(float *restrict loss, float *restrict gradient, const float *logits, const float *restrict labels,
                                        int64_t rows, int64_t classes) {
-    for (int64_t i = 0; i < rows; i++, logits += classes, gradient += classes, labels += classes) {
+    float largests[ROWS_AT_ONCE], totals[ROWS_AT_ONCE];
+    for (int64_t i = 0; i < rows && classes < FEW; i += ROWS_AT_ONCE) {
+        int64_t some = rows - i < ROWS_AT_ONCE ? rows - i : ROWS_AT_ONCE;
+        exponentials_of_few(gradient, largests, totals, logits, some, classes);
+        for (int64_t k = 0; k < some; k++, logits += classes, gradient += classes, labels += classes) {
+            float scale = 1.0f / totals[k], part = logf(totals[k]), sum = 0.0f;
+            for (int64_t j = 0; j < classes; j++) {
+                gradient[j] = gradient[j] * scale - labels[j];
+                sum += labels[j] * (part - (logits[j] - largests[k]));
+            }
+            loss[i + k] = sum;
+        }
+    }
+    for (int64_t i = 0; i < rows && classes >= FEW; i++, logits += classes, gradient += classes, labels += classes) {
         float largest = largest_of(logits, classes);
         float total = exponentials(gradient, logits, largest, classes), scale = 1.0f / total, part = logf(total);
         float sums[16] = {0};

@@ -15,6 +15,7 @@ from stoker._src.runtime.functions.loop_sums import LoopSum
 from stoker._src.runtime.plan.emit import Step
 from stoker._src.runtime.plan.fused_loops import native
 from stoker._src.runtime.plan.instructions import EFFECTS, Instruction, Value, values_of
+from stoker._src.runtime.plan.overlays import Overlaid
 from stoker._src.runtime.plan.stores import Storing, read
 
 
@@ -185,6 +186,8 @@ class Analysis:
 
     def _add_program(self, instruction: Instruction) -> None:
         program, arguments = instruction.kernel, instruction.arguments
+        if isinstance(program, Overlaid):
+            program = program.program
         if isinstance(program, Storing):
             arguments, program = program.given(arguments), program.program
         if not isinstance(program, native.Program):

@@ -52,6 +52,7 @@ from stoker._src.runtime.plan.loop_operands import (
     kind_of,
     precisions,
 )
+from stoker._src.runtime.plan.overlays import overlays
 
 _has_blas, _has_double_blas = blas.connect(native), blas.connect_double(native)
 
@@ -609,6 +610,9 @@ class Builder:
         )
         members = [each.op for each in self.instructions if each.op is not None]
         fused = Instruction(members[0], "fused_loops", kernel, inputs, results=list(results), members=members)
+        if rows and not self.stored and not kernel.may_refuse and len(groups) == len(results):
+            floats = [None if value in self.booleans else buffer for value, buffer in zip(inputs, taken)]
+            fused.overlays = overlays(self.code, rows, floats, [group[0][1] for group in groups.values()])
         if self.stored:
             fused.op = members[-1]
             fused.kernel = stores.Storing(kernel, fallback, [value.handle for value in inputs])

@@ -56,6 +56,7 @@ class Instruction:
     written: frozenset[Any] = frozenset()  # variables that the called functions write
     steps: list[Any] = field(default_factory=list)  # the compiled steps of the called functions
     members: list[Operation] = field(default_factory=list)  # for a batch or fused loops: the ops it runs together
+    overlays: tuple[tuple[int, int], ...] = ()  # of fused loops: arguments and results that may share memory
     tensors: list[Tensor] | None = None  # of the arguments, if they are not all of the op's inputs
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -11,10 +12,12 @@ from stoker._src.graph.definition import Trait
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.runtime.failures import kernel_of
 from stoker._src.runtime.plan.instructions import CONSTANT, EFFECTS, EVERYTHING, FEED, Instruction, Value, values_of
+from stoker._src.runtime.plan.overlays import Overlaid
 
 _WORTH_REUSING = 1 << 14  # below this number of elements, allocating a tensor is cheaper than the check for reuse
 # Elements of a value that an assignment keeps. Fused loops put smaller ones into one allocation.
 _WORTH_TAKING = 1 << 16
+_WORTH_OVERLAYING = 1 << 18  # elements from which results of fused loops take the place of inputs
 
 
 def settle(
@@ -71,11 +74,16 @@ def _reuse_memory(instructions: list[Instruction], shape_of: Callable[[Tensor], 
         if op is None or instruction.kind != "kernel" or instruction.steps or not _is_plain(op):
             if op is not None and op.definition.planning.takes_over is not None:
                 _let_take_over(position, instruction, op, shape_of, held, of_loops)
+            if instruction.overlays:
+                _overlay(position, instruction, held)
             held.update(values_of(instruction.arguments))
             of_loops.difference_update(values_of(instruction.arguments))
             if instruction.kind == "fused_loops":
                 of_loops.update(values_of(instruction.results))
-            held.update(values_of(instruction.results))
+            if (
+                instruction.kind != "kernel" or op is None or op.definition.planning.repeats is None
+            ):  # random numbers are fresh
+                held.update(values_of(instruction.results))
             continue
         definition = op.definition
         if not definition.single:
@@ -96,6 +104,22 @@ def _reuse_memory(instructions: list[Instruction], shape_of: Callable[[Tensor], 
                 if index:
                     value[0], value[1] = value[1], value[0]
                 break
+
+
+def _overlay(position: int, instruction: Instruction, held: set[Value]) -> None:
+    """Lets results of fused loops take the place of large inputs that nobody else holds."""
+    pairs: dict[int, int] = {}
+    arguments: list[Value] = instruction.arguments
+    for i, j in instruction.overlays:
+        value = arguments[i]
+        is_free = (
+            value not in held and value.position >= 0 and value.last_use == position and arguments.count(value) == 1
+        )
+        if is_free and i not in pairs and j not in pairs.values():
+            if math.prod(instruction.kernel.input_shapes[i]) >= _WORTH_OVERLAYING:
+                pairs[i] = j
+    if pairs:
+        instruction.kernel = Overlaid(instruction.kernel, pairs)
 
 
 def _let_take_over(
