@@ -289,7 +289,7 @@ class _Checks:
 
         def kinds(numbers: list[int]) -> set[str]:
             known = members("TensorType")
-            return REFERRING & {known[tensors[number].Type] for number in numbers if 0 <= number < len(tensors)}
+            return {known[tensors[number].Type] for number in numbers if 0 <= number < len(tensors)} & REFERRING
 
         made = kinds(integers(operator.Outputs)) - kinds(integers(operator.Inputs))
         if made and name not in REFERRING_SOURCES:

@@ -92,25 +92,27 @@ def _by_shapes(name: str, shapes: list[Shape], constant: Constant, options: Any)
     if not shapes:
         return None
     x, second = shapes[0], shapes[1] if len(shapes) > 1 else []
+    # Kernels take the options of another operator for zeros.
+    option = {} if options is None else options.fields
     count = math.prod(x)
     if name in _KEPT:
         return count
     if name in _BROADCAST:
         return _broadcast(shapes)
     if name in ("SELECT", "SPLIT"):
-        return math.prod(second) // (options.NumSplits if name == "SPLIT" else 1)
+        return math.prod(second) // option.get("NumSplits", 1)
     if name in _REDUCED:
         axes = constant(1)
         if axes is None or any(not -len(x) <= axis < len(x) for axis in axes):
             return None
         return math.prod(size for n, size in enumerate(x) if n not in axes and n - len(x) not in axes)
-    if name in _WINDOWS and len(x) == 4 and options is not None:
-        return _windows(name, x, second, options)
+    if name in _WINDOWS and len(x) == 4:
+        return _windows(name, x, second, option)
     if name == "FULLY_CONNECTED" and len(second) == 2 and second[1]:
         return count // second[1] * second[0]
     if name == "BATCH_MATMUL" and len(x) > 1 and len(second) > 1:
-        rows = x[-1 if options is not None and options.AdjX else -2]
-        columns = second[-2 if options is not None and options.AdjY else -1]
+        rows = x[-1 if option.get("AdjX") else -2]
+        columns = second[-2 if option.get("AdjY") else -1]
         return _broadcast([x[:-2], second[:-2]]) * rows * columns
     if name == "EMBEDDING_LOOKUP":
         return count * math.prod(second[1:])
@@ -118,10 +120,11 @@ def _by_shapes(name: str, shapes: list[Shape], constant: Constant, options: Any)
         return sum(map(math.prod, shapes))
     if name == "PACK":
         return count * len(shapes)
-    if name == "UNPACK" and options.Num:
-        return count // options.Num
-    if name == "GATHER" and options is not None and not options.BatchDims and -len(x) <= options.Axis < len(x):
-        return math.prod(second) * math.prod(x[: options.Axis]) * math.prod(x[options.Axis :][1:])
+    if name == "UNPACK" and option.get("Num"):
+        return count // option["Num"]
+    if name == "GATHER" and not option.get("BatchDims"):
+        axis = option.get("Axis", 0)
+        return math.prod(second) * math.prod(x[:axis]) * math.prod(x[axis:][1:]) if -len(x) <= axis < len(x) else None
     if name == "UNIDIRECTIONAL_SEQUENCE_RNN" and x and x[-1] and second:
         return count // x[-1] * second[0]
     if name == "UNIDIRECTIONAL_SEQUENCE_LSTM" and x and x[-1] and len(shapes) > 6 and len(shapes[6]) == 2:
@@ -139,19 +142,18 @@ def _broadcast(shapes: list[Shape]) -> int:
     return math.prod(0 if 0 in sizes else max(sizes) for sizes in zip(*aligned, strict=True))
 
 
-def _windows(name: str, x: Shape, filters: Shape, options: Any) -> int | None:
+def _windows(name: str, x: Shape, filters: Shape, option: dict[str, Any]) -> int | None:
     if name.endswith("POOL_2D"):
-        windows, channels = (options.FilterHeight, options.FilterWidth), x[3]
+        windows, channels = (option["FilterHeight"], option["FilterWidth"]), x[3]
     elif len(filters) == 4:
         windows, channels = (filters[1], filters[2]), filters[0 if name == "CONV_2D" else 3]
     else:
         return None
-    fields = options.fields
-    dilations = fields.get("DilationHFactor", 1), fields.get("DilationWFactor", 1)
+    dilations = option.get("DilationHFactor", 1), option.get("DilationWFactor", 1)
     count = x[0] * channels
     for size, window, stride, dilation in zip(
-        x[1:3], windows, (options.StrideH, options.StrideW), dilations, strict=True
+        x[1:3], windows, (option["StrideH"], option["StrideW"]), dilations, strict=True
     ):
-        covered = size if options.Padding == _SAME_PADDING else size - (window - 1) * dilation
+        covered = size if option["Padding"] == _SAME_PADDING else size - (window - 1) * dilation
         count *= max(0, -(-covered // stride))
     return count
