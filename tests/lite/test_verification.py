@@ -57,6 +57,10 @@ def _empty_and_huge(model: Model) -> None:
     model.main.inputs[0].shape = (119, 1996488704, 0, 4)
 
 
+def _other_sizes(model: Model) -> None:
+    model.main.operators[0].outputs[0].shape = (1, 8, 8, 3)
+
+
 def _text_result(model: Model) -> None:
     model.main.operators[-1].outputs[0].type = "STRING"
 
@@ -77,11 +81,12 @@ def _dimensions(model: Model) -> None:
         (_max_pool, _input_size, r"of arguments of the shapes \[\[1, 983048, 8, 4\]\] it makes 7864384 numbers"),
         (_max_pool, _result_size, r"it makes 64 numbers, and its result is declared as \[1, 4194308, 4, 4\]"),
         (_max_pool, _empty_and_huge, "more than the machine has memory for"),
+        (lambda x: tf.atan2(x, tf.nn.relu(x)), _other_sizes, "it cannot combine arguments of the shapes"),
         (tf.nn.relu, _text_result, "its result has the type STRING, and none of its arguments has"),
         (tf.nn.local_response_normalization, _radius, "Radius is -16777214"),
         (lambda x: tf.reshape(tf.nn.relu(x), [4, 64]), _dimensions, "its result is to have 24 dimensions"),
     ],
-    ids=["window", "input", "result", "empty", "text", "radius", "dimensions"],
+    ids=["window", "input", "result", "empty", "unequal", "text", "radius", "dimensions"],
 )
 def test_what_cannot_be_meant_is_refused(build, change, message):
     """LiteRT would ask for gigabytes and minutes, or end the process."""

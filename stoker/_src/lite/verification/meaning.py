@@ -36,7 +36,7 @@ from stoker._src.lite.verification.rules import (
     Variables,
     scale_problem,
 )
-from stoker._src.lite.verification.shapes import disagreement, open_size_problem
+from stoker._src.lite.verification.shapes import combination_problem, disagreement, open_size_problem
 from stoker._src.lite.verification.structure import Table, read_model
 
 
@@ -313,15 +313,18 @@ class _Checks:
             if stated != found:
                 self.fail(f"{option} is {stated}, and it has {found} {side.lower()}")
         if outputs and 0 <= outputs[0] < len(tensors):
-            wrong = disagreement(
+            given = [integers(tensors[number].Shape) if number >= 0 else [] for number in inputs]
+            is_open = any(_is_open(tensors[number]) for number in (*inputs, outputs[0]) if number >= 0)
+            wrong = "" if is_open else combination_problem(name, given)
+            wrong = wrong or disagreement(
                 name,
-                [integers(tensors[number].Shape) if number >= 0 else [] for number in inputs],
+                given,
                 lambda place: (
                     self.constant(tensors[inputs[place]]) if place < len(inputs) and inputs[place] >= 0 else None
                 ),
                 operator.BuiltinOptions,
                 integers(tensors[outputs[0]].Shape),
-                any(_is_open(tensors[number]) for number in (*inputs, outputs[0]) if number >= 0),
+                is_open,
             )
             if wrong:
                 self.fail(wrong)

@@ -29,6 +29,8 @@ _BROADCAST = frozenset(
         "NOT_EQUAL POW PRELU RIGHT_SHIFT SELECT_V2 SQUARED_DIFFERENCE SUB"
     ).split()
 )
+_UNBROADCAST = frozenset(("ATAN2",))
+"""Kernels that take arguments of one shape only."""
 _REDUCED = frozenset("ARG_MAX ARG_MIN MEAN REDUCE_ALL REDUCE_ANY REDUCE_MAX REDUCE_MIN REDUCE_PROD SUM".split())
 _WINDOWS = frozenset("AVERAGE_POOL_2D CONV_2D DEPTHWISE_CONV_2D L2_POOL_2D MAX_POOL_2D".split())
 
@@ -52,6 +54,17 @@ def disagreement(
     if found is None or found == math.prod(declared) or max(found, *map(math.prod, (declared, *shapes))) <= _LARGE:
         return ""
     return f"of arguments of the shapes {shapes} it makes {found} numbers, and its result is declared as {declared}"
+
+
+def combination_problem(name: str, shapes: list[Shape]) -> str:
+    """Why numbers of these shapes cannot be combined, or "". Kernels read what is not there."""
+    if name not in _BROADCAST or not all(shapes):
+        return ""
+    rank = max(map(len, shapes))
+    for sizes in zip(*([1] * (rank - len(shape)) + shape for shape in shapes), strict=True):
+        if len({*sizes} - ({1} if name not in _UNBROADCAST else set())) > 1:
+            return f"it cannot combine arguments of the shapes {shapes}"
+    return ""
 
 
 def open_size_problem(shape: Shape, signature: Shape) -> str:
