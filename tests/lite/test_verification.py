@@ -65,6 +65,10 @@ def _text_result(model: Model) -> None:
     model.main.operators[-1].outputs[0].type = "STRING"
 
 
+def _other_operator(model: Model) -> None:
+    model.main.operators[-1].code = "GREATER"
+
+
 def _radius(model: Model) -> None:
     model.main.operators[0].options.radius = -16777214
 
@@ -83,10 +87,11 @@ def _dimensions(model: Model) -> None:
         (_max_pool, _empty_and_huge, "more than the machine has memory for"),
         (lambda x: tf.atan2(x, tf.nn.relu(x)), _other_sizes, "it cannot combine arguments of the shapes"),
         (tf.nn.relu, _text_result, "its result has the type STRING, and none of its arguments has"),
+        (lambda x: x + 1.0, _other_operator, "its result has the type FLOAT32, and its kernel makes BOOL"),
         (tf.nn.local_response_normalization, _radius, "Radius is -16777214"),
         (lambda x: tf.reshape(tf.nn.relu(x), [4, 64]), _dimensions, "its result is to have 24 dimensions"),
     ],
-    ids=["window", "input", "result", "empty", "unequal", "text", "radius", "dimensions"],
+    ids=["window", "input", "result", "empty", "unequal", "text", "operator", "radius", "dimensions"],
 )
 def test_what_cannot_be_meant_is_refused(build, change, message):
     """LiteRT would ask for gigabytes and minutes, or end the process."""

@@ -30,13 +30,15 @@ from stoker._src.lite.verification.rules import (
     POSITIVE,
     REFERRING,
     REFERRING_SOURCES,
+    RETYPED,
     SHAPES,
     SUBGRAPHS,
+    TRUTHS,
     WINDOWS,
     Variables,
     scale_problem,
 )
-from stoker._src.lite.verification.shapes import combination_problem, disagreement, open_size_problem
+from stoker._src.lite.verification.shapes import BROADCAST, KEPT, combination_problem, disagreement, open_size_problem
 from stoker._src.lite.verification.structure import Table, read_model
 
 
@@ -285,15 +287,19 @@ class _Checks:
                 self.fail(f"{name} does not read {kind or 'a missing tensor'}")
 
     def types(self, name: str, operator: Table, tensors: list[Table]) -> None:
-        """Checks that a kernel for numbers does not write them where texts or resources are read."""
+        """Checks that a kernel does not write numbers where others, texts or resources are read."""
 
-        def kinds(numbers: list[int]) -> set[str]:
-            known = members("TensorType")
-            return {known[tensors[number].Type] for number in numbers if 0 <= number < len(tensors)} & REFERRING
+        def kinds(numbers: list[int]) -> list[str]:
+            return [members("TensorType")[tensors[number].Type] for number in numbers if 0 <= number < len(tensors)]
 
-        made = kinds(integers(operator.Outputs)) - kinds(integers(operator.Inputs))
-        if made and name not in REFERRING_SOURCES:
-            self.fail(f"its result has the type {min(made)}, and none of its arguments has")
+        given, made = kinds(integers(operator.Inputs)), kinds(integers(operator.Outputs))
+        references = (set(made) & REFERRING) - set(given)
+        if references and name not in REFERRING_SOURCES:
+            self.fail(f"its result has the type {min(references)}, and none of its arguments has")
+        if given and made and name in KEPT | BROADCAST and name not in RETYPED:
+            expected = "BOOL" if name in TRUTHS else given[0]
+            if made[0] != expected:
+                self.fail(f"its result has the type {made[0]}, and its kernel makes {expected}")
 
     def sizes(self, name: str, operator: Table, tensors: list[Table]) -> None:
         """Checks counts in options and constants."""

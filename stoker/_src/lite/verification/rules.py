@@ -155,11 +155,14 @@ REFERRING = frozenset(("STRING", "RESOURCE", "VARIANT"))
 REFERRING_SOURCES = frozenset(
     ("CALL", "CUSTOM", "HASHTABLE", "HASHTABLE_FIND", "IF", "READ_VARIABLE", "VAR_HANDLE", "WHILE")
 )
+COMPARISONS = frozenset(("EQUAL", "NOT_EQUAL", "GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL"))
+# Operators that make truth values, and those whose result has another type than their first argument.
+TRUTHS = COMPARISONS | {"LOGICAL_AND", "LOGICAL_OR", "LOGICAL_NOT"}
+RETYPED = frozenset(("CAST", "DEQUANTIZE", "FAKE_QUANT", "QUANTIZE", "SELECT_V2"))
 # The inputs that are used as positions in memory.
 POSITIONS = {"SLICE": (1, 2), "STRIDED_SLICE": (1, 2, 3)}
 
 
-COMPARISONS = frozenset(("EQUAL", "NOT_EQUAL", "GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL"))
 # Sums shift their arguments to the left by these numbers of bits, and the rest of the factor must be below one.
 _SHIFTS = {"INT8": 20, "UINT8": 20, "INT16": 15}
 _SQUARED_SHIFT = 7

@@ -16,14 +16,14 @@ _FREE = 2**16
 _SAME_PADDING = 0
 
 # Results of these have as many elements as the first argument.
-_KEPT = frozenset(
+KEPT = frozenset(
     (
         "ABS BITWISE_NOT CAST CEIL COS CUMSUM DEPTH_TO_SPACE DEQUANTIZE ELU EXP EXPAND_DIMS FAKE_QUANT FLOOR GELU HARD_SWISH L2_NORMALIZATION "
         "LEAKY_RELU LOCAL_RESPONSE_NORMALIZATION LOG LOGICAL_NOT LOGISTIC LOG_SOFTMAX NEG QUANTIZE RELU RELU6 RELU_0_TO_1 RELU_N1_TO_1 "
         "REVERSE_SEQUENCE REVERSE_V2 ROUND RSQRT SIGN SIN SOFTMAX SPACE_TO_DEPTH SQRT SQUARE SQUEEZE TANH TRANSPOSE ZEROS_LIKE"
     ).split()
 )
-_BROADCAST = frozenset(
+BROADCAST = frozenset(
     (
         "ADD ATAN2 BITWISE_XOR DIV EQUAL FLOOR_DIV FLOOR_MOD GREATER GREATER_EQUAL LESS LESS_EQUAL LOGICAL_AND LOGICAL_OR MAXIMUM MINIMUM MUL "
         "NOT_EQUAL POW PRELU RIGHT_SHIFT SELECT_V2 SQUARED_DIFFERENCE SUB"
@@ -58,7 +58,7 @@ def disagreement(
 
 def combination_problem(name: str, shapes: list[Shape]) -> str:
     """Why numbers of these shapes cannot be combined, or "". Kernels read what is not there."""
-    if name not in _BROADCAST or not all(shapes):
+    if name not in BROADCAST or not all(shapes):
         return ""
     rank = max(map(len, shapes))
     for sizes in zip(*([1] * (rank - len(shape)) + shape for shape in shapes), strict=True):
@@ -108,9 +108,9 @@ def _by_shapes(name: str, shapes: list[Shape], constant: Constant, options: Any)
     # Kernels take the options of another operator for zeros.
     option = {} if options is None else options.fields
     count = math.prod(x)
-    if name in _KEPT:
+    if name in KEPT:
         return count
-    if name in _BROADCAST:
+    if name in BROADCAST:
         return _broadcast(shapes)
     if name in ("SELECT", "SPLIT"):
         return math.prod(second) // option.get("NumSplits", 1)
