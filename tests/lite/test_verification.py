@@ -69,6 +69,18 @@ def _other_operator(model: Model) -> None:
     model.main.operators[-1].code = "GREATER"
 
 
+def _other_type(model: Model) -> None:
+    model.main.inputs[0].type = "INT32"
+
+
+def _stated_shape(model: Model) -> None:
+    model.main.operators[0].inputs[1] = Tensor("none", "INT32", (4,), np.int32([4, 0, 8, 4]))
+
+
+def _short_diagonal(model: Model) -> None:
+    model.main.inputs[1].shape = (1, 8, 3)
+
+
 def _radius(model: Model) -> None:
     model.main.operators[0].options.radius = -16777214
 
@@ -88,10 +100,26 @@ def _dimensions(model: Model) -> None:
         (lambda x: tf.atan2(x, tf.nn.relu(x)), _other_sizes, "it cannot combine arguments of the shapes"),
         (tf.nn.relu, _text_result, "its result has the type STRING, and none of its arguments has"),
         (lambda x: x + 1.0, _other_operator, "its result has the type FLOAT32, and its kernel makes BOOL"),
+        (lambda x: tf.reshape(x, [4, 64]), _other_type, "its result has the type FLOAT32, and its kernel makes INT32"),
+        (lambda x: x > 2.0, _other_type, "it cannot combine INT32 and FLOAT32"),
+        (lambda x: tf.broadcast_to(x, [4, 8, 8, 4]), _stated_shape, r"makes 0 numbers.*declared as \[4, 8, 8, 4\]"),
         (tf.nn.local_response_normalization, _radius, "Radius is -16777214"),
         (lambda x: tf.reshape(tf.nn.relu(x), [4, 64]), _dimensions, "its result is to have 24 dimensions"),
     ],
-    ids=["window", "input", "result", "empty", "unequal", "text", "operator", "radius", "dimensions"],
+    ids=[
+        "window",
+        "input",
+        "result",
+        "empty",
+        "unequal",
+        "text",
+        "operator",
+        "moved",
+        "combined",
+        "stated",
+        "radius",
+        "dimensions",
+    ],
 )
 def test_what_cannot_be_meant_is_refused(build, change, message):
     """LiteRT would ask for gigabytes and minutes, or end the process."""
@@ -111,6 +139,14 @@ def test_honest_models_declare_what_operators_make(name, monkeypatch):
     else:
         content = (GOLDEN / name).read_bytes()
     verify(content)
+
+
+def test_a_diagonal_fits_its_matrices():
+    """The kernel reads as many numbers as the matrices have."""
+    content = converted(lambda x, diagonal: tf.matrix_set_diag(x, diagonal), [1, 8, 8, 4], [1, 8, 4])
+    verify(content)
+    with pytest.raises(ValueError, match="it cannot combine arguments of the shapes"):
+        verify(changed(content, _short_diagonal))
 
 
 def test_open_sizes_of_inputs():

@@ -58,6 +58,8 @@ class Subgraph:
         if tensor in self.inputs:
             return self.inputs.index(tensor), 0
         name, arguments = self.made.get(tensor, ("", []))
+        if name == "RESHAPE" and arguments and depth <= _DEPTH:
+            return self.sum(arguments[0], depth + 1)
         if name not in ("ADD", "SUB") or len(arguments) != 2 or depth > _DEPTH:
             return None
         left, right = (self.sum(each, depth + 1) for each in arguments)

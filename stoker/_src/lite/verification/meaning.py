@@ -23,6 +23,7 @@ from stoker._src.lite.verification.rules import (
     ENUMERATIONS,
     FLEXIBLE,
     MOST_DIMENSIONS,
+    MOVING,
     NOT_NEGATIVE,
     OPTIONAL_INPUTS,
     OPTIONS,
@@ -296,10 +297,14 @@ class _Checks:
         references = (set(made) & REFERRING) - set(given)
         if references and name not in REFERRING_SOURCES:
             self.fail(f"its result has the type {min(references)}, and none of its arguments has")
-        if given and made and name in KEPT | BROADCAST and name not in RETYPED:
+        if name in RETYPED or not given or not made:
+            return
+        if name in KEPT | BROADCAST | MOVING:
             expected = "BOOL" if name in TRUTHS else given[0]
             if made[0] != expected:
                 self.fail(f"its result has the type {made[0]}, and its kernel makes {expected}")
+        if name in BROADCAST and set(given) != {given[0]}:
+            self.fail(f"it cannot combine {' and '.join(given)}")
 
     def sizes(self, name: str, operator: Table, tensors: list[Table]) -> None:
         """Checks counts in options and constants."""

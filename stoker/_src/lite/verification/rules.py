@@ -156,7 +156,13 @@ REFERRING_SOURCES = frozenset(
     ("CALL", "CUSTOM", "HASHTABLE", "HASHTABLE_FIND", "IF", "READ_VARIABLE", "VAR_HANDLE", "WHILE")
 )
 COMPARISONS = frozenset(("EQUAL", "NOT_EQUAL", "GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL"))
-# Operators that make truth values, and those whose result has another type than their first argument.
+# Operators that move numbers, and those that make truth values. Of others that compute a result from each number, these change the type.
+MOVING = frozenset(
+    (
+        "BATCH_TO_SPACE_ND BROADCAST_TO CONCATENATION DYNAMIC_UPDATE_SLICE GATHER GATHER_ND MATRIX_DIAG MATRIX_SET_DIAG MAX_POOL_2D MIRROR_PAD PACK PAD "
+        "PADV2 RESHAPE RESIZE_NEAREST_NEIGHBOR SLICE SPACE_TO_BATCH_ND STRIDED_SLICE TILE UNPACK"
+    ).split()
+)
 TRUTHS = COMPARISONS | {"LOGICAL_AND", "LOGICAL_OR", "LOGICAL_NOT"}
 RETYPED = frozenset(("CAST", "DEQUANTIZE", "FAKE_QUANT", "QUANTIZE", "SELECT_V2"))
 # The inputs that are used as positions in memory.

@@ -29,6 +29,8 @@ BROADCAST = frozenset(
         "NOT_EQUAL POW PRELU RIGHT_SHIFT SELECT_V2 SQUARED_DIFFERENCE SUB"
     ).split()
 )
+_STATED = frozenset("BROADCAST_TO FILL RANDOM_STANDARD_NORMAL RANDOM_UNIFORM".split())
+"""The result has the shape that an argument states."""
 _UNBROADCAST = frozenset(("ATAN2",))
 """Kernels that take arguments of one shape only."""
 _REDUCED = frozenset("ARG_MAX ARG_MIN MEAN REDUCE_ALL REDUCE_ANY REDUCE_MAX REDUCE_MIN REDUCE_PROD SUM".split())
@@ -38,7 +40,7 @@ _WINDOWS = frozenset("AVERAGE_POOL_2D CONV_2D DEPTHWISE_CONV_2D L2_POOL_2D MAX_P
 def disagreement(
     name: str, shapes: list[Shape], constant: Constant, options: Any, declared: Shape, is_open: bool
 ) -> str:
-    """Why a result cannot be what the file declares, or "". Only where millions of numbers are involved: small differences cost nothing.
+    """Why a result cannot be what the file declares, or "". Small differences cost nothing, unless the shape of the result is stated twice.
 
     Args:
         name: the builtin.
@@ -51,19 +53,25 @@ def disagreement(
     found = _by_constants(name, shapes, constant)
     if found is None and not is_open and declared:
         found = _by_shapes(name, shapes, constant, options)
-    if found is None or found == math.prod(declared) or max(found, *map(math.prod, (declared, *shapes))) <= _LARGE:
+    if found is None or found == math.prod(declared):
+        return ""
+    is_stated = name in _STATED and not is_open and declared
+    if not is_stated and max(found, *map(math.prod, (declared, *shapes))) <= _LARGE:
         return ""
     return f"of arguments of the shapes {shapes} it makes {found} numbers, and its result is declared as {declared}"
 
 
 def combination_problem(name: str, shapes: list[Shape]) -> str:
     """Why numbers of these shapes cannot be combined, or "". Kernels read what is not there."""
+    problem = f"it cannot combine arguments of the shapes {shapes}"
+    if name == "MATRIX_SET_DIAG" and len(shapes) == 2 and len(shapes[0]) > 1:
+        return "" if shapes[1] == [*shapes[0][:-2], min(shapes[0][-2:])] else problem
     if name not in BROADCAST or not all(shapes):
         return ""
     rank = max(map(len, shapes))
     for sizes in zip(*([1] * (rank - len(shape)) + shape for shape in shapes), strict=True):
         if len({*sizes} - ({1} if name not in _UNBROADCAST else set())) > 1:
-            return f"it cannot combine arguments of the shapes {shapes}"
+            return problem
     return ""
 
 
@@ -87,7 +95,7 @@ def _by_constants(name: str, shapes: list[Shape], constant: Constant) -> int | N
         return _product(size + value[2 * n] + value[2 * n + 1] for n, size in enumerate(shape))
     if name == "TILE" and len(value) == len(shape):
         return _product(size * times for size, times in zip(shape, value, strict=True))
-    if name in ("FILL", "BROADCAST_TO", "RANDOM_UNIFORM", "RANDOM_STANDARD_NORMAL", "TRANSPOSE_CONV"):
+    if name in _STATED or name == "TRANSPOSE_CONV":
         return _product(value)
     if name in ("RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR") and len(shape) == 4 and len(value) == 2:
         return _product((shape[0], *value, shape[3]))
