@@ -74,7 +74,7 @@ def _other_type(model: Model) -> None:
 
 
 def _stated_shape(model: Model) -> None:
-    model.main.operators[0].inputs[1] = Tensor("none", "INT32", (4,), np.int32([4, 0, 8, 4]))
+    model.main.operators[0].inputs[1] = Tensor("none", "INT32", (4,), np.array([4, 0, 8, 4], np.int32))
 
 
 def _short_diagonal(model: Model) -> None:

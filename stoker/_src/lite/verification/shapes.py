@@ -18,7 +18,7 @@ _SAME_PADDING = 0
 # Results of these have as many elements as the first argument.
 KEPT = frozenset(
     (
-        "ABS BITWISE_NOT CAST CEIL COS CUMSUM DEPTH_TO_SPACE DEQUANTIZE ELU EXP EXPAND_DIMS FAKE_QUANT FLOOR GELU HARD_SWISH L2_NORMALIZATION "
+        "ABS CAST CEIL COS CUMSUM DEPTH_TO_SPACE DEQUANTIZE ELU EXP EXPAND_DIMS FAKE_QUANT FLOOR GELU HARD_SWISH L2_NORMALIZATION "
         "LEAKY_RELU LOCAL_RESPONSE_NORMALIZATION LOG LOGICAL_NOT LOGISTIC LOG_SOFTMAX NEG QUANTIZE RELU RELU6 RELU_0_TO_1 RELU_N1_TO_1 "
         "REVERSE_SEQUENCE REVERSE_V2 ROUND RSQRT SIGN SIN SOFTMAX SPACE_TO_DEPTH SQRT SQUARE SQUEEZE TANH TRANSPOSE ZEROS_LIKE"
     ).split()
@@ -31,8 +31,6 @@ BROADCAST = frozenset(
 )
 _STATED = frozenset("BROADCAST_TO FILL RANDOM_STANDARD_NORMAL RANDOM_UNIFORM".split())
 """The result has the shape that an argument states."""
-_UNBROADCAST = frozenset(("ATAN2",))
-"""Kernels that take arguments of one shape only."""
 _REDUCED = frozenset("ARG_MAX ARG_MIN MEAN REDUCE_ALL REDUCE_ANY REDUCE_MAX REDUCE_MIN REDUCE_PROD SUM".split())
 _WINDOWS = frozenset("AVERAGE_POOL_2D CONV_2D DEPTHWISE_CONV_2D L2_POOL_2D MAX_POOL_2D".split())
 
@@ -62,17 +60,12 @@ def disagreement(
 
 
 def combination_problem(name: str, shapes: list[Shape]) -> str:
-    """Why numbers of these shapes cannot be combined, or "". Kernels read what is not there."""
-    problem = f"it cannot combine arguments of the shapes {shapes}"
-    if name == "MATRIX_SET_DIAG" and len(shapes) == 2 and len(shapes[0]) > 1:
-        return "" if shapes[1] == [*shapes[0][:-2], min(shapes[0][-2:])] else problem
-    if name not in BROADCAST or not all(shapes):
+    """Why the kernel would read what is not there, or "". Other kernels compare the sizes of their arguments themselves."""
+    if len(shapes) != 2 or not all(shapes):
         return ""
-    rank = max(map(len, shapes))
-    for sizes in zip(*([1] * (rank - len(shape)) + shape for shape in shapes), strict=True):
-        if len({*sizes} - ({1} if name not in _UNBROADCAST else set())) > 1:
-            return problem
-    return ""
+    x, second = shapes
+    fits = second == [*x[:-2], min(x[-2:])] if name == "MATRIX_SET_DIAG" else x == second or name != "ATAN2"
+    return "" if fits else f"it cannot combine arguments of the shapes {shapes}"
 
 
 def open_size_problem(shape: Shape, signature: Shape) -> str:
