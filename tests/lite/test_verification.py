@@ -210,6 +210,25 @@ def test_loops_that_end_in_time_are_accepted(compare, numbers, damage):
     verify(changed(content, lambda model: _set(model, *damage)))
 
 
+def test_a_counter_that_stays_what_it_is():
+    """Twice zero is zero, and so is what is only reshaped."""
+
+    def doubled(model: Model) -> None:
+        body = next(each for each in model.subgraphs if any(operator.code == "MUL" for operator in each.operators))
+        counter = next(operator for operator in body.operators if operator.code == "ADD")
+        counter.inputs = [counter.inputs[0], counter.inputs[0]]
+
+    def reshaped(model: Model) -> None:
+        doubled(model)
+        counter = next(each for each in model.operators() if each.code == "ADD" and each.inputs[0] is each.inputs[1])
+        shape = Tensor("none", "INT32", (0,), np.zeros(0, np.int32))
+        counter.code, counter.options, counter.inputs[1] = "RESHAPE", None, shape
+
+    for change in (doubled, reshaped):
+        with pytest.raises(ValueError, match="its loop never ends"):
+            verify(changed(_counting((0, 7, 3)), change))
+
+
 def test_loops_over_long_tensors_are_accepted():
     """Turns are as many as there are elements to read or make."""
     content = _counting((0, 7, 3), row=2**22)

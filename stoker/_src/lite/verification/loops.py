@@ -50,23 +50,25 @@ class Subgraph:
         value = self._constant(tensor)
         return value[0] if value is not None and len(value) == 1 else None
 
-    def sum(self, tensor: int, depth: int = 0) -> tuple[int | None, int] | None:
-        """A tensor as a constant, or as an input and a constant that is added: (place of the input or None, constant). None for other tensors."""
+    def sum(self, tensor: int, depth: int = 0) -> tuple[int | None, int, int] | None:
+        """A tensor as a multiple of an input, plus a constant: (place of the input or None, factor, constant). None for other tensors."""
         value = self.scalar(tensor)
         if value is not None:
-            return None, value
+            return None, 0, value
         if tensor in self.inputs:
-            return self.inputs.index(tensor), 0
+            return self.inputs.index(tensor), 1, 0
         name, arguments = self.made.get(tensor, ("", []))
         if name == "RESHAPE" and arguments and depth <= _DEPTH:
             return self.sum(arguments[0], depth + 1)
         if name not in ("ADD", "SUB") or len(arguments) != 2 or depth > _DEPTH:
             return None
         left, right = (self.sum(each, depth + 1) for each in arguments)
-        if left is None or right is None or (right[0] is not None and (name == "SUB" or left[0] is not None)):
+        if left is None or right is None or (None not in (left[0], right[0]) and left[0] != right[0]):
             return None
+        sign = -1 if name == "SUB" else 1
+        factor = left[1] + sign * right[1]
         place = right[0] if left[0] is None else left[0]
-        return place, left[1] - right[1] if name == "SUB" else left[1] + right[1]
+        return place if factor else None, factor, left[2] + sign * right[2]
 
     def comparisons(self, tensor: int, depth: int = 0) -> list[tuple[str, list[int]]]:
         """What must all hold for a tensor to be true."""
@@ -97,15 +99,18 @@ def _counter(tensor: int, outer: Subgraph, arguments: list[int], condition: Subg
     compared = condition.sum(tensor)
     if compared is None:
         return None
-    place, more = compared
+    place, factor, more = compared
     if place is None:
         return Counter(more, more, 0)
     start, following = outer.scalar(arguments[place]), body.sum(body.outputs[place])
-    if start is None or following is None:
+    if start is None or following is None or factor != 1:
         return None
-    if following[0] is None:
-        return Counter(start + more, following[1] + more, 0)
-    return Counter(start + more, start + following[1] + more, following[1]) if following[0] == place else None
+    source, times, step = following
+    if source is None:
+        return Counter(start + more, step + more, 0)
+    if source == place and times * start + step == start:
+        return Counter(start + more, start + more, 0)
+    return Counter(start + more, start + step + more, step) if source == place and times == 1 else None
 
 
 def _turns(name: str, counters: list[Counter]) -> float | None:
