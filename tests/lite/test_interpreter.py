@@ -11,8 +11,6 @@ import numpy as np
 import pytest
 
 import stoker as tf
-import stoker.compat.v1 as v1
-from stoker._src.lite.flatbuffer import read_model, write_model
 
 GOLDEN = Path(__file__).resolve().parent.parent / "golden" / "lite"
 VALUES = np.load(GOLDEN / "values.npz")
@@ -291,14 +289,3 @@ print(counts.count("refused"), counts.count("ran"), len(counts))
     assert done.returncode == 0, done.stderr
     refused, ran, total = map(int, done.stdout.split())
     assert refused + ran == total and refused > 20 and ran > 3
-
-
-def test_a_window_of_millions_is_damage():
-    """Preparing such a kernel would take minutes and gigabytes, however small the picture is."""
-    with v1.Graph().as_default(), v1.Session() as session:
-        x = v1.placeholder(tf.float32, [1, 8, 8, 1])
-        content = v1.lite.TFLiteConverter.from_session(session, [x], [v1.nn.max_pool(x, 3, 1, "SAME")]).convert()
-    model = read_model(content)
-    model.main.operators[0].options.filterWidth = 3 ^ 0xFF0000
-    with pytest.raises(ValueError, match="FilterWidth is 16711683"):
-        tf.lite.Interpreter(model_content=write_model(model))

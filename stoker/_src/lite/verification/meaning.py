@@ -15,23 +15,31 @@ import numpy as np
 
 from stoker._src.lite.verification.flexible import options_problem
 from stoker._src.lite.verification.layout import members
+from stoker._src.lite.verification.loops import Subgraph, loop_problem
 from stoker._src.lite.verification.rules import (
     ARGUMENTS,
     BYTES,
     COUNTS,
     ENUMERATIONS,
     FLEXIBLE,
+    MOST_DIMENSIONS,
+    MOVING,
+    NOT_NEGATIVE,
     OPTIONAL_INPUTS,
     OPTIONS,
     POSITIONS,
     POSITIVE,
+    REFERRING,
+    REFERRING_SOURCES,
+    RETYPED,
+    SHAPES,
     SUBGRAPHS,
+    TRUTHS,
     WINDOWS,
     Variables,
-    implied_shape,
     scale_problem,
-    too_large,
 )
+from stoker._src.lite.verification.shapes import BROADCAST, KEPT, combination_problem, disagreement, open_size_problem
 from stoker._src.lite.verification.structure import Table, read_model
 
 
@@ -60,6 +68,10 @@ def operator_name(model: Table, operator: Table) -> str:
     code = model.OperatorCodes[operator.OpcodeIndex]
     # Older files, from the time of at most 127 builtins, have only the older field.
     return members("BuiltinOperator")[max(code.BuiltinCode, code.DeprecatedBuiltinCode)]
+
+
+# The bytes of a constant that is a parameter of an operator, such as axes or paddings.
+_MOST_PARAMETERS = 256
 
 
 class _Checks:
@@ -96,6 +108,7 @@ class _Checks:
             self.calls[index] = set()
             self.subgraph(index, subgraph)
         self.no_recursion()
+        self.loops()
         for position, metadata in enumerate(model.rows("Metadata")):
             if metadata.Buffer >= len(self.data):
                 self.fail(f"metadata {position} is in buffer {metadata.Buffer} of {len(self.data)}")
@@ -159,6 +172,9 @@ class _Checks:
         for number in inputs:
             if constant[number]:
                 self.fail(f"input {number} is a constant")
+            wrong = open_size_problem(integers(tensors[number].Shape), integers(tensors[number].ShapeSignature))
+            if wrong:
+                self.fail(f"input {number}: {wrong}")
         ready = {
             n
             for n, t in enumerate(tensors)
@@ -190,6 +206,38 @@ class _Checks:
         for number in outputs:
             if number not in ready:
                 self.fail(f"output {number} is never computed")
+
+    def loops(self) -> None:
+        known: dict[int, Subgraph] = {}
+
+        def subgraph(index: int) -> Subgraph:
+            if index not in known:
+                known[index] = self.for_loops(self.model.Subgraphs[index])
+            return known[index]
+
+        for index, outer in enumerate(self.model.Subgraphs):
+            for position, operator in enumerate(outer.rows("Operators")):
+                if operator_name(self.model, operator) == "WHILE":
+                    options = operator.BuiltinOptions
+                    condition, body = subgraph(options.CondSubgraphIndex), subgraph(options.BodySubgraphIndex)
+                    wrong = loop_problem(subgraph(index), integers(operator.Inputs), condition, body)
+                    if wrong:
+                        self.where = f"subgraph {index}, operator {position} (WHILE)"
+                        self.fail(wrong)
+
+    def for_loops(self, subgraph: Table) -> Subgraph:
+        tensors, made = subgraph.rows("Tensors"), {}
+        for operator in subgraph.rows("Operators"):
+            name, inputs = operator_name(self.model, operator), integers(operator.Inputs)
+            made.update(dict.fromkeys(integers(operator.Outputs), (name, inputs)))
+        elements = max((math.inf if _is_open(each) else math.prod(integers(each.Shape)) for each in tensors), default=0)
+        return Subgraph(
+            integers(subgraph.Inputs),
+            integers(subgraph.Outputs),
+            made,
+            lambda number: self.constant(tensors[number]) if number >= 0 else None,
+            elements,
+        )
 
     def operator(self, index: int, name: str, operator: Table, tensors: list[Table], ready: set[int]) -> None:
         inputs = integers(operator.Inputs)
@@ -223,6 +271,7 @@ class _Checks:
         if expected and operator.BuiltinOptions is None and operator.BuiltinOptions2 is None:
             self.fail(f"it has no {expected}")
 
+        self.types(name, operator, tensors)
         self.sizes(name, operator, tensors)
         self.scales(name, operator, tensors)
 
@@ -238,6 +287,25 @@ class _Checks:
             if kind not in FLEXIBLE[name]:
                 self.fail(f"{name} does not read {kind or 'a missing tensor'}")
 
+    def types(self, name: str, operator: Table, tensors: list[Table]) -> None:
+        """Checks that a kernel does not write numbers where others, texts or resources are read."""
+
+        def kinds(numbers: list[int]) -> list[str]:
+            return [members("TensorType")[tensors[number].Type] for number in numbers if 0 <= number < len(tensors)]
+
+        given, made = kinds(integers(operator.Inputs)), kinds(integers(operator.Outputs))
+        references = (set(made) & REFERRING) - set(given)
+        if references and name not in REFERRING_SOURCES:
+            self.fail(f"its result has the type {min(references)}, and none of its arguments has")
+        if name in RETYPED or not given or not made:
+            return
+        if name in KEPT | BROADCAST | MOVING:
+            expected = "BOOL" if name in TRUTHS else given[0]
+            if made[0] != expected:
+                self.fail(f"its result has the type {made[0]}, and its kernel makes {expected}")
+        if name in BROADCAST and set(given) != {given[0]}:
+            self.fail(f"it cannot combine {' and '.join(given)}")
+
     def sizes(self, name: str, operator: Table, tensors: list[Table]) -> None:
         """Checks counts in options and constants."""
         inputs, outputs = integers(operator.Inputs), integers(operator.Outputs)
@@ -246,20 +314,31 @@ class _Checks:
         for place in POSITIONS.get(name, ()):
             if members("TensorType")[tensors[inputs[place]].Type] not in ("INT16", "INT32", "INT64"):
                 self.fail(f"input {place} is not of integers")
+        if name in SHAPES and len(inputs) > SHAPES[name]:
+            rank = math.prod(integers(tensors[inputs[SHAPES[name]]].Shape))
+            if rank > MOST_DIMENSIONS:
+                self.fail(f"its result is to have {rank} dimensions")
         if name in COUNTS:
             option, side = COUNTS[name]
             stated, found = operator.BuiltinOptions.fields[option], len(inputs if side == "Inputs" else outputs)
             if stated != found:
                 self.fail(f"{option} is {stated}, and it has {found} {side.lower()}")
-        # The size of the result depends on the first argument of some ops and on the second of others.
-        place = 0 if name in ("FILL", "RANDOM_UNIFORM", "RANDOM_STANDARD_NORMAL") else 1
-        if len(inputs) > place and outputs and 0 <= outputs[0] < len(tensors):
-            constant = self.constant(tensors[inputs[place]])
-            if constant is not None:
-                declared = integers(tensors[outputs[0]].Shape)
-                implied = implied_shape(name, integers(tensors[inputs[0]].Shape), constant)
-                if too_large(implied, declared):
-                    self.fail(f"its result has the shape {implied}, and is declared to have {declared}")
+        if outputs and 0 <= outputs[0] < len(tensors):
+            given = [integers(tensors[number].Shape) if number >= 0 else [] for number in inputs]
+            is_open = any(_is_open(tensors[number]) for number in (*inputs, outputs[0]) if number >= 0)
+            wrong = "" if is_open else combination_problem(name, given)
+            wrong = wrong or disagreement(
+                name,
+                given,
+                lambda place: (
+                    self.constant(tensors[inputs[place]]) if place < len(inputs) and inputs[place] >= 0 else None
+                ),
+                operator.BuiltinOptions,
+                integers(tensors[outputs[0]].Shape),
+                is_open,
+            )
+            if wrong:
+                self.fail(wrong)
 
     def scales(self, name: str, operator: Table, tensors: list[Table]) -> None:
         """Checks what kernels compute from scales when they are prepared."""
@@ -278,14 +357,16 @@ class _Checks:
             self.fail(problem)
 
     def constant(self, tensor: Table) -> list[int] | None:
-        """The value of a constant of 32-bit or 64-bit integers, or None for other tensors."""
+        """The value of a constant of a few integers of 32 or 64 bits, or None for other tensors."""
         format = {"INT32": "<i4", "INT64": "<i8"}.get(members("TensorType")[tensor.Type])
         data = self.model.Buffers[tensor.Buffer].Data
-        return None if format is None or not data else integers(data, format)
+        return None if format is None or not data or len(data) > _MOST_PARAMETERS else integers(data, format)
 
     def options(self, index: int, options: Table) -> None:
         for name, value in options.fields.items():
             if name in POSITIVE and not 0 < value < WINDOWS.get(name, 2**30):
+                self.fail(f"{name} is {value}")
+            if name in NOT_NEGATIVE and not 0 <= value < NOT_NEGATIVE[name]:
                 self.fail(f"{name} is {value}")
             enumeration = ENUMERATIONS.get(name)
             if enumeration and isinstance(value, int) and value not in members(enumeration):
@@ -309,8 +390,8 @@ class _Checks:
         if signature and len(signature) != len(shape):
             self.fail(f"its shape is {shape}, its signature {signature}")
         count = math.prod(shape)
-        # Some kernels compute sizes in 32 bits.
-        if count >= 2**31 or count * max(1, BYTES[kind]) > self.memory:
+        # Some kernels compute sizes in 32 bits, also if a dimension is empty.
+        if math.prod(max(1, extent) for extent in shape) >= 2**31 or count * max(1, BYTES[kind]) > self.memory:
             self.fail(f"its shape is {shape}, more than the machine has memory for")
         if tensor.VariantTensors:
             for variant in tensor.VariantTensors:
@@ -396,6 +477,11 @@ class _Checks:
             stored = len(indices)
         if size != math.ceil(stored * item):
             self.fail(f"its sparsity says that {stored} values are stored, and it has {size} bytes of data")
+
+
+def _is_open(tensor: Table) -> bool:
+    """Whether some sizes of a tensor are known only when the model runs."""
+    return -1 in integers(tensor.ShapeSignature)
 
 
 def _scale(tensor: Table) -> float:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 from stoker._src.lite.verification.structure import Table
 
 # The bytes of an element, or 0 if the size is not fixed.
@@ -48,6 +46,8 @@ POSITIVE = {
 }
 # The sides of windows stay below these: kernels prepare a table of all places of a window, however much of it is padding.
 WINDOWS = {"FilterWidth": 2**20, "FilterHeight": 2**20}
+# Counts that may be zero.
+NOT_NEGATIVE = {"Radius": 2**20}
 ENUMERATIONS = {
     "Padding": "Padding",
     "FusedActivationFunction": "ActivationFunctionType",
@@ -147,31 +147,28 @@ ARGUMENTS = {
     "ASSIGN_VARIABLE": (2, 0),
     "SIGN": (1, 1),
 }
+# The inputs that are shapes of results. They have a number for each dimension, of which kernels have at most eight.
+SHAPES = {"RESHAPE": 1, "FILL": 0, "BROADCAST_TO": 1, "RANDOM_UNIFORM": 0, "RANDOM_STANDARD_NORMAL": 0, "SCATTER_ND": 2}
+MOST_DIMENSIONS = 8
+# Elements that are more than numbers: only operators that take some, or have some elsewhere, can make them.
+REFERRING = frozenset(("STRING", "RESOURCE", "VARIANT"))
+REFERRING_SOURCES = frozenset(
+    ("CALL", "CUSTOM", "HASHTABLE", "HASHTABLE_FIND", "IF", "READ_VARIABLE", "VAR_HANDLE", "WHILE")
+)
+COMPARISONS = frozenset(("EQUAL", "NOT_EQUAL", "GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL"))
+# Operators that move numbers, and those that make truth values. Of others that compute a result from each number, these change the type.
+MOVING = frozenset(
+    (
+        "BATCH_TO_SPACE_ND BROADCAST_TO CONCATENATION DYNAMIC_UPDATE_SLICE GATHER GATHER_ND MATRIX_DIAG MATRIX_SET_DIAG MAX_POOL_2D MIRROR_PAD PACK PAD "
+        "PADV2 RESHAPE RESIZE_NEAREST_NEIGHBOR SLICE SPACE_TO_BATCH_ND STRIDED_SLICE TILE UNPACK"
+    ).split()
+)
+TRUTHS = COMPARISONS | {"LOGICAL_AND", "LOGICAL_OR", "LOGICAL_NOT"}
+RETYPED = frozenset(("CAST", "DEQUANTIZE", "FAKE_QUANT", "QUANTIZE", "SELECT_V2"))
 # The inputs that are used as positions in memory.
 POSITIONS = {"SLICE": (1, 2), "STRIDED_SLICE": (1, 2, 3)}
-# A larger result that is not declared in the file indicates a damaged constant.
-_LARGE = 2**24
 
 
-def implied_shape(name: str, shape: list[int], constant: list[int]) -> list[int] | None:
-    """The result shape that follows from a shape and the op's constant argument, or None for other ops and invalid combinations."""
-    if name in ("PAD", "PADV2", "MIRROR_PAD") and len(constant) == 2 * len(shape):
-        return [size + constant[2 * n] + constant[2 * n + 1] for n, size in enumerate(shape)]
-    if name == "TILE" and len(constant) == len(shape):
-        return [size * times for size, times in zip(shape, constant, strict=True)]
-    if name in ("FILL", "BROADCAST_TO", "RANDOM_UNIFORM", "RANDOM_STANDARD_NORMAL"):
-        return constant
-    if name in ("RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR") and len(shape) == 4 and len(constant) == 2:
-        return [shape[0], *constant, shape[3]]
-    return None
-
-
-def too_large(implied: list[int] | None, declared: list[int]) -> bool:
-    """Whether constants request a large result that the model does not declare."""
-    return implied is not None and implied != declared and math.prod(max(0, size) for size in implied) > _LARGE
-
-
-COMPARISONS = frozenset(("EQUAL", "NOT_EQUAL", "GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL"))
 # Sums shift their arguments to the left by these numbers of bits, and the rest of the factor must be below one.
 _SHIFTS = {"INT8": 20, "UINT8": 20, "INT16": 15}
 _SQUARED_SHIFT = 7
