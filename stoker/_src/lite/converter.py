@@ -559,7 +559,7 @@ class TFLiteConverterV2(_Converter):
 
         Args:
           saved_model_dir: The directory.
-          signature_keys: The signatures. The default is all of them.
+          signature_keys: The signatures. The default is all of them, and "serving_default" for a model that Keras exported.
           tags: Tags of the meta graph. They are optional if there is only one.
         """
         made = cls([])
