@@ -151,7 +151,9 @@ def test_saved_models_of_tensorflow_2():
 def test_a_model_that_keras_exported_has_one_signature(tmp_path):
     """Keras exports the function `serve` under two keys; TensorFlow 2.21 converts the default one alone. Other modules keep all their signatures."""
     module = tf.Module()
-    module.serve = tf.function(lambda x: {"y": x * 2.0}, input_signature=[tf.TensorSpec([None, 3], tf.float32, name="x")])
+    module.serve = tf.function(
+        lambda x: {"y": x * 2.0}, input_signature=[tf.TensorSpec([None, 3], tf.float32, name="x")]
+    )
     signatures = {"serve": module.serve, "serving_default": module.serve}
     tf.saved_model.save(module, str(tmp_path / "export"), signatures=signatures)
     converter = Converter.from_saved_model(str(tmp_path / "export"))
