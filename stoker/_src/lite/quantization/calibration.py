@@ -48,17 +48,21 @@ def observe_ranges(model: Model, dataset: Any) -> Ranges:
 # Kernels store infinite results as the largest finite number.
 _BOUND = 1e38
 # Beyond this distance a change of the argument does not change the result of these functions.
-_REACH = {"SOFTMAX": 16.0, "LOGISTIC": 12.0, "TANH": 8.0}
+_REACH = {"SOFTMAX": 16.0, "EXP": 16.0, "LOGISTIC": 12.0, "TANH": 8.0}
+# Ops that look for the largest value.
+_LARGEST = frozenset(("REDUCE_MAX", "ARG_MAX"))
+_CHOICES = frozenset(("SELECT", "SELECT_V2"))
 
 
-def _telling(code: str, value: np.ndarray) -> np.ndarray:
-    """An argument of a function without differences that do not show in the result.
+def _limits(code: str, value: np.ndarray) -> tuple[Any, float]:
+    """The numbers beyond which the argument of a function makes no difference.
 
     The large negative numbers of masked positions would otherwise take the whole range, and leave no steps for the others.
     """
+    reach = _REACH[code]
     if code == "SOFTMAX":
-        return np.maximum(value, value.max(-1, keepdims=True) - _REACH[code])
-    return np.clip(value, -_REACH[code], _REACH[code])
+        return value.max(-1, keepdims=True) - reach, math.inf
+    return (value.max() - reach, math.inf) if code == "EXP" else (-reach, reach)
 
 
 def _telling_addends(one: np.ndarray, other: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -124,14 +128,14 @@ class _Runner:
         self.numbers = {tensor: number for number, tensor in enumerate(subgraph.tensors)}
         self.watched = [each for each in self.numbers if each.type == "FLOAT32" and not each.is_constant]
         readers, producers = subgraph.consumers(), subgraph.producers()
-        self.arguments = {
-            tensor: readers[tensor][0].code
-            for tensor in self.watched
-            if tensor not in subgraph.outputs
-            and len({each.code for each in readers.get(tensor, ())}) == 1
-            and readers[tensor][0].code in _REACH
-        }
-        """Tensors that only one of the functions of `_REACH` reads."""
+        self.arguments: dict[Tensor, list[Operator]] = {}
+        """The readers of tensors that only functions with limits read, also through choices between tensors."""
+        watched = set(self.watched)
+        made = [tensor for operator in reversed(subgraph.operators) for tensor in operator.outputs]
+        for tensor in (*made, *subgraph.inputs):
+            found = readers.get(tensor, [])
+            if tensor in watched and tensor not in subgraph.outputs and found and all(map(self.has_limits, found)):
+                self.arguments[tensor] = found
         self.sums = [each for each in subgraph.operators if self.is_softened(each)]
         self.addends = {
             tensor
@@ -164,7 +168,39 @@ class _Runner:
     def is_softened(self, operator: Operator) -> bool:
         """Whether an operator adds or subtracts two tensors for a softmax alone."""
         is_sum = operator.code in ("ADD", "SUB") and plain(operator)
-        return is_sum and self.arguments.get(operator.outputs[0]) == "SOFTMAX"
+        found = self.arguments.get(operator.outputs[0], ())
+        return is_sum and {each.code for each in found} == {"SOFTMAX"}
+
+    def has_limits(self, operator: Operator) -> bool:
+        return (
+            operator.code in _REACH
+            or operator.code in _LARGEST
+            or (operator.code in _CHOICES and operator.outputs[0] in self.arguments)
+        )
+
+    def telling(self, tensor: Tensor, value: np.ndarray) -> np.ndarray:
+        """A value without differences that do not show in the results of its readers."""
+        if tensor not in self.arguments:
+            return value
+        limits = [self.limits(each, value) for each in self.arguments[tensor]]
+        low, high = limits[0]
+        for other_low, other_high in limits[1:]:
+            low, high = np.minimum(low, other_low), max(high, other_high)
+        return np.clip(value, low, high)
+
+    def limits(self, operator: Operator, value: np.ndarray) -> tuple[Any, float]:
+        if operator.code in _REACH:
+            return _limits(operator.code, value)
+        if operator.code in _LARGEST:
+            axes = operator.inputs[1]
+            if axes is None or axes.data is None:
+                return -math.inf, math.inf
+            return float(value.max(tuple(axes.data.reshape(-1).tolist())).min()), math.inf
+        result = self.value(operator.outputs[0])
+        if result is None or not result.size:
+            return -math.inf, math.inf
+        chosen = self.telling(operator.outputs[0], result)
+        return float(chosen.min()), float(chosen.max())
 
     def run(self, values: list[np.ndarray]) -> list[np.ndarray | None]:
         """The outputs for these inputs."""
@@ -184,8 +220,7 @@ class _Runner:
         for tensor in self.watched:
             value = self.value(tensor)
             if value is not None and value.size:
-                code = self.arguments.get(tensor)
-                self.observation.note(tensor, value if code is None else _telling(code, value))
+                self.observation.note(tensor, self.telling(tensor, value))
         for operator in self.sums:
             self.note_addends(operator)
         for operator in self.recurrent:
@@ -205,7 +240,7 @@ class _Runner:
         for tensor, value in zip(operator.inputs, (one, sign * other), strict=True):
             if tensor in self.addends:
                 self.observation.note(tensor, value)
-        self.observation.note(operator.outputs[0], _telling("SOFTMAX", one + other))
+        self.observation.note(operator.outputs[0], np.maximum(one + other, _limits("SOFTMAX", one + other)[0]))
 
     def repeat(self, operator: Operator) -> None:
         """Notes what happens inside a fused LSTM: the range of the cell under its state, and that before a projection under the weights of the

@@ -185,7 +185,14 @@ class _Rewriting:
             return self.decide_product(operator)
         if (code in PASSING or code in ASKING) and not any(self.in_integers(each) for each in reals):
             return f"its input '{reals[0].name if reals else ''}' is floating point"
-        reason = self.decide_results(operator, reals) or self.scale_obstacle(operator, reals)
+        reason = self.decide_results(operator, reals)
+        if not reason and code in ("ADD", "SUB"):
+            given, operator.inputs = operator.inputs, self.limited_addends(operator)
+            reason = self.scale_obstacle(operator, self.real_inputs(operator))
+            if reason:
+                operator.inputs = given
+        elif not reason:
+            reason = self.scale_obstacle(operator, reals)
         if not reason and code in _CLAMPING:
             self.absorb_clamp(operator)
         return reason
@@ -201,6 +208,21 @@ class _Rewriting:
             if max(inputs) > _CANCELLING * results[0]:
                 return f"its result is so much smaller than its arguments that a step of these is {max(inputs) / results[0]:.0f} steps of it"
         return scale_problem(operator.code, kind, inputs, results)
+
+    def limited_addends(self, operator: Operator) -> list[Tensor | None]:
+        """The arguments of a sum, without constants so large that the result leaves its range whatever the other argument is, as those of masks are."""
+        made = list(operator.inputs)
+        for place, tensor in enumerate(operator.inputs):
+            other = operator.inputs[1 - place]
+            if tensor is None or tensor.data is None or other is None or other.data is not None:
+                continue
+            most = 0.0
+            for each in (other, operator.outputs[0]):
+                most += max(map(abs, represented(self.number_of(each), self.type_of(each))))
+            if np.abs(tensor.data).max(initial=0.0) > most:
+                limited = np.clip(tensor.data, -most, most).astype(np.float32)
+                made[place] = Tensor(tensor.name, tensor.type, tensor.shape, limited)
+        return made
 
     def absorb_clamp(self, operator: Operator) -> None:
         """Lets the op before a clamp use the clamp's range: values outside are clipped when they are stored."""
@@ -406,6 +428,10 @@ class _Rewriting:
                 return
         elif producer not in self.chosen or not (producer.code in WEIGHTS or producer.code in FREE):
             return
+        elif producer.code in ("ADD", "SUB"):
+            scales = [float(self.number_of(each).scale[0]) for each in self.real_inputs(producer)]  # type: ignore[index]
+            if scale_problem(producer.code, self.type_of(root), scales, [float(numbers.scale[0])]):  # type: ignore[index]
+                return
         own = self.number_of(root)
         assert own.scale is not None and numbers.scale is not None
         if not is_private and numbers.scale[0] > _COARSER * own.scale[0]:
