@@ -349,6 +349,9 @@ COMPOSED = [
         "SCATTER_ND", lambda tf, x, u: tf.tensor_scatter_add(x, [[1], [3]], u), [f32(5), f32(2)], "tensor-scatter-add"
     ),
     Case("DIV", lambda tf, x, i: tf.math.segment_mean(x, i), [f32(4, 2), np.int32([0, 0, 2, 2])], "segment-mean"),
+    Case(
+        "UNSORTED_SEGMENT_SUM", lambda tf, x: tf.math.segment_sum(x, [1, 1, 3, 3]), [f32(4, 2)], "segments-without-rows"
+    ),
     *(
         Case(
             code,
@@ -504,6 +507,18 @@ VARIANTS = [
         lambda tf, x: tf.nn.conv2d_transpose(x, W, [2, 8, 8, 3], 2, "SAME") + f_row[:3],
         [f32(2, 4, 4, 4)],
         "bias",
+    ),
+    Case(
+        "TRANSPOSE_CONV",
+        lambda tf, x: tf.nn.relu6(tf.nn.conv2d_transpose(x, W, [2, 8, 8, 3], 2, "SAME") + f_row[:3]),
+        [f32(2, 4, 4, 4)],
+        "activation",
+    ),
+    Case(
+        "TRANSPOSE_CONV",
+        lambda tf, x: tf.nn.relu(tf.nn.conv2d_transpose(x, W, [2, 8, 8, 3], 2, "SAME")),
+        [f32(2, 4, 4, 4)],
+        "activation-alone",
     ),
     Case("FULLY_CONNECTED", lambda tf, x: tf.matmul(x, MATRIX), [f32(3, 4)], "no-bias"),
     Case("WHERE", lambda tf, x: tf.where(x), [f32(2, 3)], "float"),

@@ -233,9 +233,8 @@ def log1p(e: Expression, x: Tensor) -> Tensor:
 
 @composed("Softplus")
 def softplus(e: Expression, x: Tensor) -> Tensor:
-    # log(1 + exp(x)) = relu(x) + log(1 + exp(-|x|)), which does not overflow.
-    small = e.of("EXP", e.of("NEG", e.of("ABS", x)))
-    return e.last("ADD", e.of("RELU", x), e.of("LOG", e.of("ADD", small, e.number(1, x))))
+    # log(1 + exp(x)) = relu(x) - log(sigmoid(|x|)), which neither overflows nor takes the logarithm of a small number.
+    return e.last("SUB", e.of("RELU", x), e.of("LOG", e.of("LOGISTIC", e.of("ABS", x))))
 
 
 @composed("Softsign")
