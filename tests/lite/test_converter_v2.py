@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -150,7 +151,7 @@ def test_saved_models_of_tensorflow_2():
 
 def test_a_model_that_keras_exported_has_one_signature(tmp_path):
     """Keras exports the function `serve` under two keys; TensorFlow 2.21 converts the default one alone. Other modules keep all their signatures."""
-    module = tf.Module()
+    module: Any = tf.Module()
     module.serve = tf.function(
         lambda x: {"y": x * 2.0}, input_signature=[tf.TensorSpec([None, 3], tf.float32, name="x")]
     )
@@ -161,7 +162,7 @@ def test_a_model_that_keras_exported_has_one_signature(tmp_path):
     np.testing.assert_array_equal(runner(converter.convert())(x=x)["y"], 2 * x)
     both = Converter.from_saved_model(str(tmp_path / "export"), signature_keys=["serve", "serving_default"]).convert()
     assert sorted(tf.lite.Interpreter(model_content=both).get_signature_list()) == ["serve", "serving_default"]
-    plain = tf.Module()
+    plain: Any = tf.Module()
     plain.run = module.serve
     tf.saved_model.save(plain, str(tmp_path / "plain"), signatures=signatures)
     content = Converter.from_saved_model(str(tmp_path / "plain")).convert()

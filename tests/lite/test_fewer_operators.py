@@ -53,7 +53,7 @@ def _transposed(x):
     return tf.nn.relu6(tf.nn.conv2d_transpose(x, filters, [2, 10, 8, 6], 2, "SAME") + WEIGHTS[0])
 
 
-SCALES = np.float32([0.5, 2.0, -1.0])
+SCALES = np.array([0.5, 2.0, -1.0], np.float32)
 PICTURES = RANDOM.randint(0, 256, [2, 5, 4, 3]).astype(np.float32)
 PICTURE_FILTERS, DEPTHWISE = _array(3, 3, 3, 6), _array(3, 3, 3, 2)
 
