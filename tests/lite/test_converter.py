@@ -185,6 +185,59 @@ def test_settings_that_contradict_are_refused(dense):
         converter(target_ops={"TFLITE_BUILTINS"}).convert()
 
 
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (
+            {"optimizations": "DEFAULT"},
+            "optimizations must be a list or a set of tf.lite.Optimize values, found 'DEFAULT'",
+        ),
+        ({"optimizations": ["DEFAULT"]}, "optimizations must hold tf.lite.Optimize values, found 'DEFAULT'"),
+        ({"optimizations": tf.lite.Optimize.DEFAULT}, "optimizations must be a list"),
+        ({"optimizations": None}, "optimizations must be a list"),
+        ({"target_ops": tf.lite.OpsSet.TFLITE_BUILTINS}, "supported_ops must be a list or a set of tf.lite.OpsSet"),
+        ({"supported_types": tf.float16}, "supported_types must be a list or a set of types"),
+        ({"supported_types": ["half-precision"]}, "must hold types such as tf.float16, found 'half-precision'"),
+        ({"supported_types": [tf.float64]}, "float64, which is no type of constants"),
+        ({"inference_type": tf.uint8, "quantized_input_stats": {"x": 3}}, "'x' are two numbers, found 3"),
+        (
+            {"inference_type": tf.uint8, "quantized_input_stats": {"x": (0, 1)}, "default_ranges_stats": 6},
+            "default_ranges_stats are two numbers, found 6",
+        ),
+    ],
+)
+def test_options_that_would_be_without_effect_are_refused(dense, settings, message):
+    """An option that is not of its type says what it should be."""
+    session, x, y = dense
+    converter = Converter.from_session(session, [x], [y])
+    for name, value in settings.items():
+        setattr(converter.target_spec if name == "supported_types" else converter, name, value)
+    with pytest.raises(ValueError, match=message):
+        converter.convert()
+
+
+def test_calls_without_a_model_are_refused(dense, tmp_path):
+    """A constructor says which argument is wrong, and a graph that needs more inputs names them."""
+    session, x, y = dense
+    for arguments, message in (
+        ((None, [x], [y]), "sess is a tf.Session, found NoneType"),
+        ((session, x, [y]), "input_tensors is a list of tensors, found Tensor"),
+        ((session, [x], y), "output_tensors is a list of tensors"),
+        ((session, [x], []), "output_tensors is empty"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            Converter.from_session(*arguments)
+    path = frozen(session, tmp_path / "frozen.pb")
+    with pytest.raises(ValueError, match=r"a dictionary by the names of the inputs, found \[1, 4\]"):
+        Converter.from_frozen_graph(path, ["x"], ["y"], [1, 4])
+    converter = Converter.from_session(session, [], [y])
+    for _ in range(2):
+        with pytest.raises(Exception, match=r"Placeholder: .* not among the inputs(.|\n)*node 'x'") as caught:
+            converter.convert()
+        assert "SELECT_TF_OPS" not in str(caught.value)
+        converter.target_spec.supported_ops = {tf.lite.OpsSet.SELECT_TF_OPS}
+
+
 def test_control_dependencies_are_dropped_or_reported():
     """They are left out silently, or an error where that is not wanted."""
     with tf.Graph().as_default() as graph, tf.Session(graph=graph) as session:

@@ -147,6 +147,10 @@ def test_saved_models_of_tensorflow_2():
         np.testing.assert_allclose(found[output], value, rtol=1e-5, atol=1e-6)
     with pytest.raises(ValueError, match="No 'none' in the SavedModel's SignatureDefs"):
         Converter.from_saved_model(GOLDEN / "two_tf2", signature_keys=["none"])
+    with pytest.raises(ValueError, match="signature_keys is a list of keys, found 'none'"):
+        Converter.from_saved_model(GOLDEN / "two_tf2", signature_keys="none")
+    all_keys = tf.lite.Interpreter(model_content=Converter.from_saved_model(GOLDEN / "two_tf2", []).convert())
+    assert sorted(all_keys.get_signature_list()) == sorted(loaded.signatures)
 
 
 def test_a_model_that_keras_exported_has_one_signature(tmp_path):

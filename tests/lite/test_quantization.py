@@ -213,6 +213,14 @@ def test_samples_that_do_not_fit_are_errors(dataset, message):
         _quantized("network", representative_dataset=dataset)
 
 
+def test_a_batch_of_samples_for_a_model_of_one_example():
+    """A batch is taken example by example, and its ranges are those of its examples."""
+    samples = _samples("network")
+    one = _quantized("network", representative_dataset=lambda: [[each] for each in samples])
+    batch = _quantized("network", representative_dataset=lambda: [[np.concatenate(samples)]])
+    assert write_model(one) == write_model(batch)
+
+
 def _dense(units: int, size: int) -> Any:
     random = np.random.RandomState(0)
     x = Tensor("x", "FLOAT32", (2, size))

@@ -202,6 +202,8 @@ def set_shapes(source: Source, shapes: dict[str, Any] | None) -> None:
     Raises:
       ValueError: A name is not an input, or a shape contradicts the graph's.
     """
+    if shapes and not hasattr(shapes, "items"):
+        raise ValueError(f"Shapes are given as a dictionary by the names of the inputs, found {shapes!r}.")
     for name, sizes in (shapes or {}).items():
         if name not in source.input_names:
             raise ValueError(f"Invalid tensor '{name}' found in tensor shapes map.")

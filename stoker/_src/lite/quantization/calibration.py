@@ -37,8 +37,10 @@ def observe_ranges(model: Model, dataset: Any) -> Ranges:
     assign_versions(model)
     observation = _Observation(model)
     main = observation.runner(model.main)
+    details = main.interpreter.get_input_details()
     for sample in _samples(dataset()):
-        main.run(_arrays(sample, main.interpreter.get_input_details(), model))
+        for arrays in _rows(_ordered(sample, details, model), details):
+            main.run(_checked(arrays, details))
         observation.samples += 1
     if not observation.samples:
         raise ValueError("The representative dataset has no samples.")
@@ -311,7 +313,7 @@ def _samples(iterable: Any) -> Iterable[Any]:
     return iterable
 
 
-def _arrays(sample: Any, details: list[dict[str, Any]], model: Model) -> list[np.ndarray]:
+def _ordered(sample: Any, details: list[dict[str, Any]], model: Model) -> list[np.ndarray]:
     """The arrays of a sample in the order of the inputs."""
     names = [detail["name"] for detail in details]
     if isinstance(sample, Mapping):
@@ -330,9 +332,22 @@ def _arrays(sample: Any, details: list[dict[str, Any]], model: Model) -> list[np
         ordered = list(sample) if isinstance(sample, (list, tuple)) else [sample]
         if len(ordered) != len(details):
             raise ValueError(f"A sample has {len(ordered)} arrays, and the model {len(details)} inputs: {names}.")
-    arrays = []
-    for detail, value in zip(details, ordered, strict=True):
-        array = np.asarray(value.numpy() if hasattr(value, "numpy") else value)
+    return [np.asarray(value.numpy() if hasattr(value, "numpy") else value) for value in ordered]
+
+
+def _rows(arrays: list[np.ndarray], details: list[dict[str, Any]]) -> Iterable[list[np.ndarray]]:
+    """A batch for a model that takes one example at a time, as single examples."""
+    shapes = [detail["shape_signature"].tolist() for detail in details]
+    count = next((array.shape[0] for array in arrays if array.ndim), 1)
+    single = all(shape[:1] == [1] for shape in shapes)
+    if count <= 1 or not single or [list(each.shape) for each in arrays] != [[count, *shape[1:]] for shape in shapes]:
+        return [arrays]
+    return ([array[place : place + 1] for array in arrays] for place in range(count))
+
+
+def _checked(arrays: list[np.ndarray], details: list[dict[str, Any]]) -> list[np.ndarray]:
+    """The arrays, whose types and shapes are those of the inputs."""
+    for detail, array in zip(details, arrays, strict=True):
         if array.dtype != detail["dtype"] and detail["dtype"] not in (np.bytes_, np.object_):
             raise ValueError(
                 f"A sample has {array.dtype} for the input '{detail['name']}', which is {np.dtype(detail['dtype'])}."
@@ -344,5 +359,4 @@ def _arrays(sample: Any, details: list[dict[str, Any]], model: Model) -> list[np
             raise ValueError(
                 f"A sample has the shape {list(array.shape)} for the input '{detail['name']}', which has {signature.tolist()}."
             )
-        arrays.append(array)
     return arrays
