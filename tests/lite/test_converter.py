@@ -159,6 +159,28 @@ def test_open_shapes_are_refused(shape, message):
             Converter.from_session(session, [x], [x + 1.0]).convert()
 
 
+def test_an_open_batch_can_be_resized():
+    """The batch of a converted model is 1; an interpreter may change it, because reshapes do not state it."""
+    with tf.Graph().as_default() as graph, tf.Session(graph=graph) as session:
+        x = tf.placeholder(tf.float32, [None, 4, 6], name="x")
+        rows = tf.reshape(tf.tanh(x), [-1, 4, 2, 3])
+        flat = tf.reshape(tf.transpose(rows, [0, 2, 1, 3]), [tf.shape(x)[0], 2, -1])
+        columns = tf.squeeze(tf.expand_dims(flat, 2), 2)
+        y = tf.reshape(columns, [tf.shape(x)[0], tf.shape(columns)[1], 3, tf.shape(x)[1]], name="y")
+        arrays = np.random.RandomState(0).randn(3, 4, 6).astype(np.float32)
+        expected = session.run(y, {x: arrays})
+        model = Converter.from_session(session, [x], [y]).convert()
+    interpreter = tf.lite.Interpreter(model_content=model)
+    (detail,) = interpreter.get_input_details()
+    assert detail["shape"].tolist() == [1, 4, 6]
+    interpreter.resize_tensor_input(detail["index"], [3, 4, 6])
+    interpreter.allocate_tensors()
+    interpreter.set_tensor(detail["index"], arrays)
+    interpreter.invoke()
+    found = interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
 def test_settings_that_contradict_are_refused(dense):
     """Types, statistics and datasets are checked before anything is converted."""
     session, x, y = dense
