@@ -374,6 +374,15 @@ COMPOSED = [
         "BATCH_MATMUL", lambda tf, x, y: tf.einsum("bij,bjk->bik", x, y), [f32(2, 3, 4), f32(2, 4, 5)], "einsum-matmul"
     ),
     Case("SUM", lambda tf, x: tf.einsum("bij->b", x), [f32(2, 3, 4)], "einsum-sum"),
+    Case("FULLY_CONNECTED", lambda tf, x: tf.einsum("...i,ij->...j", x, MATRIX), [f32(2, 3, 4)], "einsum-ellipsis"),
+    Case(
+        "BATCH_MATMUL",
+        lambda tf, x, y: tf.einsum("...ij,...kj->...ik", x, y),
+        [f32(2, 3, 2, 4), f32(3, 5, 4)],
+        "einsum-ellipses",
+    ),
+    Case("MUL", lambda tf, x: tf.square(x), [ints(-5, 5, 4)], "square-int32"),
+    Case("MUL", lambda tf, x: tf.math.divide_no_nan(x, [2.0, 4.0]), [f32(3, 2)], "div-by-numbers"),
     Case("ADD", lambda tf, x: tf.nn.moments(x, [1])[1] + tf.ones_like(x[:, 0]), [f32(2, 3)], "ones-like"),
     Case("LOG", lambda tf, x: tf.asinh(x), [f32(2, 3)], "asinh"),
     Case("LOG", lambda tf, x: tf.acosh(x + 1.0), [positive(2, 3)], "acosh"),

@@ -63,6 +63,7 @@ PICTURE_FILTERS, DEPTHWISE = _array(3, 3, 3, 6), _array(3, 3, 3, 2)
     [
         (_softmax, ROWS, ["SOFTMAX"]),
         (lambda x: tf.math.log(tf.nn.softmax(x)), ROWS, ["LOG_SOFTMAX"]),
+        (lambda x: tf.nn.l2_normalize(x, 2, epsilon=1e-10), ROWS, ["L2_NORMALIZATION"]),
         (_bias_of_rows, ROWS, ["RESHAPE", "CONV_2D", "RESHAPE"]),
         (
             lambda x: tf.reshape(tf.matmul(x, WEIGHTS), [4, 2, 3]) + np.arange(6, dtype=np.float32).reshape(1, 2, 3),
@@ -99,6 +100,7 @@ PICTURE_FILTERS, DEPTHWISE = _array(3, 3, 3, 6), _array(3, 3, 3, 2)
     ids=[
         "softmax",
         "log_softmax",
+        "l2_normalization",
         "bias",
         "squares",
         "pictures",
