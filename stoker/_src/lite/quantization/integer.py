@@ -33,6 +33,7 @@ from stoker._src.lite.quantization.schemes import (
     WEIGHTS,
     Scheme,
     covers,
+    fixed,
     parameters,
     quantizable,
     represented,
@@ -43,6 +44,8 @@ from stoker._src.lite.verification.rules import COMPARISONS, scale_problem
 # NONE, RELU, RELU_N1_TO_1 and RELU6 are clamps, which integer kernels do; TANH and SIGN_BIT are not.
 _CLAMPS = (0, 1, 2, 3)
 _CLAMPING = frozenset(("RELU", "RELU6", "RELU_N1_TO_1", "RELU_0_TO_1"))
+# The numbers of INT8 that bytes are.
+_BYTES = {"UINT8": fixed(1.0, -128), "INT8": fixed(1.0, 0)}
 # Ops of loops that stay in 8 bits: the elements of a list are replaced one by one, which collects no errors.
 _NARROW = frozenset(("DYNAMIC_UPDATE_SLICE",))
 # Ops that choose values by comparing them.
@@ -159,6 +162,9 @@ class _Rewriting:
             return self.decide_flow(operator)
         if code == "CUSTOM":
             return self.decide_custom(operator)
+        if self.takes_bytes(operator):
+            self.numbers[operator.outputs[0]] = _BYTES[operator.inputs[0].type]  # type: ignore[union-attr]
+            return ""
         if code == "CAST" and (operator.inputs[0] is None or operator.inputs[0].type != "BOOL"):
             return "it takes numbers from one kind to another"
         scheme = self.scheme(operator)
@@ -196,6 +202,18 @@ class _Rewriting:
         if not reason and code in _CLAMPING:
             self.absorb_clamp(operator)
         return reason
+
+    def takes_bytes(self, operator: Operator) -> bool:
+        """Whether an operator makes real numbers of bytes, such as pictures, which only such operators read: numbers with a scale of one."""
+        source = operator.inputs[0] if operator.code == "CAST" else None
+        if source is None or source.type not in _BYTES or source.is_constant:
+            return False
+        if self.plan.scheme is not INT8 or self.wide or operator.code in self.plan.floating:
+            return False
+        readers = self.consumers[source]
+        return source not in self.subgraph.outputs and all(
+            each.code == "CAST" and each.outputs[0].type == "FLOAT32" for each in readers
+        )
 
     def scale_obstacle(self, operator: Operator, reals: list[Tensor]) -> str:
         """Why the integer kernel does not work with the scales of its arguments and results, or ""."""
@@ -504,7 +522,12 @@ class _Rewriting:
             # Scales are not powers of two.
             operator.options = copy.copy(operator.options)
             operator.options.potScaleInt16 = False
-        if code == "CAST":
+        if self.takes_bytes(operator):
+            (source,) = operator.inputs
+            assert source is not None
+            source.quantization = fixed(1.0, 0)
+            operator.code, operator.options = "QUANTIZE", None
+        elif code == "CAST":
             operator.options = copy.copy(operator.options)
             operator.options.outDataType = TYPE_CODES[scheme.activations]
         if code != "CUSTOM":
