@@ -126,7 +126,8 @@ class RepresentativeDataset:
 
     Args:
         input_gen: a callable without arguments that returns an iterable (a generator function, for example). Each element is a
-            list with one array per input, of its type and shape, or a dictionary from input names to arrays.
+            list with one array per input, of its type and shape, or a dictionary from input names to arrays. For a model with several
+            signatures it is a pair of a signature's key and such a list or dictionary.
     """
 
     def __init__(self, input_gen: Callable[[], Iterable[Any]]) -> None:

@@ -20,12 +20,12 @@ Ranges = dict[Tensor, tuple[float, float]]
 
 
 def observe_ranges(model: Model, dataset: Any) -> Ranges:
-    """The smallest and largest value of each float tensor of the main subgraph, and of the loops and branches it runs, over all samples.
+    """The smallest and largest value of each float tensor of the signatures, and of the loops and branches they run, over all samples.
 
     Args:
         model: the float model.
         dataset: a `RepresentativeDataset`, or a callable that returns an iterable. A sample is a list with an array for each input of the
-            model, or a dictionary of arrays by the names of inputs.
+            model, or a dictionary of arrays by the names of inputs. A pair of a key and a sample is one for the signature with that key.
 
     Raises:
         ValueError: there are no samples, or a sample does not fit the inputs.
@@ -36,11 +36,12 @@ def observe_ranges(model: Model, dataset: Any) -> Ranges:
         raise ValueError(f"representative_dataset is a callable that returns samples, not {dataset!r}.")
     assign_versions(model)
     observation = _Observation(model)
-    main = observation.runner(model.main)
-    details = main.interpreter.get_input_details()
     for sample in _samples(dataset()):
-        for arrays in _rows(_ordered(sample, details, model), details):
-            main.run(_checked(arrays, details))
+        subgraph, sample = _of_signature(sample, model)
+        runner = observation.runner(subgraph)
+        details = runner.interpreter.get_input_details()
+        for arrays in _rows(_ordered(sample, details, model, subgraph), details):
+            runner.run(_checked(arrays, details))
         observation.samples += 1
     if not observation.samples:
         raise ValueError("The representative dataset has no samples.")
@@ -104,7 +105,7 @@ class _Observation:
         unbounded = max(-low, high) > _BOUND
         if math.isnan(low) or math.isnan(high):
             unbounded = True
-        if unbounded and tensor in self.model.main.inputs:
+        if unbounded and any(tensor in each.inputs for each in self.model.entries):
             raise ValueError(
                 f"The tensor '{tensor.name}' is not finite for sample {self.samples} of the representative dataset."
             )
@@ -313,14 +314,24 @@ def _samples(iterable: Any) -> Iterable[Any]:
     return iterable
 
 
-def _ordered(sample: Any, details: list[dict[str, Any]], model: Model) -> list[np.ndarray]:
+def _of_signature(sample: Any, model: Model) -> tuple[Subgraph, Any]:
+    """The subgraph that a sample is for, and the sample without the key of its signature."""
+    if not (isinstance(sample, tuple) and len(sample) == 2 and isinstance(sample[0], str)):
+        return model.main, sample
+    found = {signature.key: signature.subgraph for signature in model.signatures}
+    if sample[0] not in found:
+        raise ValueError(f"A sample is for the signature '{sample[0]}', and the model has {sorted(found)}.")
+    return found[sample[0]], sample[1]
+
+
+def _ordered(sample: Any, details: list[dict[str, Any]], model: Model, subgraph: Subgraph) -> list[np.ndarray]:
     """The arrays of a sample in the order of the inputs."""
     names = [detail["name"] for detail in details]
     if isinstance(sample, Mapping):
-        inputs = model.main.inputs
+        inputs = subgraph.inputs
         by_name = {name: number for number, name in enumerate(names)}
         for signature in model.signatures:
-            if signature.subgraph is model.main:
+            if signature.subgraph is subgraph:
                 by_name |= {key: inputs.index(tensor) for key, tensor in signature.inputs.items() if tensor in inputs}
         unknown = [name for name in sample if name not in by_name]
         if unknown or len(sample) != len(details):

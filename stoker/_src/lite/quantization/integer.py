@@ -57,7 +57,7 @@ _COARSER = 1.25
 
 
 def quantize_integer(model: Model, plan: Plan, input_type: str, output_type: str) -> None:
-    """Rewrites the main subgraph, and the loops and branches that it runs.
+    """Rewrites the subgraphs of all signatures, and the loops and branches that they run.
 
     Args:
         model: the float model.
@@ -67,12 +67,16 @@ def quantize_integer(model: Model, plan: Plan, input_type: str, output_type: str
     Raises:
         QuantizationError: the plan is strict, and an op has no integer kernel or no range.
     """
-    rewriting = _Rewriting(model.main, plan)
-    rewriting.decide_all()
-    if plan.strict and rewriting.reasons:
-        raise QuantizationError(_report(rewriting.reasons))
-    rewriting.rewrite_all()
-    Interface(model, plan).run(input_type, output_type)
+    rewritings = [_Rewriting(subgraph, plan) for subgraph in model.entries]
+    reasons: dict[Operator, str] = {}
+    for each in rewritings:
+        each.decide_all()
+        reasons |= each.reasons
+    if plan.strict and reasons:
+        raise QuantizationError(_report(reasons))
+    for each in rewritings:
+        each.rewrite_all()
+        Interface(model, each.subgraph, plan).run(input_type, output_type)
 
 
 class _Rewriting:
