@@ -51,6 +51,13 @@ def _v2(tf: Any) -> Any:
     return tf.compat.v2
 
 
+def _growing_list(tf: Any, x: Any, size: int = 0) -> Any:
+    """A loop that writes five elements to a list of another size, the last one first."""
+    array = tf.TensorArray(tf.float32, size, dynamic_size=True, element_shape=x.shape)
+    step = lambda i, a: (i + 1, a.write((i + 4) % 5, x * tf.cast(i, tf.float32)))  # noqa: E731
+    return tf.while_loop(lambda i, a: i < 5, step, [0, array])[1].stack()
+
+
 def _gelu(tf: Any, x: Any) -> Any:
     return x * 0.5 * (1.0 + tf.math.erf(x / np.float32(np.sqrt(2.0))))
 
@@ -382,6 +389,8 @@ COMPOSED = [
         "einsum-ellipses",
     ),
     Case("MUL", lambda tf, x: tf.square(x), [ints(-5, 5, 4)], "square-int32"),
+    Case("DYNAMIC_UPDATE_SLICE", _growing_list, [f32(2)], "growing"),
+    Case("DYNAMIC_UPDATE_SLICE", lambda tf, x: _growing_list(tf, x, 3), [np.float32(3)], "growing-numbers"),
     Case("MUL", lambda tf, x: tf.math.divide_no_nan(x, [2.0, 4.0]), [f32(3, 2)], "div-by-numbers"),
     Case("ADD", lambda tf, x: tf.nn.moments(x, [1])[1] + tf.ones_like(x[:, 0]), [f32(2, 3)], "ones-like"),
     Case("LOG", lambda tf, x: tf.asinh(x), [f32(2, 3)], "asinh"),

@@ -73,8 +73,42 @@ def from_tensor(scope: Scope, op: Operation) -> Any:
     return scope.tensor(op.inputs[0])
 
 
-def set_item(scope: Scope, op: Operation, values: Any, index: GraphTensor, item: GraphTensor) -> Any:
-    """The list with one element replaced."""
+def _grown(scope: Scope, op: Operation, values: Tensor, index: GraphTensor) -> Tensor:
+    """The list with as many elements, which are zero, behind it as it needs to have one at `index`."""
+    assert values.shape is not None
+    (count, *element), known = values.shape, scope.known(index)
+    if known is not None and 0 <= int(known) < count:
+        return values
+    if -1 in element:
+        raise Unsupported("the shape of the growing list's elements is not known", "give the TensorArray its size")
+
+    def number(code: str, inputs: list[Tensor], options: Any) -> Tensor:
+        return scope.emit(code, inputs, scope.temporary(op, "INT32", (1,)), options)
+
+    one, zero = (scope.constant([each], "number", np.int32) for each in (1, 0))
+    position = reshaped(scope, scope.int32(op, index), scope.temporary(op, "INT32", (1,)))
+    length = scope.constant([count], "length", np.int32)
+    if count < 0:
+        whole = scope.temporary(op, "INT32", (len(values.shape),))
+        scope.emit("SHAPE", [values], whole, schema.ShapeOptionsT(outType=TYPE_CODES["INT32"]))
+        length = number("SLICE", [whole, zero, one], schema.SliceOptionsT())
+    missing = number("SUB", [number("ADD", [position, one], schema.AddOptionsT()), length], schema.SubOptionsT())
+    sizes = number("MAXIMUM", [missing, zero], schema.MaximumMinimumOptionsT())
+    if element:
+        rest = scope.constant(element, "element_shape", np.int32)
+        joined = scope.temporary(op, "INT32", (len(values.shape),))
+        sizes = scope.emit("CONCATENATION", [sizes, rest], joined, schema.ConcatenationOptionsT(axis=0))
+    nothing = scope.constant(0, "zero", numpy_dtype(values.type))
+    grown = (-1, *element)
+    behind = scope.emit("FILL", [sizes, nothing], scope.temporary(op, values.type, grown), schema.FillOptionsT())
+    options = schema.ConcatenationOptionsT(axis=0)
+    return scope.emit("CONCATENATION", [values, behind], scope.temporary(op, values.type, grown), options)
+
+
+def set_item(
+    scope: Scope, op: Operation, values: Any, index: GraphTensor, item: GraphTensor, grows: bool = False
+) -> Any:
+    """The list with one element replaced. One that grows may get an element behind its last one."""
     element = scope.tensor(item)
     if isinstance(values, PendingList):
         if element.shape is None or -1 in element.shape:
@@ -85,6 +119,8 @@ def set_item(scope: Scope, op: Operation, values: Any, index: GraphTensor, item:
         raise Unsupported("the list has no value in TFLite")
     if element.shape is None:
         raise Unsupported("the rank of the list's elements is not known", "give the TensorArray an element_shape")
+    if grows:
+        values = _grown(scope, op, values, index)
     row = (
         reshaped(scope, element, scope.temporary(op, element.type, (1, *element.shape)))
         if sum(s < 0 for s in element.shape) <= 1
@@ -118,7 +154,7 @@ def list_set_item(scope: Scope, op: Operation) -> Any:
     values = scope.values[op.inputs[0]]
     if isinstance(values, np.ndarray):
         values = scope.tensor(op.inputs[0])
-    return set_item(scope, op, values, op.inputs[1], op.inputs[2])
+    return set_item(scope, op, values, op.inputs[1], op.inputs[2], bool(op.attrs.get("resize_if_index_out_of_bounds")))
 
 
 @lowers("TensorListPushBack")
@@ -215,6 +251,8 @@ def tensor_array(scope: Scope, op: Operation) -> Any:
     size = scope.values[op.inputs[0]]
     assert isinstance(size, (np.ndarray, Tensor))
     element = lite_shape(op.attr("element_shape"))
+    if op.attr("dynamic_size") and isinstance(size, np.ndarray) and int(size) == 0:
+        raise Unsupported("it grows from nothing", "give the TensorArray its size")
     return None, reserved(scope, op, size, type_of(op.attr("dtype")), element)
 
 
