@@ -58,6 +58,14 @@ def _growing_list(tf: Any, x: Any, size: int = 0) -> Any:
     return tf.while_loop(lambda i, a: i < 5, step, [0, array])[1].stack()
 
 
+def _appended_list(tf: Any, x: Any) -> Any:
+    """Elements that are written one behind the other, and read."""
+    array = tf.TensorArray(tf.float32, 0, dynamic_size=True)
+    for place in range(3):
+        array = array.write(place, x * float(place + 1))
+    return array.stack(), array.read(1), array.size()
+
+
 def _gelu(tf: Any, x: Any) -> Any:
     return x * 0.5 * (1.0 + tf.math.erf(x / np.float32(np.sqrt(2.0))))
 
@@ -390,6 +398,7 @@ COMPOSED = [
     ),
     Case("MUL", lambda tf, x: tf.square(x), [ints(-5, 5, 4)], "square-int32"),
     Case("DYNAMIC_UPDATE_SLICE", _growing_list, [f32(2)], "growing"),
+    Case("CONCATENATION", _appended_list, [f32(2, 3)], "appended"),
     Case("DYNAMIC_UPDATE_SLICE", lambda tf, x: _growing_list(tf, x, 3), [np.float32(3)], "growing-numbers"),
     Case("MUL", lambda tf, x: tf.math.divide_no_nan(x, [2.0, 4.0]), [f32(3, 2)], "div-by-numbers"),
     Case("ADD", lambda tf, x: tf.nn.moments(x, [1])[1] + tf.ones_like(x[:, 0]), [f32(2, 3)], "ones-like"),

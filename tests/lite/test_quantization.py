@@ -592,6 +592,25 @@ def test_tables_of_embeddings_are_stored_in_8_bits():
     np.testing.assert_allclose(found, table[ids], atol=0.01)
 
 
+@pytest.mark.usefixtures("eager")
+def test_a_model_that_keeps_state_is_observed():
+    """Operators without results, as those that assign to variables, are no sums before a softmax."""
+    total = tf.Variable(np.zeros(4, np.float32))
+    weights = np.random.RandomState(0).randn(4, 4).astype(np.float32)
+
+    @tf.function(input_signature=[tf.TensorSpec([1, 4], tf.float32, name="x")])
+    def step(x):
+        total.assign_add(x[0])
+        return {"y": tf.matmul(x, weights)}
+
+    converter = tf.lite.TFLiteConverter.from_concrete_functions([step.get_concrete_function()])
+    converter.optimizations = [tf.lite.Optimize.DEFAULT]
+    x = np.random.RandomState(1).uniform(-1, 1, [1, 4]).astype(np.float32)
+    converter.representative_dataset = lambda: [[x], [-x]]
+    run = tf.lite.Interpreter(model_content=converter.convert()).get_signature_runner()
+    np.testing.assert_allclose(run(x=x)["y"], x @ weights, atol=0.05)
+
+
 def _two_signatures(tmp_path) -> Any:
     """Two signatures with the same weights, and samples of their inputs."""
     weights = tf.Variable(np.random.RandomState(0).randn(4, 4).astype(np.float32))

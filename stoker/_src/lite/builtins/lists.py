@@ -75,7 +75,8 @@ def from_tensor(scope: Scope, op: Operation) -> Any:
 
 def _grown(scope: Scope, op: Operation, values: Tensor, index: GraphTensor) -> Tensor:
     """The list with as many elements, which are zero, behind it as it needs to have one at `index`."""
-    assert values.shape is not None
+    if not values.shape:
+        raise Unsupported("the growing list has no value in TFLite", "give the TensorArray its size")
     (count, *element), known = values.shape, scope.known(index)
     if known is not None and 0 <= int(known) < count:
         return values
@@ -154,12 +155,27 @@ def list_set_item(scope: Scope, op: Operation) -> Any:
     values = scope.values[op.inputs[0]]
     if isinstance(values, np.ndarray):
         values = scope.tensor(op.inputs[0])
-    return set_item(scope, op, values, op.inputs[1], op.inputs[2], bool(op.attrs.get("resize_if_index_out_of_bounds")))
+    grows, known = bool(op.attrs.get("resize_if_index_out_of_bounds")), scope.known(op.inputs[1])
+    if grows and known is not None and int(known) == _known_length(values):
+        return _appended(scope, op, values, op.inputs[2])
+    return set_item(scope, op, values, op.inputs[1], op.inputs[2], grows)
+
+
+def _known_length(values: Any) -> int:
+    """The number of elements of a list, or -1 if it is not known."""
+    if isinstance(values, PendingList):
+        return -1 if isinstance(values.length, Tensor) else int(values.length)
+    return values.shape[0] if isinstance(values, Tensor) and values.shape else -1
 
 
 @lowers("TensorListPushBack")
 def push_back(scope: Scope, op: Operation) -> Any:
-    values, element = scope.values[op.inputs[0]], scope.tensor(op.inputs[1])
+    return _appended(scope, op, scope.values[op.inputs[0]], op.inputs[1])
+
+
+def _appended(scope: Scope, op: Operation, values: Any, item: GraphTensor) -> Any:
+    """The list with one more element."""
+    element = scope.tensor(item)
     if element.shape is None:
         raise Unsupported("the rank of the list's elements is not known", "give the TensorArray an element_shape")
     axis = scope.constant(0, "axis", np.int32)

@@ -170,9 +170,9 @@ class _Runner:
 
     def is_softened(self, operator: Operator) -> bool:
         """Whether an operator adds or subtracts two tensors for a softmax alone."""
-        is_sum = operator.code in ("ADD", "SUB") and plain(operator)
-        found = self.arguments.get(operator.outputs[0], ())
-        return is_sum and {each.code for each in found} == {"SOFTMAX"}
+        if operator.code not in ("ADD", "SUB") or not plain(operator):
+            return False
+        return {each.code for each in self.arguments.get(operator.outputs[0], ())} == {"SOFTMAX"}
 
     def has_limits(self, operator: Operator) -> bool:
         return (
