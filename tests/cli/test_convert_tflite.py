@@ -70,6 +70,10 @@ def test_a_picture(models):
         (["--input_arrays", "x", "--output_arrays", "y", "--input_shapes", "1,3:2"], "must have the same length"),
         (["--input_arrays", "x", "--output_arrays", "y", "--target_ops", "ALL"], "Invalid value for --target_ops"),
         (["--input_arrays", "x", "--output_arrays", "y", "--mean_values", "0"], "must be used together"),
+        (
+            ["--input_arrays", "x", "--output_arrays", "y", "--mean_values", "a", "--std_dev_values", "1"],
+            "--mean_values and --std_dev_values are numbers",
+        ),
         (["--input_arrays", "x", "--output_arrays", "y", "--default_ranges_min", "0"], "must be used together"),
     ],
 )

@@ -51,6 +51,21 @@ def _v2(tf: Any) -> Any:
     return tf.compat.v2
 
 
+def _growing_list(tf: Any, x: Any, size: int = 0) -> Any:
+    """A loop that writes five elements to a list of another size, the last one first."""
+    array = tf.TensorArray(tf.float32, size, dynamic_size=True, element_shape=x.shape)
+    step = lambda i, a: (i + 1, a.write((i + 4) % 5, x * tf.cast(i, tf.float32)))  # noqa: E731
+    return tf.while_loop(lambda i, a: i < 5, step, [0, array])[1].stack()
+
+
+def _appended_list(tf: Any, x: Any) -> Any:
+    """Elements that are written one behind the other, and read."""
+    array = tf.TensorArray(tf.float32, 0, dynamic_size=True)
+    for place in range(3):
+        array = array.write(place, x * float(place + 1))
+    return array.stack(), array.read(1), array.size()
+
+
 def _gelu(tf: Any, x: Any) -> Any:
     return x * 0.5 * (1.0 + tf.math.erf(x / np.float32(np.sqrt(2.0))))
 
@@ -349,6 +364,9 @@ COMPOSED = [
         "SCATTER_ND", lambda tf, x, u: tf.tensor_scatter_add(x, [[1], [3]], u), [f32(5), f32(2)], "tensor-scatter-add"
     ),
     Case("DIV", lambda tf, x, i: tf.math.segment_mean(x, i), [f32(4, 2), np.int32([0, 0, 2, 2])], "segment-mean"),
+    Case(
+        "UNSORTED_SEGMENT_SUM", lambda tf, x: tf.math.segment_sum(x, [1, 1, 3, 3]), [f32(4, 2)], "segments-without-rows"
+    ),
     *(
         Case(
             code,
@@ -371,6 +389,18 @@ COMPOSED = [
         "BATCH_MATMUL", lambda tf, x, y: tf.einsum("bij,bjk->bik", x, y), [f32(2, 3, 4), f32(2, 4, 5)], "einsum-matmul"
     ),
     Case("SUM", lambda tf, x: tf.einsum("bij->b", x), [f32(2, 3, 4)], "einsum-sum"),
+    Case("FULLY_CONNECTED", lambda tf, x: tf.einsum("...i,ij->...j", x, MATRIX), [f32(2, 3, 4)], "einsum-ellipsis"),
+    Case(
+        "BATCH_MATMUL",
+        lambda tf, x, y: tf.einsum("...ij,...kj->...ik", x, y),
+        [f32(2, 3, 2, 4), f32(3, 5, 4)],
+        "einsum-ellipses",
+    ),
+    Case("MUL", lambda tf, x: tf.square(x), [ints(-5, 5, 4)], "square-int32"),
+    Case("DYNAMIC_UPDATE_SLICE", _growing_list, [f32(2)], "growing"),
+    Case("CONCATENATION", _appended_list, [f32(2, 3)], "appended"),
+    Case("DYNAMIC_UPDATE_SLICE", lambda tf, x: _growing_list(tf, x, 3), [np.float32(3)], "growing-numbers"),
+    Case("MUL", lambda tf, x: tf.math.divide_no_nan(x, [2.0, 4.0]), [f32(3, 2)], "div-by-numbers"),
     Case("ADD", lambda tf, x: tf.nn.moments(x, [1])[1] + tf.ones_like(x[:, 0]), [f32(2, 3)], "ones-like"),
     Case("LOG", lambda tf, x: tf.asinh(x), [f32(2, 3)], "asinh"),
     Case("LOG", lambda tf, x: tf.acosh(x + 1.0), [positive(2, 3)], "acosh"),
@@ -504,6 +534,18 @@ VARIANTS = [
         lambda tf, x: tf.nn.conv2d_transpose(x, W, [2, 8, 8, 3], 2, "SAME") + f_row[:3],
         [f32(2, 4, 4, 4)],
         "bias",
+    ),
+    Case(
+        "TRANSPOSE_CONV",
+        lambda tf, x: tf.nn.relu6(tf.nn.conv2d_transpose(x, W, [2, 8, 8, 3], 2, "SAME") + f_row[:3]),
+        [f32(2, 4, 4, 4)],
+        "activation",
+    ),
+    Case(
+        "TRANSPOSE_CONV",
+        lambda tf, x: tf.nn.relu(tf.nn.conv2d_transpose(x, W, [2, 8, 8, 3], 2, "SAME")),
+        [f32(2, 4, 4, 4)],
+        "activation-alone",
     ),
     Case("FULLY_CONNECTED", lambda tf, x: tf.matmul(x, MATRIX), [f32(3, 4)], "no-bias"),
     Case("WHERE", lambda tf, x: tf.where(x), [f32(2, 3)], "float"),

@@ -159,6 +159,28 @@ def test_open_shapes_are_refused(shape, message):
             Converter.from_session(session, [x], [x + 1.0]).convert()
 
 
+def test_an_open_batch_can_be_resized():
+    """The batch of a converted model is 1; an interpreter may change it, because reshapes do not state it."""
+    with tf.Graph().as_default() as graph, tf.Session(graph=graph) as session:
+        x = tf.placeholder(tf.float32, [None, 4, 6], name="x")
+        rows = tf.reshape(tf.tanh(x), [-1, 4, 2, 3])
+        flat = tf.reshape(tf.transpose(rows, [0, 2, 1, 3]), [tf.shape(x)[0], 2, -1])
+        columns = tf.squeeze(tf.expand_dims(flat, 2), 2)
+        y = tf.reshape(columns, [tf.shape(x)[0], tf.shape(columns)[1], 3, tf.shape(x)[1]], name="y")
+        arrays = np.random.RandomState(0).randn(3, 4, 6).astype(np.float32)
+        expected = session.run(y, {x: arrays})
+        model = Converter.from_session(session, [x], [y]).convert()
+    interpreter = tf.lite.Interpreter(model_content=model)
+    (detail,) = interpreter.get_input_details()
+    assert detail["shape"].tolist() == [1, 4, 6]
+    interpreter.resize_tensor_input(detail["index"], [3, 4, 6])
+    interpreter.allocate_tensors()
+    interpreter.set_tensor(detail["index"], arrays)
+    interpreter.invoke()
+    found = interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
 def test_settings_that_contradict_are_refused(dense):
     """Types, statistics and datasets are checked before anything is converted."""
     session, x, y = dense
@@ -183,6 +205,59 @@ def test_settings_that_contradict_are_refused(dense):
         converter(output_format=7).convert()
     with pytest.raises(ValueError, match="OpsSet"):
         converter(target_ops={"TFLITE_BUILTINS"}).convert()
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (
+            {"optimizations": "DEFAULT"},
+            "optimizations must be a list or a set of tf.lite.Optimize values, found 'DEFAULT'",
+        ),
+        ({"optimizations": ["DEFAULT"]}, "optimizations must hold tf.lite.Optimize values, found 'DEFAULT'"),
+        ({"optimizations": tf.lite.Optimize.DEFAULT}, "optimizations must be a list"),
+        ({"optimizations": None}, "optimizations must be a list"),
+        ({"target_ops": tf.lite.OpsSet.TFLITE_BUILTINS}, "supported_ops must be a list or a set of tf.lite.OpsSet"),
+        ({"supported_types": tf.float16}, "supported_types must be a list or a set of types"),
+        ({"supported_types": ["half-precision"]}, "must hold types such as tf.float16, found 'half-precision'"),
+        ({"supported_types": [tf.float64]}, "float64, which is no type of constants"),
+        ({"inference_type": tf.uint8, "quantized_input_stats": {"x": 3}}, "'x' are two numbers, found 3"),
+        (
+            {"inference_type": tf.uint8, "quantized_input_stats": {"x": (0, 1)}, "default_ranges_stats": 6},
+            "default_ranges_stats are two numbers, found 6",
+        ),
+    ],
+)
+def test_options_that_would_be_without_effect_are_refused(dense, settings, message):
+    """An option that is not of its type says what it should be."""
+    session, x, y = dense
+    converter = Converter.from_session(session, [x], [y])
+    for name, value in settings.items():
+        setattr(converter.target_spec if name == "supported_types" else converter, name, value)
+    with pytest.raises(ValueError, match=message):
+        converter.convert()
+
+
+def test_calls_without_a_model_are_refused(dense, tmp_path):
+    """A constructor says which argument is wrong, and a graph that needs more inputs names them."""
+    session, x, y = dense
+    for arguments, message in (
+        ((None, [x], [y]), "sess is a tf.Session, found NoneType"),
+        ((session, x, [y]), "input_tensors is a list of tensors, found Tensor"),
+        ((session, [x], y), "output_tensors is a list of tensors"),
+        ((session, [x], []), "output_tensors is empty"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            Converter.from_session(*arguments)
+    path = frozen(session, tmp_path / "frozen.pb")
+    with pytest.raises(ValueError, match=r"a dictionary by the names of the inputs, found \[1, 4\]"):
+        Converter.from_frozen_graph(path, ["x"], ["y"], [1, 4])
+    converter = Converter.from_session(session, [], [y])
+    for _ in range(2):
+        with pytest.raises(Exception, match=r"Placeholder: .* not among the inputs(.|\n)*node 'x'") as caught:
+            converter.convert()
+        assert "SELECT_TF_OPS" not in str(caught.value)
+        converter.target_spec.supported_ops = {tf.lite.OpsSet.SELECT_TF_OPS}
 
 
 def test_control_dependencies_are_dropped_or_reported():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -146,6 +147,30 @@ def test_saved_models_of_tensorflow_2():
         np.testing.assert_allclose(found[output], value, rtol=1e-5, atol=1e-6)
     with pytest.raises(ValueError, match="No 'none' in the SavedModel's SignatureDefs"):
         Converter.from_saved_model(GOLDEN / "two_tf2", signature_keys=["none"])
+    with pytest.raises(ValueError, match="signature_keys is a list of keys, found 'none'"):
+        Converter.from_saved_model(GOLDEN / "two_tf2", signature_keys="none")
+    all_keys = tf.lite.Interpreter(model_content=Converter.from_saved_model(GOLDEN / "two_tf2", []).convert())
+    assert sorted(all_keys.get_signature_list()) == sorted(loaded.signatures)
+
+
+def test_a_model_that_keras_exported_has_one_signature(tmp_path):
+    """Keras exports the function `serve` under two keys; TensorFlow 2.21 converts the default one alone. Other modules keep all their signatures."""
+    module: Any = tf.Module()
+    module.serve = tf.function(
+        lambda x: {"y": x * 2.0}, input_signature=[tf.TensorSpec([None, 3], tf.float32, name="x")]
+    )
+    signatures = {"serve": module.serve, "serving_default": module.serve}
+    tf.saved_model.save(module, str(tmp_path / "export"), signatures=signatures)
+    converter = Converter.from_saved_model(str(tmp_path / "export"))
+    x = np.ones([2, 3], np.float32)
+    np.testing.assert_array_equal(runner(converter.convert())(x=x)["y"], 2 * x)
+    both = Converter.from_saved_model(str(tmp_path / "export"), signature_keys=["serve", "serving_default"]).convert()
+    assert sorted(tf.lite.Interpreter(model_content=both).get_signature_list()) == ["serve", "serving_default"]
+    plain: Any = tf.Module()
+    plain.run = module.serve
+    tf.saved_model.save(plain, str(tmp_path / "plain"), signatures=signatures)
+    content = Converter.from_saved_model(str(tmp_path / "plain")).convert()
+    assert sorted(tf.lite.Interpreter(model_content=content).get_signature_list()) == ["serve", "serving_default"]
 
 
 SUPPRESSION = Path(__file__).parents[1] / "golden" / "lite" / "suppression"

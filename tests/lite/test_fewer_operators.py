@@ -30,9 +30,52 @@ def _normalized(x):
     return (x - mean) * tf.math.rsqrt(variance)
 
 
+def _softmax(x):
+    power = tf.exp(x - tf.reduce_max(x, 2, keepdims=True))
+    return power / tf.reduce_sum(power, -1, keepdims=True)
+
+
+def _bias_of_rows(x):
+    """A bias that is added to rows after the dimension of the convolution is gone."""
+    rows = tf.squeeze(tf.nn.conv2d(x[:, None], FILTERS[None], 1, "SAME"), [1])
+    return tf.nn.relu(tf.nn.bias_add(rows, WEIGHTS[0]))
+
+
+def _scaled_pictures(x):
+    """Two convolutions of pictures that are scaled and moved per channel, one of them with margins of zeros."""
+    scaled = x / 255.0 * SCALES
+    one = tf.nn.conv2d(scaled, PICTURE_FILTERS, 2, "SAME")
+    return one + tf.nn.depthwise_conv2d(scaled, DEPTHWISE, [1, 2, 2, 1], "SAME")
+
+
+def _transposed(x):
+    filters = np.ones([2, 2, 6, 3], np.float32) * SCALES
+    return tf.nn.relu6(tf.nn.conv2d_transpose(x, filters, [2, 10, 8, 6], 2, "SAME") + WEIGHTS[0])
+
+
+SCALES = np.array([0.5, 2.0, -1.0], np.float32)
+PICTURES = RANDOM.randint(0, 256, [2, 5, 4, 3]).astype(np.float32)
+PICTURE_FILTERS, DEPTHWISE = _array(3, 3, 3, 6), _array(3, 3, 3, 2)
+
+
 @pytest.mark.parametrize(
     ("build", "array", "codes"),
     [
+        (_softmax, ROWS, ["SOFTMAX"]),
+        (lambda x: tf.math.log(tf.nn.softmax(x)), ROWS, ["LOG_SOFTMAX"]),
+        (lambda x: tf.nn.l2_normalize(x, 2, epsilon=1e-10), ROWS, ["L2_NORMALIZATION"]),
+        (_bias_of_rows, ROWS, ["RESHAPE", "CONV_2D", "RESHAPE"]),
+        (
+            lambda x: tf.reshape(tf.matmul(x, WEIGHTS), [4, 2, 3]) + np.arange(6, dtype=np.float32).reshape(1, 2, 3),
+            _array(4, 8),
+            ["FULLY_CONNECTED", "RESHAPE"],
+        ),
+        (_scaled_pictures, PICTURES, ["CONV_2D", "DEPTHWISE_CONV_2D", "ADD"]),
+        (lambda x: tf.nn.conv2d(x - SCALES, PICTURE_FILTERS, 1, "VALID"), PICTURES, ["CONV_2D"]),
+        (lambda x: tf.nn.conv2d(x - SCALES, PICTURE_FILTERS, 1, "SAME"), PICTURES, ["SUB", "CONV_2D"]),
+        (_transposed, PICTURES, ["TRANSPOSE_CONV"]),
+        (lambda x: tf.tanh(tf.transpose(x, [0, 2, 1])), _array(3, 1, 8), ["RESHAPE", "TANH"]),
+        (tf.math.softplus, 50 * ROWS, ["RELU", "ABS", "LOGISTIC", "LOG", "SUB"]),
         (lambda x: tf.matmul(tf.reshape(x, [12, 8]), WEIGHTS), ROWS, ["FULLY_CONNECTED"]),
         (lambda x: 0.5 * tf.reshape(tf.tensordot(x, WEIGHTS, 1), [3, 4, 2, 3]), ROWS, ["FULLY_CONNECTED", "RESHAPE"]),
         (_dilated, ROWS, ["RESHAPE", "PAD", "CONV_2D", "RESHAPE"]),
@@ -55,6 +98,17 @@ def _normalized(x):
         ),
     ],
     ids=[
+        "softmax",
+        "log_softmax",
+        "l2_normalization",
+        "bias",
+        "squares",
+        "pictures",
+        "moved",
+        "margins",
+        "transposed_conv",
+        "unmoved",
+        "softplus",
         "rows",
         "scaled",
         "dilated",

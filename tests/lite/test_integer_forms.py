@@ -18,7 +18,7 @@ def _integers(build: Any, array: np.ndarray, ops: list[Any]) -> tuple[bytes, np.
     """The converted model, and what the session computes."""
     graph = tf.Graph()
     with graph.as_default(), tf.Session(graph=graph) as session:
-        x = tf.placeholder(tf.float32, array.shape)
+        x = tf.placeholder(array.dtype, array.shape)
         y = build(x)
         converter = tf.lite.TFLiteConverter.from_session(session, [x], [y])
         converter.optimizations = [tf.lite.Optimize.DEFAULT]
@@ -106,3 +106,33 @@ def test_a_concatenation_takes_its_scale_to_those_that_only_it_reads():
     codes = [operator.code for operator in read_model(model).main.operators]
     assert codes == ["QUANTIZE", "CONV_2D", "CONV_2D", "CONCATENATION", "DEQUANTIZE"]
     np.testing.assert_allclose(run_model(model, [IMAGE])[0], expected, atol=0.02 * float(np.abs(expected).max()))
+
+
+@pytest.mark.parametrize("kind", [np.uint8, np.int8])
+def test_pictures_in_bytes(kind):
+    """Bytes are numbers with a scale of one, so a network that scales them works on integers throughout."""
+    limits = np.iinfo(kind)
+    pictures = RANDOM.randint(limits.min, limits.max + 1, [1, 6, 6, 3]).astype(kind)
+
+    def build(x: Any) -> Any:
+        scaled = tf.cast(x, tf.float32) / 127.5
+        return tf.nn.relu(tf.nn.conv2d(scaled, FILTERS.transpose(0, 1, 3, 2)[:, :, :3], 1, "SAME"))
+
+    content, expected = _integers(build, pictures, [tf.lite.OpsSet.TFLITE_BUILTINS_INT8])
+    codes = [operator.code for operator in read_model(content).main.operators]
+    assert codes == ["QUANTIZE", "CONV_2D", "DEQUANTIZE"]
+    found = run_model(content, [pictures])[0]
+    np.testing.assert_allclose(found, expected, atol=0.01 * float(expected.max()))
+
+
+def test_bytes_that_others_read_stay_integers_without_a_scale():
+    """A comparison of bytes reads them as they are."""
+    pictures = RANDOM.randint(0, 256, [1, 6, 6, 3]).astype(np.uint8)
+
+    def build(x: Any) -> Any:
+        y = tf.nn.conv2d(tf.cast(x, tf.float32), FILTERS.transpose(0, 1, 3, 2)[:, :, :3], 1, "SAME")
+        return tf.where(tf.cast(tf.reduce_max(x, 3, keepdims=True), tf.int32) > tf.fill([3], 150), y, -y)
+
+    content, expected = _integers(build, pictures, [tf.lite.OpsSet.TFLITE_BUILTINS])
+    assert all(each.quantization is None for each in read_model(content).main.inputs)
+    np.testing.assert_allclose(run_model(content, [pictures])[0], expected, atol=0.02 * np.abs(expected).max())

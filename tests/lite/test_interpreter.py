@@ -172,6 +172,8 @@ def test_signatures_share_variables():
         (interpreter.get_signature_runner, "model has 2 Signatures"),
         (lambda: add(y=1), "Invalid Input name"),
         (add, "expected 1 vs provided 0"),
+        (lambda: add(x=np.zeros([1, 2], np.float32)), r"'x' has the shape \[1, 2\], and the model takes \[2\]"),
+        (lambda: add(x=[1.0, 2.0]), "FLOAT64"),
     ]:
         with pytest.raises(ValueError, match=message):
             call()

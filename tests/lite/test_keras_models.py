@@ -112,6 +112,39 @@ def test_settings_that_cannot_be_converted(layer, shape, message):
         build_network(_sequential(layer, shape=shape))
 
 
+_POINTS = np.linspace(-4, 4, 12, dtype=np.float32).reshape(2, 6)
+_LIMITED = np.clip(_POINTS, -1, 1)
+# What Keras 3 documents each activation to be.
+_NEWER = {
+    "celu": np.where(_POINTS > 0, _POINTS, np.expm1(_POINTS)),
+    "glu": _POINTS[:, :3] / (1 + np.exp(-_POINTS[:, 3:])),
+    "hard_shrink": np.where(np.abs(_POINTS) > 0.5, _POINTS, 0),
+    "hard_silu": _POINTS * np.clip(_POINTS + 3, 0, 6) / 6,
+    "hard_sigmoid": np.clip(_POINTS / 6 + 0.5, 0, 1),
+    "hard_swish": _POINTS * np.clip(_POINTS + 3, 0, 6) / 6,
+    "hard_tanh": _LIMITED,
+    "log_sigmoid": -np.log1p(np.exp(-_POINTS)),
+    "soft_shrink": np.sign(_POINTS) * np.maximum(np.abs(_POINTS) - 0.5, 0),
+    "sparse_plus": np.where(_POINTS > 1, _POINTS, (_LIMITED + 1) ** 2 / 4),
+    "sparse_sigmoid": (_LIMITED + 1) / 2,
+    "squareplus": (_POINTS + np.sqrt(_POINTS**2 + 4)) / 2,
+    "tanh_shrink": _POINTS - np.tanh(_POINTS),
+}
+
+
+@pytest.mark.parametrize("name", _NEWER)
+def test_activations_of_keras_3(name):
+    """A file may name an activation that only Keras 3 has, or call it as a function."""
+    model = _sequential(("Activation", {"activation": name}), shape=(2, 6))
+    model.version = "3.15.1"
+    network = build_network(model)
+    with tf.Session(graph=network.graph) as session:
+        found = session.run(network.outputs[0], {network.inputs[0]: _POINTS})
+        content = tf.lite.TFLiteConverter.from_session(session, network.inputs, network.outputs).convert()
+    np.testing.assert_allclose(found, _NEWER[name], rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(_run(content, [_POINTS])[0], _NEWER[name], rtol=1e-5, atol=1e-5)
+
+
 def test_custom_objects():
     """Activations and layers that the file only names come from the caller."""
 

@@ -79,7 +79,7 @@ def test_short_lists_need_no_young_runtime(rows, runtime):
 
 FORMS = (
     "ABS-int32 ADD-rank-5 MAXIMUM-rank-5 SUB-rank-5 BATCH_MATMUL BATCH_MATMUL-broadcast BATCH_MATMUL-einsum BROADCAST_TO GELU GELU-tanh NON_MAX_SUPPRESSION_V4-padded REDUCE_ALL RELU_0_TO_1 "
-    "RESIZE_BILINEAR-half-pixel RESIZE_NEAREST_NEIGHBOR-half-pixel SELECT_V2 SELECT_V2-band-part SIGN SIGN-int32 TRANSPOSE_CONV-bias WHERE-float"
+    "RESIZE_BILINEAR-half-pixel RESIZE_NEAREST_NEIGHBOR-half-pixel SELECT_V2 SELECT_V2-band-part SIGN SIGN-int32 TRANSPOSE_CONV-bias TRANSPOSE_CONV-activation TRANSPOSE_CONV-activation-alone WHERE-float"
 ).split()
 
 

@@ -213,6 +213,14 @@ def test_samples_that_do_not_fit_are_errors(dataset, message):
         _quantized("network", representative_dataset=dataset)
 
 
+def test_a_batch_of_samples_for_a_model_of_one_example():
+    """A batch is taken example by example, and its ranges are those of its examples."""
+    samples = _samples("network")
+    one = _quantized("network", representative_dataset=lambda: [[each] for each in samples])
+    batch = _quantized("network", representative_dataset=lambda: [[np.concatenate(samples)]])
+    assert write_model(one) == write_model(batch)
+
+
 def _dense(units: int, size: int) -> Any:
     random = np.random.RandomState(0)
     x = Tensor("x", "FLOAT32", (2, size))
@@ -582,3 +590,75 @@ def test_tables_of_embeddings_are_stored_in_8_bits():
     run = interpreter.get_signature_runner()
     (found,) = run(**dict.fromkeys(run.get_input_details(), ids)).values()
     np.testing.assert_allclose(found, table[ids], atol=0.01)
+
+
+@pytest.mark.usefixtures("eager")
+def test_a_model_that_keeps_state_is_observed():
+    """Operators without results, as those that assign to variables, are no sums before a softmax."""
+    total = tf.Variable(np.zeros(4, np.float32))
+    weights = np.random.RandomState(0).randn(4, 4).astype(np.float32)
+
+    @tf.function(input_signature=[tf.TensorSpec([1, 4], tf.float32, name="x")])
+    def step(x):
+        total.assign_add(x[0])
+        return {"y": tf.matmul(x, weights)}
+
+    converter = tf.lite.TFLiteConverter.from_concrete_functions([step.get_concrete_function()])
+    converter.optimizations = [tf.lite.Optimize.DEFAULT]
+    x = np.random.RandomState(1).uniform(-1, 1, [1, 4]).astype(np.float32)
+    converter.representative_dataset = lambda: [[x], [-x]]
+    run = tf.lite.Interpreter(model_content=converter.convert()).get_signature_runner()
+    np.testing.assert_allclose(run(x=x)["y"], x @ weights, atol=0.05)
+
+
+def _two_signatures(tmp_path) -> Any:
+    """Two signatures with the same weights, and samples of their inputs."""
+    weights = tf.Variable(np.random.RandomState(0).randn(4, 4).astype(np.float32))
+    module: Any = tf.Module()
+    module.w = weights
+    spec = tf.float32
+    above = tf.function(
+        lambda x: {"y": tf.nn.relu(tf.matmul(x, weights))}, input_signature=[tf.TensorSpec([1, 4], spec, name="x")]
+    )
+    curve = tf.function(
+        lambda z: {"o": tf.tanh(tf.matmul(z, weights))}, input_signature=[tf.TensorSpec([1, 4], spec, name="z")]
+    )
+    tf.saved_model.save(module, str(tmp_path), signatures={"above": above, "curve": curve})
+    converter = tf.lite.TFLiteConverter.from_saved_model(str(tmp_path))
+    converter.optimizations = [tf.lite.Optimize.DEFAULT]
+    return converter, np.random.RandomState(1).uniform(-1, 1, [16, 1, 4]).astype(np.float32), weights.numpy()
+
+
+@pytest.mark.usefixtures("eager")
+def test_samples_of_each_signature(tmp_path):
+    """A sample may say which signature it is for: all signatures are quantized, with their inputs and outputs."""
+    converter, samples, weights = _two_signatures(tmp_path)
+    converter.representative_dataset = lambda: [
+        pair for each in samples for pair in (("above", {"x": each}), ("curve", [each]))
+    ]
+    converter.target_spec.supported_ops = [OpsSet.TFLITE_BUILTINS_INT8]
+    converter.inference_input_type = converter.inference_output_type = tf.int8
+    interpreter = tf.lite.Interpreter(model_content=converter.convert())
+    for key, name, function in (("above", "x", lambda v: np.maximum(v, 0)), ("curve", "z", np.tanh)):
+        run = interpreter.get_signature_runner(key)
+        (given,), (taken,) = run.get_input_details().values(), run.get_output_details().values()
+        assert given["dtype"] is taken["dtype"] is np.int8
+        scale, zero = given["quantization"]
+        (found,) = run(**{name: np.clip(np.round(samples[0] / scale) + zero, -128, 127).astype(np.int8)}).values()
+        real = (found.astype(np.float32) - taken["quantization"][1]) * taken["quantization"][0]
+        np.testing.assert_allclose(real, function(samples[0] @ weights), atol=0.06)
+
+
+@pytest.mark.usefixtures("eager")
+def test_a_signature_without_samples(tmp_path):
+    """A signature that no sample is for stays floating point; where that is not allowed, it is an error."""
+    converter, samples, weights = _two_signatures(tmp_path)
+    converter.representative_dataset = lambda: [("curve", [each]) for each in samples]
+    run = tf.lite.Interpreter(model_content=converter.convert()).get_signature_runner("above")
+    np.testing.assert_allclose(run(x=samples[0])["y"], np.maximum(samples[0] @ weights, 0), atol=0.05)
+    converter.target_spec.supported_ops = [OpsSet.TFLITE_BUILTINS_INT8]
+    with pytest.raises(ValueError, match="the range of 'above_x' is not known"):
+        converter.convert()
+    converter.representative_dataset = lambda: [("none", [samples[0]])]
+    with pytest.raises(ValueError, match=r"for the signature 'none', and the model has \['above', 'curve'\]"):
+        converter.convert()

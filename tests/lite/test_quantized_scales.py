@@ -89,6 +89,49 @@ def test_masks_before_a_softmax_leave_the_steps_to_the_other_values(depth):
     np.testing.assert_allclose(run_model(model, [array])[0], expected, atol=0.03)
 
 
+_KEPT = np.arange(4) < np.array([[2], [1], [2]])
+_PRODUCTS = np.random.RandomState(0).randn(2, 4, 4).astype(np.float32)
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda x: tf.nn.softmax(tf.where(_KEPT, x, tf.fill([3, 4], -1e9))),
+        lambda x: tf.nn.softmax(tf.where(_KEPT, x, x - 1e9)),
+        lambda x: tf.nn.softmax(tf.where(_KEPT, x - 1e9, tf.where(_KEPT, x, x + 2.0))),
+        lambda x: tf.reduce_max(tf.where(_KEPT, x, tf.fill([3, 4], -1e9)), 1),
+        lambda x: tf.one_hot(tf.argmax(tf.where(_KEPT, x, x - 1e9), 1), 4),
+        lambda x: tf.reduce_sum(tf.exp(tf.where(_KEPT, x, tf.fill([3, 4], -1e9))), 1),
+    ],
+)
+def test_choices_that_mask_leave_the_steps_to_the_other_values(use):
+    """Masks that are chosen instead of added do not count, either, also where the largest value is looked for."""
+    array = np.linspace(-1, 1, 12).reshape(3, 4).astype(np.float32)
+
+    def build(x: Any) -> Any:
+        return use(0.2 * tf.matmul(tf.nn.relu(tf.matmul(x, _PRODUCTS[0])), _PRODUCTS[1]))
+
+    model = _in_integers(build, array)
+    assert "INT8" in {tensor.type for tensor in read_model(model).main.tensors}
+    with tf.Session() as session:
+        expected = session.run(build(tf.constant(array)))
+    np.testing.assert_allclose(run_model(model, [array])[0], expected, atol=0.03 * np.abs(expected).max())
+
+
+def test_large_numbers_that_a_choice_leaves_out():
+    """A sum that samples do not choose has a scale of its own, which its arguments fit."""
+    array = np.linspace(-1, 1, 12).reshape(3, 4).astype(np.float32)
+
+    def build(x: Any) -> Any:
+        y = tf.matmul(tf.nn.relu(tf.matmul(x, _PRODUCTS[0])), _PRODUCTS[1])
+        return tf.where(tf.greater(y, -1e3), y, y - 1e9) * 2.0
+
+    model = _in_integers(build, array)
+    with tf.Session() as session:
+        expected = session.run(build(tf.constant(array)))
+    np.testing.assert_allclose(run_model(model, [array])[0], expected, atol=0.01 * np.abs(expected).max())
+
+
 @pytest.mark.parametrize(
     ("code", "kind", "scales"),
     [

@@ -201,7 +201,12 @@ def _stats(inputs: list[str], args: argparse.Namespace) -> dict[str, tuple[float
         raise ValueError("--std_dev_values and --mean_values must be used together.")
     if args.mean_values is None:
         return {}
-    means, deviations = ([float(each) for each in text.split(",")] for text in (args.mean_values, args.std_dev_values))
+    try:
+        means, deviations = (
+            [float(each) for each in text.split(",")] for text in (args.mean_values, args.std_dev_values)
+        )
+    except ValueError as error:
+        raise ValueError(f"--mean_values and --std_dev_values are numbers separated by commas: {error}") from error
     if not len(means) == len(deviations) == len(inputs):
         raise ValueError(
             f"--std_dev_values and --mean_values must have a number for each of the {len(inputs)} inputs: {len(deviations)} and {len(means)}."

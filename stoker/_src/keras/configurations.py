@@ -7,16 +7,12 @@ no is refused.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
 from typing import Any
 
-from stoker._src.keras import activations
+from stoker._src.keras import newer_activations
 from stoker._src.keras.base import Layer
 from stoker._src.keras.layers.normalization import RMSNormalization
 from stoker._src.keras.serialization import find
-from stoker._src.ops.math import arithmetic
-from stoker._src.ops.nn import activations as nn_activations
-from stoker._src.ops.nn import softmax
 
 # What programs of 1.x have no name for.
 _NEWER: dict[str, type[Layer]] = {"RMSNormalization": RMSNormalization}
@@ -72,22 +68,6 @@ _LOOP = frozenset(
 )
 
 
-def _hard_sigmoid(x: Any) -> Any:
-    """The hard sigmoid of Keras 3: x / 6 + 0.5, between 0 and 1."""
-    return arithmetic.minimum(arithmetic.maximum(x * (1 / 6) + 0.5, 0.0), 1.0)
-
-
-_ACTIVATIONS: dict[str, Callable[..., Any]] = {
-    "relu6": nn_activations.relu6,
-    "silu": nn_activations.swish,
-    "swish": nn_activations.swish,
-    "gelu": activations.gelu,
-    "mish": activations.mish,
-    "leaky_relu": nn_activations.leaky_relu,
-    "log_softmax": softmax.log_softmax,
-}
-
-
 def plain_value(value: Any) -> Any:
     """A setting without the forms in which files store arrays, tuples and shapes."""
     if isinstance(value, dict):
@@ -120,9 +100,9 @@ def activation(setting: Any, version: str = "", custom_objects: Any = None) -> A
     if callable(custom.get(name)):
         return custom[name]
     if name == "hard_sigmoid" and version.startswith("3"):
-        return _hard_sigmoid
-    if name in _ACTIVATIONS:
-        return _ACTIVATIONS[name]
+        return newer_activations.hard_sigmoid
+    if name in newer_activations.NEWER:
+        return newer_activations.NEWER[name]
     try:
         return find("activations", name)
     except ValueError as error:

@@ -290,7 +290,7 @@ def _resolve_foreign(conversion: Conversion) -> None:
         if problem is None or operator.code != "CUSTOM":
             continue
         is_user = problem.op.type in rules.user_select_ops
-        if any(tensor is None for tensor in operator.inputs) and problem.op.inputs:
+        if (any(tensor is None for tensor in operator.inputs) and problem.op.inputs) or problem.op.type in _FED:
             left.append(problem)
         elif (rules.select_ops or is_user) and not is_unregistered(problem.op.type):
             operator.custom_code = f"Flex{problem.op.type}"
@@ -301,6 +301,10 @@ def _resolve_foreign(conversion: Conversion) -> None:
             left.append(problem)
     if left:
         raise ConverterError(_report(left), left)
+
+
+# Ops whose value the caller gives.
+_FED = frozenset(("Placeholder", "PlaceholderV2"))
 
 
 def _node_options(op: Operation) -> bytes:
@@ -376,6 +380,8 @@ def _report(problems: list[Problem]) -> str:
             lines.append(f"    and {len(ops) - 5} more")
         if instead:
             lines.append(f"    Instead: {instead}.")
+    if all(problem.op.type in _FED for problem in problems):
+        return "\n".join(lines)
     lines.append(
         "  To run them with TensorFlow's own kernels, add tf.lite.OpsSet.SELECT_TF_OPS to target_spec.supported_ops; "
         "to implement them yourself, set allow_custom_ops = True."

@@ -17,7 +17,16 @@ from stoker._src.lite.flatbuffer import write_model
 from stoker._src.lite.interpreter import Interpreter, OpResolverType
 from stoker._src.lite.lowering import Rules
 from stoker._src.lite.model import Model
-from stoker._src.lite.options import GRAPHVIZ_DOT, TFLITE, OpsSet, Optimize, RepresentativeDataset, TargetSpec
+from stoker._src.lite.options import (
+    GRAPHVIZ_DOT,
+    TFLITE,
+    OpsSet,
+    Optimize,
+    RepresentativeDataset,
+    TargetSpec,
+    listed,
+    listed_types,
+)
 from stoker._src.lite.quantization.request import Request, quantize
 from stoker._src.lite.versions import is_runtime
 from stoker._src.runtime.functions.concrete_function import ConcreteFunction
@@ -43,11 +52,18 @@ class _Converter:
         self.inference_input_type: Any = None
         self.inference_output_type: Any = None
 
+    def _check_options(self) -> None:
+        """Refuses options that are not what they should be, which would otherwise be without effect.
+
+        Raises:
+          ValueError: There is such an option.
+        """
+        listed("optimizations", self.optimizations, Optimize)
+        listed("target_spec.supported_ops", self.target_spec.supported_ops, OpsSet)
+        listed_types(self.target_spec.supported_types)
+
     def _rules(self) -> Rules:
         supported = set(self.target_spec.supported_ops)
-        for each in supported:
-            if not isinstance(each, OpsSet):
-                raise ValueError(f"target_spec.supported_ops must hold tf.lite.OpsSet values, found {each!r}.")
         runtime = self.target_spec.min_runtime_version
         if runtime is not None and not is_runtime(runtime):
             raise ValueError(
@@ -242,7 +258,17 @@ class TFLiteConverter(_Converter):
           sess: The session.
           input_tensors: The tensors to feed.
           output_tensors: The tensors to fetch.
+
+        Raises:
+          ValueError: There are no outputs, or something is no list of tensors.
         """
+        if not hasattr(sess, "graph"):
+            raise ValueError(f"sess is a tf.Session, found {type(sess).__name__}.")
+        for name, tensors in (("input_tensors", input_tensors), ("output_tensors", output_tensors)):
+            if not isinstance(tensors, (list, tuple)):
+                raise ValueError(f"{name} is a list of tensors, found {type(tensors).__name__}.")
+        if not output_tensors:
+            raise ValueError("output_tensors is empty: a model without outputs computes nothing.")
         return cls._from_source(sources.from_session(sess, input_tensors, output_tensors))
 
     @classmethod
@@ -364,6 +390,7 @@ class TFLiteConverter(_Converter):
             raise ValueError(
                 f"output_format must be lite.constants.TFLITE or GRAPHVIZ_DOT, found {self.output_format!r}."
             )
+        self._check_options()
         found = self._make_sources()
         for source in found:
             self._complete_shapes(source)
@@ -559,11 +586,17 @@ class TFLiteConverterV2(_Converter):
 
         Args:
           saved_model_dir: The directory.
-          signature_keys: The signatures. The default is all of them.
+          signature_keys: The signatures. The default is all of them, and "serving_default" for a model that Keras exported.
           tags: Tags of the meta graph. They are optional if there is only one.
+
+        Raises:
+          IOError: The SavedModel does not exist.
+          ValueError: There is no such signature.
         """
+        if isinstance(signature_keys, str):
+            raise ValueError(f"signature_keys is a list of keys, found {signature_keys!r}.")
         made = cls([])
-        found = sources.from_saved_model(saved_model_dir, tags, signature_keys)
+        found = sources.from_saved_model(saved_model_dir, tags, signature_keys or None)
         made._make_sources = lambda: found
         return made
 
@@ -594,6 +627,7 @@ class TFLiteConverterV2(_Converter):
           ValueError: Settings contradict each other.
           ConverterError: The functions have nodes that cannot be converted.
         """
+        self._check_options()
         found = self._make_sources()
         if not found:
             raise ValueError("No ConcreteFunction is specified.")

@@ -338,7 +338,12 @@ class SignatureRunner:
         self._runner = interpreter._checked(interpreter._litert.get_signature_runner, signature_key)
 
     def __call__(self, **inputs: Any) -> dict[str, np.ndarray[Any, Any]]:
-        return self._interpreter._checked(self._runner, **inputs)
+        details, given = self.get_input_details(), {name: np.asarray(value) for name, value in inputs.items()}
+        for name, value in given.items():
+            if name in details and value.ndim != len(details[name]["shape_signature"]):
+                wanted = [None if size < 0 else int(size) for size in details[name]["shape_signature"]]
+                raise ValueError(f"The input '{name}' has the shape {list(value.shape)}, and the model takes {wanted}.")
+        return self._interpreter._checked(self._runner, **given)
 
     def get_input_details(self) -> dict[str, dict[str, Any]]:
         """The details of the inputs by name."""

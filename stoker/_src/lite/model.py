@@ -215,6 +215,11 @@ class Model:
     def main(self) -> Subgraph:
         return self.subgraphs[0]
 
+    @property
+    def entries(self) -> list[Subgraph]:
+        """The subgraphs that callers run: the main one, and those of the signatures."""
+        return list(dict.fromkeys([self.main, *(signature.subgraph for signature in self.signatures)]))
+
     def operators(self) -> Iterator[Operator]:
         for subgraph in self.subgraphs:
             yield from subgraph.operators

@@ -43,6 +43,46 @@ class _Option(enum.Enum):
         return str(self.value)
 
 
+def listed(setting: str, values: Any, kind: type[enum.Enum]) -> set[Any]:
+    """The members of an enumeration that a setting holds.
+
+    Raises:
+        ValueError: it holds something else, or is no collection.
+    """
+    name = f"tf.lite.{kind.__name__}"
+    if isinstance(values, (str, enum.Enum)) or not isinstance(values, Iterable):
+        raise ValueError(f"{setting} must be a list or a set of {name} values, found {values!r}.")
+    found = list(values)
+    wrong = [each for each in found if not isinstance(each, kind)]
+    if wrong:
+        raise ValueError(f"{setting} must hold {name} values, found {wrong[0]!r}.")
+    return set(found)
+
+
+def listed_types(values: Any) -> set[dtypes.DType]:
+    """The types of `target_spec.supported_types`.
+
+    Raises:
+        ValueError: it holds what is no type of constants in TFLite, or is no collection.
+    """
+    if isinstance(values, (str, type, dtypes.DType)) or not isinstance(values, Iterable):
+        raise ValueError(
+            f"target_spec.supported_types must be a list or a set of types such as tf.float16, found {values!r}."
+        )
+    found = set()
+    for each in values:
+        try:
+            found.add(dtypes.as_dtype(each))
+        except TypeError as error:
+            raise ValueError(
+                f"target_spec.supported_types must hold types such as tf.float16, found {each!r}."
+            ) from error
+    wrong = found - {FLOAT, FLOAT16, INT8, INT16, INT32, INT64, STRING, QUANTIZED_UINT8}
+    if wrong:
+        raise ValueError(f"target_spec.supported_types has {wrong.pop()!r}, which is no type of constants in TFLite.")
+    return found
+
+
 @export("lite.OpsSet")
 class OpsSet(_Option):
     """The sets of ops that a converted model may use.
@@ -86,7 +126,8 @@ class RepresentativeDataset:
 
     Args:
         input_gen: a callable without arguments that returns an iterable (a generator function, for example). Each element is a
-            list with one array per input, of its type and shape, or a dictionary from input names to arrays.
+            list with one array per input, of its type and shape, or a dictionary from input names to arrays. For a model with several
+            signatures it is a pair of a signature's key and such a list or dictionary.
     """
 
     def __init__(self, input_gen: Callable[[], Iterable[Any]]) -> None:

@@ -202,6 +202,8 @@ def set_shapes(source: Source, shapes: dict[str, Any] | None) -> None:
     Raises:
       ValueError: A name is not an input, or a shape contradicts the graph's.
     """
+    if shapes and not hasattr(shapes, "items"):
+        raise ValueError(f"Shapes are given as a dictionary by the names of the inputs, found {shapes!r}.")
     for name, sizes in (shapes or {}).items():
         if name not in source.input_names:
             raise ValueError(f"Invalid tensor '{name}' found in tensor shapes map.")
@@ -228,7 +230,7 @@ def from_saved_model(
     Args:
       directory: The directory of the model.
       tags: The tags of the meta graph. None selects the only one.
-      keys: The signatures. None selects all.
+      keys: The signatures. None selects all, of a model that Keras exported the default one.
       input_arrays: Names of tensors to use as inputs instead of the signature's.
       output_arrays: Names of tensors to use as outputs.
 
@@ -245,8 +247,10 @@ def from_saved_model(
         available = [key for key in sorted(meta.signature_def) if key not in _HIDDEN_SIGNATURES]
         if not available:
             raise ValueError("Only support at least one signature key.")
+        if keys is None:
+            keys = _default_keys(meta, available)
         sources = []
-        for key in available if keys is None else keys:
+        for key in keys:
             if key not in meta.signature_def:
                 raise ValueError(
                     f"No '{key}' in the SavedModel's SignatureDefs. Possible values are '{','.join(available)}'."
@@ -256,6 +260,14 @@ def from_saved_model(
         for name, variable in source.variables.items():
             source.variables[name] = sources[0].variables.setdefault(name, variable)
     return sources
+
+
+def _default_keys(meta: Any, available: list[str]) -> list[str]:
+    """All signatures, but one of a model that Keras exported: its endpoint `serve` is there a second time as the default signature."""
+    root = meta.object_graph_def.nodes[:1]
+    default = constants.DEFAULT_SERVING_SIGNATURE_DEF_KEY
+    is_export = any(child.local_name == "serve" for node in root for child in node.children)
+    return [default] if is_export and default in available else available
 
 
 def _signature(session: Session, key: str, definition: Any, input_arrays: Any, output_arrays: Any) -> Source:

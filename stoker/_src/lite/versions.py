@@ -131,6 +131,12 @@ def _select_v2(operator: Operator) -> int:
     return 2 if operator.code == "SELECT" and len(_values(operator).shape or ()) > 4 else 1
 
 
+def _transpose_conv(operator: Operator) -> int:
+    if operator.options.fusedActivationFunction:
+        return 4
+    return 3 if len(operator.inputs) > 3 else 1 + _weights_are_smaller(operator)
+
+
 _BY_OPTIONS: dict[str, Callable[[Operator], int]] = {
     "BATCH_MATMUL": _batch_matmul,
     "CAST": lambda operator: _BY_TYPE["CAST"].get(operator.outputs[0].type, 1),
@@ -143,7 +149,7 @@ _BY_OPTIONS: dict[str, Callable[[Operator], int]] = {
     "RESIZE_BILINEAR": _resize,
     "RESIZE_NEAREST_NEIGHBOR": _resize,
     "SELECT": _select_v2,
-    "TRANSPOSE_CONV": lambda operator: 3 if len(operator.inputs) > 3 else 1 + _weights_are_smaller(operator),
+    "TRANSPOSE_CONV": _transpose_conv,
 }
 
 
@@ -235,7 +241,7 @@ _RUNTIMES = {
     "2.10.0": "ATAN2 RELU_0_TO_1 UNSORTED_SEGMENT_MAX UNSORTED_SEGMENT_PROD UNSORTED_SEGMENT_SUM",
     "2.11.0": "SIGN UNSORTED_SEGMENT_MIN",
     "2.12.0": "ABS:5 CAST:5 SIGN:2",
-    "2.13.0": "BITCAST BITWISE_XOR RIGHT_SHIFT",
+    "2.13.0": "BITCAST BITWISE_XOR RIGHT_SHIFT TRANSPOSE_CONV:4",
     "2.14.0": "RANGE:2",
     "2.15.0": "LOG:2",
     "2.17.0": "FULLY_CONNECTED:12",

@@ -31,6 +31,16 @@ _TEXTS = {
     "Assign AssignAdd AssignSub ScatterUpdate ScatterAdd": "convert the graph for inference; for a model with state, use resource variables and a tf.function",
     "InTopK InTopKV2": "compare with the values of tf.nn.top_k",
     "Bincount DenseBincount": "a sum of tf.one_hot",
+    "DynamicPartition": "tf.boolean_mask for each part",
+    "Cross": "products of the elements, which tf.unstack and tf.stack take apart and join",
+    "Complex Angle Conj": "the real and the imaginary part as two tensors; tf.atan2 is the angle",
+    "RGBToHSV HSVToRGB AdjustHue AdjustSaturation": "convert the picture before the model",
+    "MaxPoolWithArgmax": "tf.nn.max_pool, or tf.argmax over reshaped windows",
+    "CTCGreedyDecoder CTCBeamSearchDecoder CTCLoss": "tf.argmax over the classes, and merge repeated labels behind the model",
+    "HistogramFixedWidth": "tf.raw_ops.Bucketize, then a sum of tf.one_hot",
+    "TensorScatterMin TensorScatterMax ScatterNdUpdate": "tf.tensor_scatter_nd_update, or the unsorted segment reductions",
+    "ListDiff": "tf.equal with each of the numbers, then tf.boolean_mask",
+    "DiagPart": "tf.linalg.diag_part for matrices",
     "SearchSorted LowerBound UpperBound": "tf.raw_ops.Bucketize for constant boundaries",
 }
 for _names, _text in _TEXTS.items():

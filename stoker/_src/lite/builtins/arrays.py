@@ -8,18 +8,38 @@ from typing import Any
 import numpy as np
 from ai_edge_litert import schema_py_generated as schema
 
+from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Operation
 from stoker._src.lite.lowering import Scope, Unsupported, lowers
 from stoker._src.lite.model import TYPE_CODES, Tensor, numpy_dtype
 
 
-def reshaped(scope: Scope, tensor: Tensor, result: Tensor, shape: Tensor | None = None) -> Tensor:
-    """Emits a RESHAPE to the result's shape, or to a shape that is computed."""
+def reshaped(
+    scope: Scope, tensor: Tensor, result: Tensor, shape: Tensor | None = None, op: Operation | None = None
+) -> Tensor:
+    """Emits a RESHAPE to the result's shape, or to a shape that is computed. With `op`, the size that its graph leaves open is inferred."""
     if shape is None:
         sizes = np.array(result.shape, np.int32)
+        if op is not None:
+            sizes[_open_size(scope, op, result)] = -1
         shape = scope.constant(sizes, "shape")
         return scope.emit("RESHAPE", [tensor, shape], result, schema.ReshapeOptionsT(newShape=sizes))
     return scope.emit("RESHAPE", [tensor, shape], result)
+
+
+def _open_size(scope: Scope, op: Operation, result: Tensor) -> list[int]:
+    """The position of the size that the graph does not know, and the conversion does: that of the batch.
+
+    The interpreter may change the batch, if the model does not state it.
+    """
+    static, shape = op.outputs[0].static_shape, result.shape
+    if shape is None or -1 in shape or 0 in shape or static.rank != len(shape):
+        return []
+    places = [place for place, size in enumerate(static) if size is None]
+    pack = op.inputs[1].op if op.type == "Reshape" else None
+    if pack is not None and pack.type == "Pack" and len(pack.inputs) == len(shape):
+        places = [place for place in places if constant_value(pack.inputs[place]) is None] or places
+    return places if len(places) == 1 else []
 
 
 @lowers("Reshape")
@@ -31,7 +51,7 @@ def reshape(scope: Scope, op: Operation) -> Any:
     if result.shape is not None and sum(size < 0 for size in result.shape) <= 1 and 0 not in result.shape:
         if x.shape == result.shape and -1 not in result.shape:
             return x
-        return reshaped(scope, x, result)
+        return reshaped(scope, x, result, op=op)
     return reshaped(scope, x, result, scope.int32(op, op.inputs[1]))
 
 
@@ -67,7 +87,7 @@ def _is_size_of(scope: Scope, op: Operation, tensor: Any, axis: int) -> bool:
 def squeeze(scope: Scope, op: Operation) -> Any:
     x, result = scope.tensor(op.inputs[0]), scope.result(op)
     if result.shape is not None and sum(size < 0 for size in result.shape) <= 1 and 0 not in result.shape:
-        return reshaped(scope, x, result)
+        return reshaped(scope, x, result, op=op)
     dims = [int(each) for each in op.attr("squeeze_dims")]
     return scope.emit("SQUEEZE", [x], result, schema.SqueezeOptionsT(squeezeDims=np.array(dims, np.int32)))
 
@@ -76,7 +96,7 @@ def squeeze(scope: Scope, op: Operation) -> Any:
 def expand_dims(scope: Scope, op: Operation) -> Any:
     x, result = scope.tensor(op.inputs[0]), scope.result(op)
     if result.shape is not None and sum(size < 0 for size in result.shape) <= 1 and 0 not in result.shape:
-        return reshaped(scope, x, result)
+        return reshaped(scope, x, result, op=op)
     return scope.emit("EXPAND_DIMS", [x, scope.int32(op, op.inputs[1])], result, schema.ExpandDimsOptionsT())
 
 

@@ -75,6 +75,10 @@ _CLAMPS = {"Relu": (("MAXIMUM", 0),), "Relu6": (("MAXIMUM", 0), ("MINIMUM", 6))}
 
 def _unary(scope: Scope, op: Operation) -> Any:
     code, options = UNARY[op.type]
+    if op.type == "Square" and op.outputs[0].dtype.is_integer:
+        # The kernel takes floating point only.
+        x = scope.tensor(op.inputs[0])
+        return scope.emit("MUL", [x, x], scope.result(op), schema.MulOptionsT())
     if op.type in _CLAMPS and op.outputs[0].dtype.is_integer:
         x = scope.tensor(op.inputs[0])
         for code, limit in _CLAMPS[op.type]:
@@ -233,9 +237,8 @@ def log1p(e: Expression, x: Tensor) -> Tensor:
 
 @composed("Softplus")
 def softplus(e: Expression, x: Tensor) -> Tensor:
-    # log(1 + exp(x)) = relu(x) + log(1 + exp(-|x|)), which does not overflow.
-    small = e.of("EXP", e.of("NEG", e.of("ABS", x)))
-    return e.last("ADD", e.of("RELU", x), e.of("LOG", e.of("ADD", small, e.number(1, x))))
+    # log(1 + exp(x)) = relu(x) - log(sigmoid(|x|)), which neither overflows nor takes the logarithm of a small number.
+    return e.last("SUB", e.of("RELU", x), e.of("LOG", e.of("LOGISTIC", e.of("ABS", x))))
 
 
 @composed("Softsign")
@@ -304,6 +307,8 @@ def logical_xor(e: Expression, x: Tensor, y: Tensor) -> Tensor:
 
 @composed("DivNoNan")
 def div_no_nan(e: Expression, x: Tensor, y: Tensor) -> Tensor:
+    if y.data is not None and y.data.all():
+        return e.last("DIV", x, y)
     zero = e.number(0, x)
     return e.last("SELECT_V2", e.of("EQUAL", y, zero, type_name="BOOL", shape=y.shape), zero, e.of("DIV", x, y))
 

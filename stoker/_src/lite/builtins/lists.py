@@ -73,8 +73,43 @@ def from_tensor(scope: Scope, op: Operation) -> Any:
     return scope.tensor(op.inputs[0])
 
 
-def set_item(scope: Scope, op: Operation, values: Any, index: GraphTensor, item: GraphTensor) -> Any:
-    """The list with one element replaced."""
+def _grown(scope: Scope, op: Operation, values: Tensor, index: GraphTensor) -> Tensor:
+    """The list with as many elements, which are zero, behind it as it needs to have one at `index`."""
+    if not values.shape:
+        raise Unsupported("the growing list has no value in TFLite", "give the TensorArray its size")
+    (count, *element), known = values.shape, scope.known(index)
+    if known is not None and 0 <= int(known) < count:
+        return values
+    if -1 in element:
+        raise Unsupported("the shape of the growing list's elements is not known", "give the TensorArray its size")
+
+    def number(code: str, inputs: list[Tensor], options: Any) -> Tensor:
+        return scope.emit(code, inputs, scope.temporary(op, "INT32", (1,)), options)
+
+    one, zero = (scope.constant([each], "number", np.int32) for each in (1, 0))
+    position = reshaped(scope, scope.int32(op, index), scope.temporary(op, "INT32", (1,)))
+    length = scope.constant([count], "length", np.int32)
+    if count < 0:
+        whole = scope.temporary(op, "INT32", (len(values.shape),))
+        scope.emit("SHAPE", [values], whole, schema.ShapeOptionsT(outType=TYPE_CODES["INT32"]))
+        length = number("SLICE", [whole, zero, one], schema.SliceOptionsT())
+    missing = number("SUB", [number("ADD", [position, one], schema.AddOptionsT()), length], schema.SubOptionsT())
+    sizes = number("MAXIMUM", [missing, zero], schema.MaximumMinimumOptionsT())
+    if element:
+        rest = scope.constant(element, "element_shape", np.int32)
+        joined = scope.temporary(op, "INT32", (len(values.shape),))
+        sizes = scope.emit("CONCATENATION", [sizes, rest], joined, schema.ConcatenationOptionsT(axis=0))
+    nothing = scope.constant(0, "zero", numpy_dtype(values.type))
+    grown = (-1, *element)
+    behind = scope.emit("FILL", [sizes, nothing], scope.temporary(op, values.type, grown), schema.FillOptionsT())
+    options = schema.ConcatenationOptionsT(axis=0)
+    return scope.emit("CONCATENATION", [values, behind], scope.temporary(op, values.type, grown), options)
+
+
+def set_item(
+    scope: Scope, op: Operation, values: Any, index: GraphTensor, item: GraphTensor, grows: bool = False
+) -> Any:
+    """The list with one element replaced. One that grows may get an element behind its last one."""
     element = scope.tensor(item)
     if isinstance(values, PendingList):
         if element.shape is None or -1 in element.shape:
@@ -85,6 +120,8 @@ def set_item(scope: Scope, op: Operation, values: Any, index: GraphTensor, item:
         raise Unsupported("the list has no value in TFLite")
     if element.shape is None:
         raise Unsupported("the rank of the list's elements is not known", "give the TensorArray an element_shape")
+    if grows:
+        values = _grown(scope, op, values, index)
     row = (
         reshaped(scope, element, scope.temporary(op, element.type, (1, *element.shape)))
         if sum(s < 0 for s in element.shape) <= 1
@@ -118,12 +155,27 @@ def list_set_item(scope: Scope, op: Operation) -> Any:
     values = scope.values[op.inputs[0]]
     if isinstance(values, np.ndarray):
         values = scope.tensor(op.inputs[0])
-    return set_item(scope, op, values, op.inputs[1], op.inputs[2])
+    grows, known = bool(op.attrs.get("resize_if_index_out_of_bounds")), scope.known(op.inputs[1])
+    if grows and known is not None and int(known) == _known_length(values):
+        return _appended(scope, op, values, op.inputs[2])
+    return set_item(scope, op, values, op.inputs[1], op.inputs[2], grows)
+
+
+def _known_length(values: Any) -> int:
+    """The number of elements of a list, or -1 if it is not known."""
+    if isinstance(values, PendingList):
+        return -1 if isinstance(values.length, Tensor) else int(values.length)
+    return values.shape[0] if isinstance(values, Tensor) and values.shape else -1
 
 
 @lowers("TensorListPushBack")
 def push_back(scope: Scope, op: Operation) -> Any:
-    values, element = scope.values[op.inputs[0]], scope.tensor(op.inputs[1])
+    return _appended(scope, op, scope.values[op.inputs[0]], op.inputs[1])
+
+
+def _appended(scope: Scope, op: Operation, values: Any, item: GraphTensor) -> Any:
+    """The list with one more element."""
+    element = scope.tensor(item)
     if element.shape is None:
         raise Unsupported("the rank of the list's elements is not known", "give the TensorArray an element_shape")
     axis = scope.constant(0, "axis", np.int32)
@@ -215,6 +267,8 @@ def tensor_array(scope: Scope, op: Operation) -> Any:
     size = scope.values[op.inputs[0]]
     assert isinstance(size, (np.ndarray, Tensor))
     element = lite_shape(op.attr("element_shape"))
+    if op.attr("dynamic_size") and isinstance(size, np.ndarray) and int(size) == 0:
+        raise Unsupported("it grows from nothing", "give the TensorArray its size")
     return None, reserved(scope, op, size, type_of(op.attr("dtype")), element)
 
 

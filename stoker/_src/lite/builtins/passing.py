@@ -6,7 +6,7 @@ from typing import Any
 
 from stoker._src.graph.tensor import Operation
 from stoker._src.graph.tensor import Tensor as GraphTensor
-from stoker._src.lite.lowering import Scope, lowers
+from stoker._src.lite.lowering import Scope, Unsupported, lowers
 
 
 @lowers(
@@ -30,6 +30,13 @@ def passed(scope: Scope, op: Operation) -> Any:
 @lowers("IdentityN")
 def passed_all(scope: Scope, op: Operation) -> Any:
     return [scope.values.get(tensor) for tensor in op.inputs]
+
+
+@lowers("Placeholder", "PlaceholderV2")
+def fed(scope: Scope, op: Operation) -> Any:
+    raise Unsupported(
+        "the outputs need it, and it is not among the inputs of the model", "name it among the inputs of the conversion"
+    )
 
 
 @lowers("NoOp", "Assert", "PrintV2", "ControlTrigger")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import string
 from typing import Any
 
 import numpy as np
@@ -62,19 +63,20 @@ def batch_matmul(scope: Scope, op: Operation) -> Any:
 @lowers("Einsum")
 def einsum(scope: Scope, op: Operation) -> Any:
     """An einsum of one or two tensors: transposes turn it into a matrix product, and reshapes merge and split dimensions."""
-    equation = op.attr("equation").replace(" ", "")
-    terms, _, out = equation.partition("->")
-    labels = terms.split(",")
-    if "." in equation or any(len(set(term)) != len(term) for term in (*labels, out)) or len(labels) > 2:
-        raise Unsupported(
-            f"the equation {equation} repeats a label or has an ellipsis", "write it with tf.matmul and tf.transpose"
-        )
     given = scope.inputs(op)
+    shapes = [tensor.shape for tensor in given if tensor.shape is not None]
+    if len(shapes) < len(given):
+        raise Unsupported("the ranks must be known", "give the inputs static shapes")
+    equation = op.attr("equation").replace(" ", "")
+    terms, _, out = _with_labels(equation, shapes).partition("->")
+    labels = terms.split(",")
+    if any(len(set(term)) != len(term) for term in (*labels, out)) or len(labels) > 2:
+        raise Unsupported(f"the equation {equation} repeats a label", "write it with tf.matmul and tf.transpose")
     sizes: dict[str, int] = {}
-    for term, tensor in zip(labels, given, strict=True):
-        if tensor.shape is None:
-            raise Unsupported("the ranks must be known", "give the inputs static shapes")
-        for label, size in zip(term, tensor.shape, strict=True):
+    for term, shape in zip(labels, shapes, strict=True):
+        for label, size in zip(term, shape, strict=True):
+            if 1 in (size, sizes.get(label, size)) and size != sizes.get(label, size):
+                raise Unsupported("dimensions of an ellipsis differ in size", "repeat them with tf.broadcast_to")
             sizes[label] = max(size, sizes.get(label, -1))
     summed = [
         _summed(scope, op, tensor, term, set("".join(labels[:i] + labels[i + 1 :])) | set(out))
@@ -104,6 +106,20 @@ def einsum(scope: Scope, op: Operation) -> Any:
         return product
     is_merged = len(rows) != 1 or len(columns) != 1
     return _split(scope, op, product, is_merged, product_labels, out, result, sizes)
+
+
+def _with_labels(equation: str, shapes: list[tuple[int, ...]]) -> str:
+    """The equation with labels in place of an ellipsis, the same for the last dimensions that it stands for in each term."""
+    if "..." not in equation:
+        return equation
+    free = [label for label in string.ascii_letters if label not in equation]
+    terms, _, out = equation.partition("->")
+    counts = [len(shape) - len(term.replace("...", "")) for term, shape in zip(terms.split(","), shapes, strict=True)]
+    named = "".join(free[: max(counts)])
+    written = [
+        term.replace("...", named[len(named) - count :]) for term, count in zip(terms.split(","), counts, strict=True)
+    ]
+    return f"{','.join(written)}->{out.replace('...', named)}"
 
 
 def _with_weights(

@@ -21,8 +21,10 @@ UNSORTED = {
 
 @lowers("SegmentSum")
 def segment_sum(scope: Scope, op: Operation) -> Any:
-    inputs = [scope.tensor(op.inputs[0]), scope.int32(op, op.inputs[1])]
-    return scope.emit("SEGMENT_SUM", inputs, scope.result(op), schema.SegmentSumOptionsT())
+    rows, segments = scope.tensor(op.inputs[0]), scope.int32(op, op.inputs[1])
+    if segments.data is not None and np.any(np.diff(segments.data, prepend=0) > 1):
+        return _reduced(scope, op, rows, segments, _segments_in(scope, op, segments), "Sum")
+    return scope.emit("SEGMENT_SUM", [rows, segments], scope.result(op), schema.SegmentSumOptionsT())
 
 
 @lowers(*UNSORTED)

@@ -6,6 +6,7 @@ A file only names such a function. What is not in the tables here, or among the 
 from __future__ import annotations
 
 import functools
+import inspect
 import itertools
 import sys
 from collections.abc import Callable
@@ -20,6 +21,7 @@ from stoker._src.base.export import EXPORTS
 from stoker._src.formats.protos import GraphDef, NodeDef
 from stoker._src.graph.interchange.importer import import_graph_def
 from stoker._src.graph.tensor import Tensor
+from stoker._src.keras import newer_activations
 from stoker._src.lite.keras.layers import Layer, UnsupportedLayer
 from stoker._src.ops.array import casting, constants, gathering, joining, pads, ranges, selection, shaping
 from stoker._src.ops.linalg import einsum, matrix_products
@@ -156,8 +158,9 @@ def _repeated(x: Tensor, repeats: Any = None, axis: int | None = None, **_: Any)
     return shaping.reshape(tiled, [*shape[: place - 1], merged, *shape[place + 1 :]])
 
 
-def _hard_sigmoid(x: Tensor, **_: Any) -> Tensor:
-    return clipping.clip_by_value(x * (1 / 6) + 0.5, 0.0, 1.0)
+def _newer(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    settings = list(inspect.signature(function).parameters)[1:]
+    return lambda x, **given: function(x, **{name: given[name] for name in settings if name in given})
 
 
 OPERATIONS: dict[str, Callable[..., Any]] = {
@@ -204,7 +207,13 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
     "Selu": _unary(activations.selu),
     "LeakyRelu": _leaky,
     "Gelu": _gelu,
-    "HardSigmoid": _hard_sigmoid,
+    "HardSigmoid": _newer(newer_activations.hard_sigmoid),
+    **{
+        name.title().replace("_", ""): _newer(newer_activations.NEWER[name])
+        for name in (
+            "celu glu hard_shrink hard_silu hard_tanh log_sigmoid soft_shrink sparse_plus sparse_sigmoid squareplus tanh_shrink"
+        ).split()
+    },
     "Softmax": lambda x, axis=-1, **_: softmax.softmax(x, axis=axis),
     "LogSoftmax": lambda x, axis=-1, **_: softmax.log_softmax(x, axis=axis),
     "Mean": _reduced(reductions.reduce_mean),

@@ -75,6 +75,21 @@ def merged_transpose(editor: Editor, operator: Operator) -> bool:
     return True
 
 
+def unmoved_transpose(editor: Editor, operator: Operator) -> bool:
+    """A transpose that moves only dimensions of one element is a reshape, which costs nothing."""
+    source, order = operator.inputs
+    (result,) = operator.outputs
+    if source is None or order is None or order.data is None or source.shape is None or not _known(result.shape):
+        return False
+    moved = [axis for axis in order.data.tolist() if source.shape[axis] != 1]
+    # Products of matrices transpose their operand themselves.
+    if moved != sorted(moved) or any(each.code == "BATCH_MATMUL" for each in editor.consumers.get(result, ())):
+        return False
+    shape = sizes("shape", result.shape)
+    editor.change(operator, "RESHAPE", [source, shape], options=schema.ReshapeOptionsT(newShape=shape.data))
+    return True
+
+
 def sunk_transpose(editor: Editor, operator: Operator) -> bool:
     """Rewrites f(transpose(x)) to transpose(f(x)), so that transposes from channels first to channels last and back meet and cancel.
 
@@ -337,7 +352,7 @@ def negated_sum(editor: Editor, operator: Operator) -> bool:
 
 CLEANUP: dict[str, list[Rule]] = {
     "RESHAPE": [merged_reshape],
-    "TRANSPOSE": [merged_transpose],
+    "TRANSPOSE": [merged_transpose, unmoved_transpose],
     "ADD": [neutral, negated_sum, sunk_reshape],
     "SUB": [neutral, sunk_reshape],
     "MUL": [neutral, vanishing, squared, sunk_reshape],

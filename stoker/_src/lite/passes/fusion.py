@@ -38,6 +38,7 @@ TAKES_ACTIVATION = (
     "MAX_POOL_2D",
     "MUL",
     "SUB",
+    "TRANSPOSE_CONV",
 )
 
 
@@ -103,24 +104,42 @@ def folded_factor(editor: Editor, operator: Operator) -> bool:
     return True
 
 
-def scaled_reshape(editor: Editor, operator: Operator) -> bool:
-    """reshape(product(x)) * number becomes reshape(product(x) * number), whose factor goes into the weights."""
-    for value, other in (operator.inputs, operator.inputs[::-1]):
+def before_reshape(editor: Editor, operator: Operator) -> bool:
+    """reshape(product(x)) * constant becomes reshape(product(x) * constant), whose constant goes into the weights. The same holds for sums and the bias."""
+    pairs = [operator.inputs] if operator.code in ("SUB", "DIV") else [operator.inputs, operator.inputs[::-1]]
+    for value, other in pairs:
         reshape = editor.made_by(value, "RESHAPE")
         product = editor.made_by(reshape.inputs[0], *WEIGHTS) if reshape is not None else None
-        if reshape is None or product is None or value is None or scalar(other) is None or not plain(operator):
+        if reshape is None or product is None or value is None or other is None or not plain(operator):
             continue
         inner = product.outputs[0]
         if not is_float(other, inner) or not plain(product) or value.shape != operator.outputs[0].shape:
             continue
         if not editor.is_private(inner, reshape) or not editor.is_private(value, operator):
             continue
-        scaled = Tensor(f"{inner.name}/", inner.type, inner.shape)
-        editor.insert(product, Operator("MUL", [inner, other], [scaled], schema.MulOptionsT()))
-        editor.change(reshape, inputs=[scaled, *reshape.inputs[1:]])
+        moved = _for_channels(other, value.shape, inner.shape)
+        if moved is None:
+            continue
+        made = Tensor(f"{inner.name}/", inner.type, inner.shape)
+        editor.insert(product, Operator(operator.code, [inner, moved], [made], operator.options))
+        editor.change(reshape, inputs=[made, *reshape.inputs[1:]])
         editor.absorb(reshape, operator)
         return True
     return False
+
+
+def _for_channels(constant: Tensor, shape: tuple[int, ...] | None, inner: tuple[int, ...] | None) -> Tensor | None:
+    """A constant that meets a tensor of `shape`, for the form of the tensor with the shape `inner`: one number, or one for each of its channels."""
+    if scalar(constant) is not None:
+        return constant
+    if constant.data is None or not shape or not inner or constant.data.size != inner[-1]:
+        return None
+    own = constant.data.shape
+    while own and own[0] == 1:
+        own = own[1:]
+    if own != shape[len(shape) - len(own) :]:
+        return None
+    return Tensor(constant.name, constant.type, (inner[-1],), constant.data.reshape(-1))
 
 
 def folded_addend(editor: Editor, operator: Operator) -> bool:
@@ -184,19 +203,21 @@ def merged_constants(editor: Editor, operator: Operator) -> bool:
 
 
 def fused_activation(editor: Editor, operator: Operator) -> bool:
-    """relu(conv(x)) becomes a convolution with a fused activation."""
+    """relu(conv(x)) becomes a convolution with a fused activation, also if a reshape is between the two."""
     (value,) = operator.inputs
-    before = editor.made_by(value, *TAKES_ACTIVATION)
-    if (
-        before is None
-        or value is None
-        or not plain(before)
-        or not editor.is_private(value, operator)
-        or not is_float(value)
-    ):
+    if value is None or not is_float(value) or not editor.is_private(value, operator):
+        return False
+    last = editor.made_by(value, "RESHAPE", *TAKES_ACTIVATION)
+    before = last
+    if last is not None and last.code == "RESHAPE":
+        inner = last.inputs[0]
+        before = editor.made_by(inner, *TAKES_ACTIVATION)
+        if inner is None or not editor.is_private(inner, last):
+            return False
+    if last is None or before is None or not plain(before):
         return False
     activation = ACTIVATIONS[operator.code]
-    editor.absorb(before, operator)
+    editor.absorb(last, operator)
     before.options.fusedActivationFunction = activation
     return True
 
@@ -259,7 +280,10 @@ def multiplied(editor: Editor, operator: Operator) -> bool:
 
 
 def folded_input(editor: Editor, operator: Operator) -> bool:
-    """Folds c of product(x * c + d) into the weights and d into the bias, if all readers of the sum are products."""
+    """Folds c of product(x * c + d) into the weights and d into the bias, if all readers of the sum are products or convolutions.
+
+    Pictures in bytes are scaled so. Margins of zeros stay zero when they are multiplied; with an addend, there must not be any.
+    """
     x, weights = operator.inputs[0], operator.inputs[1]
     before = editor.made_by(x, "MUL", "ADD", "SUB")
     if (
@@ -271,12 +295,13 @@ def folded_input(editor: Editor, operator: Operator) -> bool:
         or not plain(before)
     ):
         return False
-    if not is_float(x, weights) or not all(_reads_as_values(each, x) for each in editor.consumers[x]):
+    if not is_float(x, weights) or not all(
+        _reads_as_values(each, x, before.code != "MUL") for each in editor.consumers[x]
+    ):
         return False
     pairs = [before.inputs] if before.code == "SUB" else [before.inputs, before.inputs[::-1]]
     for source, other in pairs:
-        channels = weights.data.shape[1]
-        values = _per_channel(other, channels, None if x.shape is None else len(x.shape))
+        values = _per_channel(other, _input_channels(operator), None if x.shape is None else len(x.shape))
         if (
             values is None
             or source is None
@@ -286,11 +311,15 @@ def folded_input(editor: Editor, operator: Operator) -> bool:
         ):
             continue
         inputs = [source, weights, operator.inputs[2] if len(operator.inputs) > 2 else None]
+        if operator.code == "DEPTHWISE_CONV_2D":
+            values = np.repeat(values, operator.options.depthMultiplier)
+        weighted = weights.data * (values if before.code != "SUB" else -values)
         if before.code == "MUL":
-            inputs[1] = editor.constant(weights.data * values, weights, weights.name)
+            inputs[1] = editor.constant(weighted, weights, weights.name)
         else:
             bias = inputs[2]
-            added = weights.data.astype(np.float64) @ (values if before.code == "ADD" else -values)
+            kept = CHANNEL_AXIS[operator.code]
+            added = weighted.sum(tuple(axis for axis in range(weighted.ndim) if axis != kept), np.float64)
             if bias is not None:
                 assert bias.data is not None
                 added = added + bias.data
@@ -300,11 +329,26 @@ def folded_input(editor: Editor, operator: Operator) -> bool:
     return False
 
 
-def _reads_as_values(operator: Operator, tensor: Tensor) -> bool:
-    """Whether all readers of a tensor are products that multiply it with constant weights and bias."""
-    if operator.code != "FULLY_CONNECTED" or operator.inputs.count(tensor) != 1 or operator.inputs[0] is not tensor:
+def _input_channels(operator: Operator) -> int:
+    """The number of channels that a product or a convolution reads."""
+    weights = operator.inputs[1]
+    assert weights is not None and weights.data is not None
+    channels = weights.data.shape[-1]
+    return channels // operator.options.depthMultiplier if operator.code == "DEPTHWISE_CONV_2D" else channels
+
+
+def _reads_as_values(operator: Operator, tensor: Tensor, without_margins: bool) -> bool:
+    """Whether a reader of a tensor is a product or a convolution that multiplies all its channels with constant weights and bias."""
+    codes = ("FULLY_CONNECTED", "CONV_2D", "DEPTHWISE_CONV_2D")
+    if operator.code not in codes or operator.inputs.count(tensor) != 1 or operator.inputs[0] is not tensor:
         return False
-    return all(each is None or each.data is not None for each in operator.inputs[1:])
+    if not all(each is None or each.data is not None for each in operator.inputs[1:]):
+        return False
+    if operator.code == "FULLY_CONNECTED":
+        return True
+    if without_margins and operator.options.padding != schema.Padding.VALID:
+        return False
+    return tensor.shape is not None and tensor.shape[-1] == _input_channels(operator)
 
 
 def same_padding(editor: Editor, operator: Operator) -> bool:
@@ -476,15 +520,15 @@ def dilated_rows(editor: Editor, operator: Operator) -> bool:
 
 
 FOLDING: dict[str, list[Rule]] = {
-    "MUL": [folded_factor, scaled_reshape, merged_constants],
-    "DIV": [folded_factor, multiplied],
-    "ADD": [folded_addend, merged_constants],
-    "SUB": [folded_addend],
+    "MUL": [folded_factor, before_reshape, merged_constants],
+    "DIV": [folded_factor, before_reshape, multiplied],
+    "ADD": [folded_addend, before_reshape, merged_constants],
+    "SUB": [folded_addend, before_reshape],
     "MINIMUM": [clipped],
     "MAXIMUM": [clipped],
     "FULLY_CONNECTED": [folded_input],
-    "CONV_2D": [same_padding],
-    "DEPTHWISE_CONV_2D": [same_padding],
+    "CONV_2D": [same_padding, folded_input],
+    "DEPTHWISE_CONV_2D": [same_padding, folded_input],
     "BATCH_TO_SPACE_ND": [dilated, dilated_rows],
     "RESHAPE": [flattened_product],
 }

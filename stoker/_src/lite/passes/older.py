@@ -6,6 +6,7 @@ runtime is replaced, if there is a form for it here. The forms use builtins of T
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -14,7 +15,8 @@ import numpy as np
 from ai_edge_litert import schema_py_generated as schema
 
 from stoker._src.lite.model import TYPE_CODES, Model, Operator, Subgraph, Tensor, numpy_dtype, type_of
-from stoker._src.lite.passes.editing import Editor
+from stoker._src.lite.passes.editing import NO_ACTIVATION, Editor
+from stoker._src.lite.passes.fusion import ACTIVATIONS
 from stoker._src.lite.versions import is_available
 
 Shape = tuple[int, ...]
@@ -269,11 +271,17 @@ def _matrices(form: Form, tensor: Tensor, count: int, rows: int, columns: int) -
 
 
 def _transpose_conv(form: Form, operator: Operator) -> None:
-    """The bias is added by an operator of its own."""
-    sizes, weights, x, bias = (given(operator, i) for i in range(4))
+    """The bias and the activation have an operator of their own."""
+    sizes, weights, x = (given(operator, i) for i in range(3))
     result = operator.outputs[0]
-    product = form.emit("TRANSPOSE_CONV", [sizes, weights, x], result.shape, operator.options, "FLOAT32")
-    form.emit("ADD", [product, bias], result)
+    options = copy.copy(operator.options)
+    activation, options.fusedActivationFunction = options.fusedActivationFunction, NO_ACTIVATION
+    product = form.emit("TRANSPOSE_CONV", [sizes, weights, x], result.shape, options, "FLOAT32")
+    bias = operator.inputs[3] if len(operator.inputs) > 3 else None
+    if bias is None:
+        form.emit(next(code for code, number in ACTIVATIONS.items() if number == activation), [product], result)
+    else:
+        form.emit("ADD", [product, bias], result, schema.AddOptionsT(fusedActivationFunction=activation))
 
 
 # ---- parts of tensors -----------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Compositions for which TFLite has a builtin: gelu, hard swish, l2 normalization and pooling, leaky and parametric relu, LSTM cells."""
+"""Compositions for which TFLite has a builtin: gelu, hard swish, softmax, l2 normalization and pooling, leaky and parametric relu, LSTM cells."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def hard_swish(editor: Editor, operator: Operator) -> bool:
 
 
 def l2_normalization(editor: Editor, operator: Operator) -> bool:
-    """x * rsqrt(max(sum(x ** 2), 1e-12)) along the last dimension."""
+    """x * rsqrt(max(sum(x ** 2), 1e-12)) along the last dimension, with a bound of up to 1e-10."""
     if operator.code != "MUL" or not plain(operator):
         return False
     for x, other in (operator.inputs, operator.inputs[::-1]):
@@ -162,8 +162,8 @@ def l2_normalization(editor: Editor, operator: Operator) -> bool:
             continue
         for sum_tensor, smallest in (bound.inputs, bound.inputs[::-1]):
             total = editor.made_by(sum_tensor, "SUM")
-            # The builtin uses this lower bound: 1e-6 of the norm.
-            if total is None or scalar(smallest) is None or not 0 < (scalar(smallest) or 0) <= 1.01e-12:
+            # The builtin's own lower bound is 1e-6 of the norm. One of 1e-5, as embeddings of faces have it, is as good as that.
+            if total is None or scalar(smallest) is None or not 0 < (scalar(smallest) or 0) <= 1.01e-10:
                 continue
             square = editor.made_by(total.inputs[0], "SQUARE")
             axes = None if total.inputs[1] is None else total.inputs[1].data
@@ -182,6 +182,44 @@ def l2_pool(editor: Editor, operator: Operator) -> bool:
     if pool is None or square is None or not plain(pool) or not editor.is_private(pool.outputs[0], operator):
         return False
     editor.change(operator, "L2_POOL_2D", [square.inputs[0]], options=pool.options)
+    return True
+
+
+def softmax(editor: Editor, operator: Operator) -> bool:
+    """exp(x) / sum(exp(x)) along the last dimension."""
+    numerator, denominator = operator.inputs
+    power, total = editor.made_by(numerator, "EXP"), editor.made_by(denominator, "SUM")
+    if power is None or total is None or not plain(operator) or total.inputs[0] is not numerator:
+        return False
+    x, axes = power.inputs[0], None if total.inputs[1] is None else total.inputs[1].data
+    if x is None or not x.shape or not is_float(x) or axes is None or not total.options.keepDims:
+        return False
+    if axes.reshape(-1).tolist() not in ([-1], [len(x.shape) - 1]):
+        return False
+    editor.change(operator, "SOFTMAX", [x], options=schema.SoftmaxOptionsT(beta=1.0))
+    return True
+
+
+def shifted_softmax(editor: Editor, operator: Operator) -> bool:
+    """softmax(x - c) with one c for each row, such as its maximum, is softmax(x)."""
+    before = editor.made_by(operator.inputs[0], "SUB")
+    if before is None or not plain(before):
+        return False
+    x, shift = before.inputs
+    if x is None or shift is None or x.shape is None or x.shape != before.outputs[0].shape or x.data is not None:
+        return False
+    if shift.shape is None or (shift.shape and shift.shape[-1] != 1):
+        return False
+    editor.change(operator, inputs=[x])
+    return True
+
+
+def log_softmax(editor: Editor, operator: Operator) -> bool:
+    """log(softmax(x)), which is minus infinity where the probability is too small for a number."""
+    before = editor.made_by(operator.inputs[0], "SOFTMAX")
+    if before is None or before.options.beta != 1:
+        return False
+    editor.change(operator, "LOG_SOFTMAX", [before.inputs[0]], options=schema.LogSoftmaxOptionsT())
     return True
 
 
@@ -381,7 +419,9 @@ def _before(editor: Editor, first: Operator, second: Operator) -> bool:
 
 PATTERNS: dict[str, list[Rule]] = {
     "MUL": [gelu, hard_swish, l2_normalization],
-    "DIV": [hard_swish],
+    "DIV": [hard_swish, softmax],
+    "SOFTMAX": [shifted_softmax],
+    "LOG": [log_softmax],
     "SQRT": [l2_pool],
     "MAXIMUM": [leaky_maximum],
     "ADD": [prelu],

@@ -20,12 +20,12 @@ Ranges = dict[Tensor, tuple[float, float]]
 
 
 def observe_ranges(model: Model, dataset: Any) -> Ranges:
-    """The smallest and largest value of each float tensor of the main subgraph, and of the loops and branches it runs, over all samples.
+    """The smallest and largest value of each float tensor of the signatures, and of the loops and branches they run, over all samples.
 
     Args:
         model: the float model.
         dataset: a `RepresentativeDataset`, or a callable that returns an iterable. A sample is a list with an array for each input of the
-            model, or a dictionary of arrays by the names of inputs.
+            model, or a dictionary of arrays by the names of inputs. A pair of a key and a sample is one for the signature with that key.
 
     Raises:
         ValueError: there are no samples, or a sample does not fit the inputs.
@@ -36,9 +36,12 @@ def observe_ranges(model: Model, dataset: Any) -> Ranges:
         raise ValueError(f"representative_dataset is a callable that returns samples, not {dataset!r}.")
     assign_versions(model)
     observation = _Observation(model)
-    main = observation.runner(model.main)
     for sample in _samples(dataset()):
-        main.run(_arrays(sample, main.interpreter.get_input_details(), model))
+        subgraph, sample = _of_signature(sample, model)
+        runner = observation.runner(subgraph)
+        details = runner.interpreter.get_input_details()
+        for arrays in _rows(_ordered(sample, details, model, subgraph), details):
+            runner.run(_checked(arrays, details))
         observation.samples += 1
     if not observation.samples:
         raise ValueError("The representative dataset has no samples.")
@@ -48,17 +51,21 @@ def observe_ranges(model: Model, dataset: Any) -> Ranges:
 # Kernels store infinite results as the largest finite number.
 _BOUND = 1e38
 # Beyond this distance a change of the argument does not change the result of these functions.
-_REACH = {"SOFTMAX": 16.0, "LOGISTIC": 12.0, "TANH": 8.0}
+_REACH = {"SOFTMAX": 16.0, "EXP": 16.0, "LOGISTIC": 12.0, "TANH": 8.0}
+# Ops that look for the largest value.
+_LARGEST = frozenset(("REDUCE_MAX", "ARG_MAX"))
+_CHOICES = frozenset(("SELECT", "SELECT_V2"))
 
 
-def _telling(code: str, value: np.ndarray) -> np.ndarray:
-    """An argument of a function without differences that do not show in the result.
+def _limits(code: str, value: np.ndarray) -> tuple[Any, float]:
+    """The numbers beyond which the argument of a function makes no difference.
 
     The large negative numbers of masked positions would otherwise take the whole range, and leave no steps for the others.
     """
+    reach = _REACH[code]
     if code == "SOFTMAX":
-        return np.maximum(value, value.max(-1, keepdims=True) - _REACH[code])
-    return np.clip(value, -_REACH[code], _REACH[code])
+        return value.max(-1, keepdims=True) - reach, math.inf
+    return (value.max() - reach, math.inf) if code == "EXP" else (-reach, reach)
 
 
 def _telling_addends(one: np.ndarray, other: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -98,7 +105,7 @@ class _Observation:
         unbounded = max(-low, high) > _BOUND
         if math.isnan(low) or math.isnan(high):
             unbounded = True
-        if unbounded and tensor in self.model.main.inputs:
+        if unbounded and any(tensor in each.inputs for each in self.model.entries):
             raise ValueError(
                 f"The tensor '{tensor.name}' is not finite for sample {self.samples} of the representative dataset."
             )
@@ -124,14 +131,14 @@ class _Runner:
         self.numbers = {tensor: number for number, tensor in enumerate(subgraph.tensors)}
         self.watched = [each for each in self.numbers if each.type == "FLOAT32" and not each.is_constant]
         readers, producers = subgraph.consumers(), subgraph.producers()
-        self.arguments = {
-            tensor: readers[tensor][0].code
-            for tensor in self.watched
-            if tensor not in subgraph.outputs
-            and len({each.code for each in readers.get(tensor, ())}) == 1
-            and readers[tensor][0].code in _REACH
-        }
-        """Tensors that only one of the functions of `_REACH` reads."""
+        self.arguments: dict[Tensor, list[Operator]] = {}
+        """The readers of tensors that only functions with limits read, also through choices between tensors."""
+        watched = set(self.watched)
+        made = [tensor for operator in reversed(subgraph.operators) for tensor in operator.outputs]
+        for tensor in (*made, *subgraph.inputs):
+            found = readers.get(tensor, [])
+            if tensor in watched and tensor not in subgraph.outputs and found and all(map(self.has_limits, found)):
+                self.arguments[tensor] = found
         self.sums = [each for each in subgraph.operators if self.is_softened(each)]
         self.addends = {
             tensor
@@ -163,8 +170,40 @@ class _Runner:
 
     def is_softened(self, operator: Operator) -> bool:
         """Whether an operator adds or subtracts two tensors for a softmax alone."""
-        is_sum = operator.code in ("ADD", "SUB") and plain(operator)
-        return is_sum and self.arguments.get(operator.outputs[0]) == "SOFTMAX"
+        if operator.code not in ("ADD", "SUB") or not plain(operator):
+            return False
+        return {each.code for each in self.arguments.get(operator.outputs[0], ())} == {"SOFTMAX"}
+
+    def has_limits(self, operator: Operator) -> bool:
+        return (
+            operator.code in _REACH
+            or operator.code in _LARGEST
+            or (operator.code in _CHOICES and operator.outputs[0] in self.arguments)
+        )
+
+    def telling(self, tensor: Tensor, value: np.ndarray) -> np.ndarray:
+        """A value without differences that do not show in the results of its readers."""
+        if tensor not in self.arguments:
+            return value
+        limits = [self.limits(each, value) for each in self.arguments[tensor]]
+        low, high = limits[0]
+        for other_low, other_high in limits[1:]:
+            low, high = np.minimum(low, other_low), max(high, other_high)
+        return np.clip(value, low, high)
+
+    def limits(self, operator: Operator, value: np.ndarray) -> tuple[Any, float]:
+        if operator.code in _REACH:
+            return _limits(operator.code, value)
+        if operator.code in _LARGEST:
+            axes = operator.inputs[1]
+            if axes is None or axes.data is None:
+                return -math.inf, math.inf
+            return float(value.max(tuple(axes.data.reshape(-1).tolist())).min()), math.inf
+        result = self.value(operator.outputs[0])
+        if result is None or not result.size:
+            return -math.inf, math.inf
+        chosen = self.telling(operator.outputs[0], result)
+        return float(chosen.min()), float(chosen.max())
 
     def run(self, values: list[np.ndarray]) -> list[np.ndarray | None]:
         """The outputs for these inputs."""
@@ -184,8 +223,7 @@ class _Runner:
         for tensor in self.watched:
             value = self.value(tensor)
             if value is not None and value.size:
-                code = self.arguments.get(tensor)
-                self.observation.note(tensor, value if code is None else _telling(code, value))
+                self.observation.note(tensor, self.telling(tensor, value))
         for operator in self.sums:
             self.note_addends(operator)
         for operator in self.recurrent:
@@ -205,7 +243,7 @@ class _Runner:
         for tensor, value in zip(operator.inputs, (one, sign * other), strict=True):
             if tensor in self.addends:
                 self.observation.note(tensor, value)
-        self.observation.note(operator.outputs[0], _telling("SOFTMAX", one + other))
+        self.observation.note(operator.outputs[0], np.maximum(one + other, _limits("SOFTMAX", one + other)[0]))
 
     def repeat(self, operator: Operator) -> None:
         """Notes what happens inside a fused LSTM: the range of the cell under its state, and that before a projection under the weights of the
@@ -276,14 +314,24 @@ def _samples(iterable: Any) -> Iterable[Any]:
     return iterable
 
 
-def _arrays(sample: Any, details: list[dict[str, Any]], model: Model) -> list[np.ndarray]:
+def _of_signature(sample: Any, model: Model) -> tuple[Subgraph, Any]:
+    """The subgraph that a sample is for, and the sample without the key of its signature."""
+    if not (isinstance(sample, tuple) and len(sample) == 2 and isinstance(sample[0], str)):
+        return model.main, sample
+    found = {signature.key: signature.subgraph for signature in model.signatures}
+    if sample[0] not in found:
+        raise ValueError(f"A sample is for the signature '{sample[0]}', and the model has {sorted(found)}.")
+    return found[sample[0]], sample[1]
+
+
+def _ordered(sample: Any, details: list[dict[str, Any]], model: Model, subgraph: Subgraph) -> list[np.ndarray]:
     """The arrays of a sample in the order of the inputs."""
     names = [detail["name"] for detail in details]
     if isinstance(sample, Mapping):
-        inputs = model.main.inputs
+        inputs = subgraph.inputs
         by_name = {name: number for number, name in enumerate(names)}
         for signature in model.signatures:
-            if signature.subgraph is model.main:
+            if signature.subgraph is subgraph:
                 by_name |= {key: inputs.index(tensor) for key, tensor in signature.inputs.items() if tensor in inputs}
         unknown = [name for name in sample if name not in by_name]
         if unknown or len(sample) != len(details):
@@ -295,9 +343,22 @@ def _arrays(sample: Any, details: list[dict[str, Any]], model: Model) -> list[np
         ordered = list(sample) if isinstance(sample, (list, tuple)) else [sample]
         if len(ordered) != len(details):
             raise ValueError(f"A sample has {len(ordered)} arrays, and the model {len(details)} inputs: {names}.")
-    arrays = []
-    for detail, value in zip(details, ordered, strict=True):
-        array = np.asarray(value.numpy() if hasattr(value, "numpy") else value)
+    return [np.asarray(value.numpy() if hasattr(value, "numpy") else value) for value in ordered]
+
+
+def _rows(arrays: list[np.ndarray], details: list[dict[str, Any]]) -> Iterable[list[np.ndarray]]:
+    """A batch for a model that takes one example at a time, as single examples."""
+    shapes = [detail["shape_signature"].tolist() for detail in details]
+    count = next((array.shape[0] for array in arrays if array.ndim), 1)
+    single = all(shape[:1] == [1] for shape in shapes)
+    if count <= 1 or not single or [list(each.shape) for each in arrays] != [[count, *shape[1:]] for shape in shapes]:
+        return [arrays]
+    return ([array[place : place + 1] for array in arrays] for place in range(count))
+
+
+def _checked(arrays: list[np.ndarray], details: list[dict[str, Any]]) -> list[np.ndarray]:
+    """The arrays, whose types and shapes are those of the inputs."""
+    for detail, array in zip(details, arrays, strict=True):
         if array.dtype != detail["dtype"] and detail["dtype"] not in (np.bytes_, np.object_):
             raise ValueError(
                 f"A sample has {array.dtype} for the input '{detail['name']}', which is {np.dtype(detail['dtype'])}."
@@ -309,5 +370,4 @@ def _arrays(sample: Any, details: list[dict[str, Any]], model: Model) -> list[np
             raise ValueError(
                 f"A sample has the shape {list(array.shape)} for the input '{detail['name']}', which has {signature.tolist()}."
             )
-        arrays.append(array)
     return arrays

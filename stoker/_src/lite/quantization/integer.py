@@ -33,6 +33,7 @@ from stoker._src.lite.quantization.schemes import (
     WEIGHTS,
     Scheme,
     covers,
+    fixed,
     parameters,
     quantizable,
     represented,
@@ -43,6 +44,8 @@ from stoker._src.lite.verification.rules import COMPARISONS, scale_problem
 # NONE, RELU, RELU_N1_TO_1 and RELU6 are clamps, which integer kernels do; TANH and SIGN_BIT are not.
 _CLAMPS = (0, 1, 2, 3)
 _CLAMPING = frozenset(("RELU", "RELU6", "RELU_N1_TO_1", "RELU_0_TO_1"))
+# The numbers of INT8 that bytes are.
+_BYTES = {"UINT8": fixed(1.0, -128), "INT8": fixed(1.0, 0)}
 # Ops of loops that stay in 8 bits: the elements of a list are replaced one by one, which collects no errors.
 _NARROW = frozenset(("DYNAMIC_UPDATE_SLICE",))
 # Ops that choose values by comparing them.
@@ -54,7 +57,7 @@ _COARSER = 1.25
 
 
 def quantize_integer(model: Model, plan: Plan, input_type: str, output_type: str) -> None:
-    """Rewrites the main subgraph, and the loops and branches that it runs.
+    """Rewrites the subgraphs of all signatures, and the loops and branches that they run.
 
     Args:
         model: the float model.
@@ -64,12 +67,16 @@ def quantize_integer(model: Model, plan: Plan, input_type: str, output_type: str
     Raises:
         QuantizationError: the plan is strict, and an op has no integer kernel or no range.
     """
-    rewriting = _Rewriting(model.main, plan)
-    rewriting.decide_all()
-    if plan.strict and rewriting.reasons:
-        raise QuantizationError(_report(rewriting.reasons))
-    rewriting.rewrite_all()
-    Interface(model, plan).run(input_type, output_type)
+    rewritings = [_Rewriting(subgraph, plan) for subgraph in model.entries]
+    reasons: dict[Operator, str] = {}
+    for each in rewritings:
+        each.decide_all()
+        reasons |= each.reasons
+    if plan.strict and reasons:
+        raise QuantizationError(_report(reasons))
+    for each in rewritings:
+        each.rewrite_all()
+        Interface(model, each.subgraph, plan).run(input_type, output_type)
 
 
 class _Rewriting:
@@ -159,6 +166,9 @@ class _Rewriting:
             return self.decide_flow(operator)
         if code == "CUSTOM":
             return self.decide_custom(operator)
+        if self.takes_bytes(operator):
+            self.numbers[operator.outputs[0]] = _BYTES[operator.inputs[0].type]  # type: ignore[union-attr]
+            return ""
         if code == "CAST" and (operator.inputs[0] is None or operator.inputs[0].type != "BOOL"):
             return "it takes numbers from one kind to another"
         scheme = self.scheme(operator)
@@ -185,10 +195,29 @@ class _Rewriting:
             return self.decide_product(operator)
         if (code in PASSING or code in ASKING) and not any(self.in_integers(each) for each in reals):
             return f"its input '{reals[0].name if reals else ''}' is floating point"
-        reason = self.decide_results(operator, reals) or self.scale_obstacle(operator, reals)
+        reason = self.decide_results(operator, reals)
+        if not reason and code in ("ADD", "SUB"):
+            given, operator.inputs = operator.inputs, self.limited_addends(operator)
+            reason = self.scale_obstacle(operator, self.real_inputs(operator))
+            if reason:
+                operator.inputs = given
+        elif not reason:
+            reason = self.scale_obstacle(operator, reals)
         if not reason and code in _CLAMPING:
             self.absorb_clamp(operator)
         return reason
+
+    def takes_bytes(self, operator: Operator) -> bool:
+        """Whether an operator makes real numbers of bytes, such as pictures, which only such operators read: numbers with a scale of one."""
+        source = operator.inputs[0] if operator.code == "CAST" else None
+        if source is None or source.type not in _BYTES or source.is_constant:
+            return False
+        if self.plan.scheme is not INT8 or self.wide or operator.code in self.plan.floating:
+            return False
+        readers = self.consumers[source]
+        return source not in self.subgraph.outputs and all(
+            each.code == "CAST" and each.outputs[0].type == "FLOAT32" for each in readers
+        )
 
     def scale_obstacle(self, operator: Operator, reals: list[Tensor]) -> str:
         """Why the integer kernel does not work with the scales of its arguments and results, or ""."""
@@ -201,6 +230,21 @@ class _Rewriting:
             if max(inputs) > _CANCELLING * results[0]:
                 return f"its result is so much smaller than its arguments that a step of these is {max(inputs) / results[0]:.0f} steps of it"
         return scale_problem(operator.code, kind, inputs, results)
+
+    def limited_addends(self, operator: Operator) -> list[Tensor | None]:
+        """The arguments of a sum, without constants so large that the result leaves its range whatever the other argument is, as those of masks are."""
+        made = list(operator.inputs)
+        for place, tensor in enumerate(operator.inputs):
+            other = operator.inputs[1 - place]
+            if tensor is None or tensor.data is None or other is None or other.data is not None:
+                continue
+            most = 0.0
+            for each in (other, operator.outputs[0]):
+                most += max(map(abs, represented(self.number_of(each), self.type_of(each))))
+            if np.abs(tensor.data).max(initial=0.0) > most:
+                limited = np.clip(tensor.data, -most, most).astype(np.float32)
+                made[place] = Tensor(tensor.name, tensor.type, tensor.shape, limited)
+        return made
 
     def absorb_clamp(self, operator: Operator) -> None:
         """Lets the op before a clamp use the clamp's range: values outside are clipped when they are stored."""
@@ -406,6 +450,10 @@ class _Rewriting:
                 return
         elif producer not in self.chosen or not (producer.code in WEIGHTS or producer.code in FREE):
             return
+        elif producer.code in ("ADD", "SUB"):
+            scales = [float(self.number_of(each).scale[0]) for each in self.real_inputs(producer)]  # type: ignore[index]
+            if scale_problem(producer.code, self.type_of(root), scales, [float(numbers.scale[0])]):  # type: ignore[index]
+                return
         own = self.number_of(root)
         assert own.scale is not None and numbers.scale is not None
         if not is_private and numbers.scale[0] > _COARSER * own.scale[0]:
@@ -478,7 +526,12 @@ class _Rewriting:
             # Scales are not powers of two.
             operator.options = copy.copy(operator.options)
             operator.options.potScaleInt16 = False
-        if code == "CAST":
+        if self.takes_bytes(operator):
+            (source,) = operator.inputs
+            assert source is not None
+            source.quantization = fixed(1.0, 0)
+            operator.code, operator.options = "QUANTIZE", None
+        elif code == "CAST":
             operator.options = copy.copy(operator.options)
             operator.options.outDataType = TYPE_CODES[scheme.activations]
         if code != "CUSTOM":

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from stoker._src.lite.model import Model, Operator, Quantization, Tensor
+from stoker._src.lite.model import Model, Operator, Quantization, Subgraph, Tensor
 from stoker._src.lite.quantization.plan import Plan, QuantizationError
 from stoker._src.lite.quantization.schemes import parameters, represented
 
 
 class Interface:
-    """Takes the conversions at the edges of a model's main subgraph away, for callers who pass and take integers."""
+    """Takes the conversions at the edges of a subgraph away, for callers who pass and take integers."""
 
-    def __init__(self, model: Model, plan: Plan) -> None:
-        self.model, self.subgraph, self.plan = model, model.main, plan
+    def __init__(self, model: Model, subgraph: Subgraph, plan: Plan) -> None:
+        self.model, self.subgraph, self.plan = model, subgraph, plan
 
     def run(self, input_type: str, output_type: str) -> None:
         if input_type != "FLOAT32":

@@ -200,13 +200,19 @@ def _as_trained(model: Model, request: Request) -> None:
 def _input_numbers(name: str, request: Request, scheme: Scheme) -> Quantization:
     if name not in request.input_stats:
         raise QuantizationError(f"Quantization input stats are not available for input tensors '{name}'.")
-    mean, deviation = request.input_stats[name]
+    mean, deviation = _pair(f"The statistics of the input '{name}' are", request.input_stats[name])
     if not deviation > 0:
         raise QuantizationError(f"The deviation of the input '{name}' is {deviation}, which is not positive.")
     wanted = scheme.activations if request.input_type is None else type_of(request.input_type)
     # The statistics describe the input as passed by the caller.
     shift = {("UINT8", "INT8"): -128, ("INT8", "UINT8"): 128}.get((wanted, scheme.activations), 0)
     return Quantization(np.array([1 / deviation], np.float32), np.array([round(mean) + shift], np.int64))
+
+
+def _pair(what: str, value: Any) -> tuple[float, float]:
+    if not isinstance(value, (list, tuple)) or len(value) != 2:
+        raise QuantizationError(f"{what} two numbers, found {value!r}.")
+    return float(value[0]), float(value[1])
 
 
 def _fill_in(model: Model, ranges: Ranges, default: tuple[float, float] | None) -> None:
@@ -220,5 +226,4 @@ def _fill_in(model: Model, ranges: Ranges, default: tuple[float, float] | None) 
             f"accuracy, you can pass default_ranges_stats for easy experimentation. ({len(left)} tensors have no range.)"
         )
     for tensor, _ in left:
-        assert default is not None
-        ranges[tensor] = default
+        ranges[tensor] = _pair("default_ranges_stats are", default)
