@@ -443,3 +443,20 @@ def test_the_missing_size_of_an_empty_tensor(sizes, wanted, expected):
         assert session.run(tf.reshape(x, wanted), {x: np.zeros(sizes)}).shape == expected
         with pytest.raises(InvalidArgumentError, match="reshape"):
             session.run(tf.reshape(x, wanted), {x: np.zeros((2, 3))})
+
+
+@pytest.mark.parametrize("kind", ["float32", "uint8", "bool", "complex64", "float64", "bfloat16"])
+@pytest.mark.parametrize("pairs", [[[0, 0], [1, 2]], [[0, 0], [0, 0]], [[3, 0], [0, 1]], [[0, 5000000], [0, 0]]])
+def test_constant_paddings(kind, pairs):
+    """Paddings that are constants give what fed ones give, for images of any size, none too, whose shape is not known before."""
+    dtype = tf.as_dtype(kind)
+    with tf.Graph().as_default(), tf.Session() as session:
+        x, fed = tf.placeholder(dtype), tf.placeholder(tf.int32, [2, 2])
+        fetches = [tf.pad(x, pairs), tf.pad(x, fed)]
+        for shape in ([2, 3], [0, 3], [1, 1]):
+            value = (np.arange(np.prod(shape)).reshape(shape) % 3).astype(dtype.as_numpy_dtype)
+            found = session.run(fetches, {x: value, fed: pairs})
+            for each in found:
+                np.testing.assert_array_equal(each, np.pad(value, pairs))
+        with pytest.raises(tf.errors.InvalidArgumentError, match="must be the rank of inputs"):
+            session.run(fetches[0], {x: value[0]})

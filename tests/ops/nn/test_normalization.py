@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import stoker.compat.v1 as tf
 from stoker._src.base.errors import InvalidArgumentError
@@ -217,3 +219,33 @@ def test_erosion_is_the_dual_of_dilation() -> None:
     found = run(tf.nn.erosion2d(tf.constant(x), tf.constant(k), [1] * 4, [1] * 4, "VALID"))
     expected = -dilate(-x, k[::-1, ::-1], [1, 1], [1, 1], "VALID")
     np.testing.assert_allclose(found, expected)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(1, 20), st.integers(0, 25), st.sampled_from([0.5, 0.75, 1.0, 0.3]), st.integers(0, 999))
+def test_local_response_normalization_of_any_radius(channels, radius, beta, seed):
+    """Values and gradients agree with the definition, for radii up to and beyond the number of channels."""
+    random = np.random.RandomState(seed)
+    values, g = random.randn(2, 1, 3, channels), random.randn(2, 1, 3, channels)
+    near = np.abs(np.subtract.outer(np.arange(channels), np.arange(channels))) <= radius
+    norm = 1.5 + 0.25 * (values**2 @ near)
+    shared = (g * values * norm ** (-beta - 1)) @ near
+    with tf.Graph().as_default(), tf.Session() as session:
+        x = tf.constant(values, tf.float32)
+        y = tf.nn.lrn(x, radius, 1.5, 0.25, beta)
+        found = session.run([y, *tf.gradients(y, [x], [tf.constant(g, tf.float32)])])
+    np.testing.assert_allclose(found[0], values * norm**-beta, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(found[1], g * norm**-beta - 0.5 * beta * values * shared, rtol=1e-4, atol=1e-5)
+
+
+def test_an_infinite_channel_changes_only_its_neighbours():
+    """Local response normalization of channels that are farther away than the radius stays finite, and is their own."""
+    values = np.arange(1.0, 10.0, dtype="f").reshape(1, 1, 1, 9)
+    with tf.Graph().as_default(), tf.Session() as session:
+        x = tf.placeholder(tf.float32, values.shape)
+        y = tf.nn.lrn(x, 2)
+        plain = session.run(y, {x: values})
+        values[..., 4] = np.inf
+        found = session.run(y, {x: values})
+    np.testing.assert_array_equal(found[..., [0, 1, 7, 8]], plain[..., [0, 1, 7, 8]])
+    np.testing.assert_array_equal(found[..., [2, 3, 5, 6]], np.zeros([1, 1, 1, 4]))

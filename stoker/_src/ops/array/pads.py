@@ -24,6 +24,7 @@ from stoker._src.ops.array.constants import constant
 from stoker._src.ops.support.movement import allocatable, fresh, itemsize, rearranges, signed
 
 _PADDINGS = one_of(*INDEX, default=dtypes.int32)
+_SMALL = 1 << 22  # elements that are allocated without a look at the machine's memory
 
 # ---- Pad, PadV2 -------------------------------------------------------------------------------------------------
 
@@ -64,6 +65,26 @@ def pad_kernel(input: Any, paddings: Any) -> Any:
     if input.dtype is torch.bool or any(flat):
         return torch.nn.functional.pad(input, flat)
     return input.clone()
+
+
+@PAD.specialize
+def pad_by_constants(op: Operation) -> Any:
+    """For constant paddings, the checks of each call are few."""
+    found = constant_value(op.inputs[1])
+    if op.inputs[0].dtype is dtypes.string or found is None or found.ndim != 2 or found.shape[1] != 2:
+        return None
+    pairs = found.tolist()
+    grown = product(1 + before + after for before, after in pairs)  # at most so many times as many elements
+    if not found.any() or found.min() < 0 or grown > _SMALL:
+        return None
+    flat, rank, most = [each for pair in reversed(pairs) for each in pair], len(pairs), _SMALL // grown
+
+    def padded(input: torch.Tensor, paddings: Any) -> torch.Tensor:
+        if input.ndim != rank or input.numel() > most:
+            return pad_kernel(input, paddings)
+        return torch.constant_pad_nd(input, flat)
+
+    return padded
 
 
 @PAD.lower

@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 
 from stoker._src.base import dtypes
 from stoker._src.base.errors import InvalidArgumentError
@@ -35,13 +34,36 @@ def lrn_grad_shape(input_grads: Shape, input_image: Shape, output_image: Shape) 
 
 
 def _neighbourhood(x: torch.Tensor, radius: int) -> torch.Tensor:
-    """The sum over each channel and the `radius` channels on both sides, by differences of cumulative sums."""
+    """The sum over each channel and the `radius` channels on both sides.
+
+    Sums of 1, 2, 4, ... adjacent channels are added up, so that a sum contains no channel but its own, and roundings stay few.
+    """
     channels = x.shape[-1]
     radius = min(radius, channels)  # there are no channels beyond
-    sums = F.pad(torch.cumsum(x.to(torch.float64), -1), (radius + 1, radius), mode="constant")
-    if radius:
-        sums[..., channels + radius + 1 :] = sums[..., channels + radius : channels + radius + 1]
-    return (sums[..., 2 * radius + 1 :] - sums[..., :channels]).to(x.dtype)
+    sums = x.new_zeros((*x.shape[:-1], channels + 2 * radius))
+    sums[..., radius : radius + channels].copy_(x)
+    found, begin, size, left = None, 0, 1, 2 * radius + 1
+    while True:
+        if left % 2:
+            part = sums[..., begin : begin + channels]
+            found = part if found is None else found + part
+            begin += size
+        left //= 2
+        if not left:
+            assert found is not None
+            return found
+        sums = sums[..., :-size] + sums[..., size:]
+        size *= 2
+
+
+def _power(norm: torch.Tensor, beta: float) -> torch.Tensor:
+    """norm ** -beta. Roots are much faster than powers."""
+    if beta == 0.5:
+        return norm.rsqrt()
+    if beta == 0.75:
+        root = norm.rsqrt()
+        return root.sqrt().mul_(root)
+    return norm.pow(-beta)
 
 
 def _check_radius(depth_radius: int) -> None:
@@ -60,7 +82,7 @@ def lrn_kernel(input: torch.Tensor, *, depth_radius: int, bias: float, alpha: fl
         return input.clone()
     _check_radius(depth_radius)
     norm = _activity(input, depth_radius, bias, alpha)
-    return (input * norm.pow(-beta)).to(input.dtype)
+    return (input * _power(norm, beta)).to(input.dtype)
 
 
 @LRN_GRAD.kernel
@@ -86,7 +108,7 @@ def lrn_grad_kernel(
     _check_radius(depth_radius)
     norm = _activity(input_image, depth_radius, bias, alpha)
     shared = _neighbourhood((input_grads * output_image).to(norm.dtype) / norm, depth_radius)
-    return (input_grads * norm.pow(-beta) - input_image * shared * (2 * alpha * beta)).to(input_grads.dtype)
+    return (input_grads * _power(norm, beta) - input_image * shared * (2 * alpha * beta)).to(input_grads.dtype)
 
 
 @LRN.grad
