@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import stoker.compat.v1 as tf
+from stoker._src.ops.summary import messages
 from tests.golden.summaries import summaries
 
 GOLDEN = json.loads((Path(summaries.__file__).parent / "summaries.json").read_text())
@@ -110,3 +111,14 @@ def test_summaries_in_eager_mode():
     assert tf.Summary.FromString(serialized.numpy()).value[0].simple_value == 2.0
     with pytest.raises(RuntimeError, match="not compatible with eager execution"):
         tf.summary.merge_all()
+
+
+def test_the_bucket_of_every_number():
+    """Numbers of all sizes, and those at and beside the ends of buckets, are counted where a search finds them."""
+    limits, random = messages._bucket_limits(), np.random.RandomState(0)
+    sizes = random.randn(20000) * 10.0 ** random.randint(-320, 300, 20000)
+    beside = [np.nextafter(limits[1:-1], -np.inf), np.nextafter(limits[1:-1], np.inf)]
+    x = np.concatenate([sizes, limits, *beside, [0.0, -0.0, 5e-324, -5e-324, np.inf, -np.inf]])
+    expected = np.minimum(np.searchsorted(limits, x, side="right"), limits.size - 1)
+    np.testing.assert_array_equal(messages._buckets_of(x), expected)
+    np.testing.assert_array_equal(messages._buckets_of(x[::-1]), expected[::-1])
