@@ -17,10 +17,11 @@ def test_moduli_of_all_sizes(native):
     random = np.random.RandomState(0)
     parts = random.randn(2, 9000) * 10.0 ** random.randint(-30, 30, (2, 9000))
     x = np.concatenate([parts[0] + 1j * parts[1], [complex(a, b) for a in EDGES for b in EDGES]]).astype(np.complex64)
-    with mock.patch.object(unary_functions, "_modulus", unary_functions._modulus if native else None):
-        with tf.Graph().as_default(), tf.Session() as session:
-            given = tf.placeholder(tf.complex64, [None])
-            found, other = session.run([tf.abs(given), tf.abs(given[::-1])], {given: x})
+    extension = unary_functions._modulus if native else None
+    patched = mock.patch.object(unary_functions, "_modulus", extension)
+    with patched, tf.Graph().as_default(), tf.Session() as session:
+        given = tf.placeholder(tf.complex64, [None])
+        found, other = session.run([tf.abs(given), tf.abs(given[::-1])], {given: x})
     with np.errstate(over="ignore"):
         expected = np.hypot(x.real.astype("d"), x.imag.astype("d")).astype("f")
     np.testing.assert_allclose(found, expected, rtol=2e-7, atol=1e-45)

@@ -10,8 +10,8 @@ import torch
 from stoker._src.base import dtypes
 from stoker._src.base.dtypes import COMPLEX, FLOATS, INEXACT, NUMERIC, SIGNED_INTS, DType, DTypeSet
 from stoker._src.base.errors import InvalidArgumentError, OpError
-from stoker._src.base.extensions import extension
 from stoker._src.base.export import Names, export, named
+from stoker._src.base.extensions import extension
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import OpDefinition, define, unchanged
 from stoker._src.graph.definition import broadcasting as broadcast_rule
