@@ -132,7 +132,7 @@ def test_chains_of_large_ops_agree_with_their_kernels(case, block):
             values.append(tf.tanh(tf.reshape(made, made.shape)))
         return values[len(inputs) :]
 
-    with mock.patch.multiple(fused_loops, _LARGEST=3, _FEWEST_ROWS=2, _BLOCK=block):
+    with mock.patch.multiple(fused_loops, LARGEST=3, _FEWEST_ROWS=2, _BLOCK=block):
         run_both(build, *[random.uniform(-2, 2, shape).astype("f") for shape in shapes], always=False)
 
 
@@ -183,7 +183,7 @@ def test_rows_are_shared_among_threads(batch):
     st.booleans(),
     st.booleans(),
     st.sampled_from([0, fused_loops._WORTH_SHARING]),
-    st.sampled_from([3, fused_loops._LARGEST]),
+    st.sampled_from([3, fused_loops.LARGEST]),
 )
 def test_products_of_many_pairs_of_matrices(outer, sizes, transpose_a, transpose_b, worth_sharing, largest):
     """Attention over small matrices is the same with and without fused loops, for threads, for large tensors and all transpositions."""
@@ -196,7 +196,7 @@ def test_products_of_many_pairs_of_matrices(outer, sizes, transpose_a, transpose
 
     a, b = ((k, m) if transpose_a else (m, k)), ((n, k) if transpose_b else (k, n))
     arrays = [random.randn(*outer, *shape).astype("f") for shape in (a, b)]
-    with mock.patch.multiple(fused_loops, _WORTH_SHARING=worth_sharing, _LARGEST=largest, _FEWEST_ROWS=2):
+    with mock.patch.multiple(fused_loops, _WORTH_SHARING=worth_sharing, LARGEST=largest, _FEWEST_ROWS=2):
         run_both(build, *arrays, always=largest > 3, tolerance=2e-5)
 
 

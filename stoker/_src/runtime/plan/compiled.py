@@ -19,7 +19,7 @@ from stoker._src.runtime.feeds import converter
 from stoker._src.runtime.fetches import FetchPlan
 from stoker._src.runtime.functions.bodies import step_failure
 from stoker._src.runtime.locks import Holding
-from stoker._src.runtime.plan import fused_kernels, fused_loops, threads
+from stoker._src.runtime.plan import fused_kernels, loop_runs, threads
 from stoker._src.runtime.plan.by_shape import ByShape
 from stoker._src.runtime.plan.cuda_graphs import Repeated
 from stoker._src.runtime.plan.emit import Step, emit
@@ -223,7 +223,7 @@ class Plan:
         if self.repeated is not None:
             return self.repeated.remarks()
         remarks = (
-            [] if step is self.traced_step else fused_loops.summary(step.planner.instructions, step.planner.shape_of)
+            [] if step is self.traced_step else loop_runs.summary(step.planner.instructions, step.planner.shape_of)
         )
         tuner = None if self._tuners is None else self._tuners.get(step.function)
         chosen = getattr(tuner, "threads", None)

@@ -28,9 +28,9 @@ from stoker._src.runtime.plan import (
     absorption,
     background,
     fused_kernels,
-    fused_loops,
     grouping,
     late_shapes,
+    loop_runs,
     memory,
     mixed_precision,
 )
@@ -187,7 +187,7 @@ class Planner:
         if self.with_fused_loops and self.compile_function.placement.gpu is None:
             self.instructions = absorption.absorb(self.instructions, self.results)
             self.instructions = grouping.group(self.instructions)
-            self.instructions = fused_loops.form(
+            self.instructions = loop_runs.form(
                 self.instructions,
                 self.results,
                 self.shape_of,
