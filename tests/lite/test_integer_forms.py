@@ -14,13 +14,13 @@ from tests.lite.running import run_model
 INT16 = tf.lite.OpsSet.EXPERIMENTAL_TFLITE_BUILTINS_ACTIVATIONS_INT16_WEIGHTS_INT8
 
 
-def _integers(build: Any, array: np.ndarray, ops: list[Any]) -> tuple[bytes, np.ndarray]:
+def _integers(build: Any, array: np.ndarray, ops: list[Any]) -> tuple[bytes, Any]:
     """The converted model, and what the session computes."""
     graph = tf.Graph()
     with graph.as_default(), tf.Session(graph=graph) as session:
         x = tf.placeholder(array.dtype, array.shape)
         y = build(x)
-        converter = tf.lite.TFLiteConverter.from_session(session, [x], [y])
+        converter = tf.lite.TFLiteConverter.from_session(session, [x], tf.nest.flatten(y))
         converter.optimizations = [tf.lite.Optimize.DEFAULT]
         converter.representative_dataset = lambda: iter([[array]])
         converter.target_spec.supported_ops = ops
@@ -118,6 +118,9 @@ def test_pictures_in_bytes(kind):
         scaled = tf.cast(x, tf.float32) / 127.5
         return tf.nn.relu(tf.nn.conv2d(scaled, FILTERS.transpose(0, 1, 3, 2)[:, :, :3], 1, "SAME"))
 
+    two, values = _integers(lambda x: (tf.cast(x, tf.float32), tf.cast(x, tf.float32)), pictures, [])
+    for found in run_model(two, [pictures]):
+        np.testing.assert_array_equal(found, values[0])
     content, expected = _integers(build, pictures, [tf.lite.OpsSet.TFLITE_BUILTINS_INT8])
     codes = [operator.code for operator in read_model(content).main.operators]
     assert codes == ["QUANTIZE", "CONV_2D", "DEQUANTIZE"]

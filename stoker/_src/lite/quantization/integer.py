@@ -96,6 +96,8 @@ class _Rewriting:
         self.numbers: dict[Tensor, Quantization] = dict(plan.given)
         self.settled: set[Tensor] = set()
         self.absorbed: set[Operator] = set()
+        self.of_bytes: set[Operator] = set()
+        """The conversions of bytes to real numbers."""
         self.reasons: dict[Operator, str] = {}
         self.made: list[Operator] = []
         self.integers: dict[Tensor, Tensor] = {}
@@ -167,6 +169,7 @@ class _Rewriting:
         if code == "CUSTOM":
             return self.decide_custom(operator)
         if self.takes_bytes(operator):
+            self.of_bytes.add(operator)
             self.numbers[operator.outputs[0]] = _BYTES[operator.inputs[0].type]  # type: ignore[union-attr]
             return ""
         if code == "CAST" and (operator.inputs[0] is None or operator.inputs[0].type != "BOOL"):
@@ -526,7 +529,7 @@ class _Rewriting:
             # Scales are not powers of two.
             operator.options = copy.copy(operator.options)
             operator.options.potScaleInt16 = False
-        if self.takes_bytes(operator):
+        if operator in self.of_bytes:
             (source,) = operator.inputs
             assert source is not None
             source.quantization = fixed(1.0, 0)
