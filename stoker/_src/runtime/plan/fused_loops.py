@@ -547,7 +547,8 @@ class Builder:
             buffer.base.index = index
         alone = bool(self.stored) and self.row_counts is None  # no thread may read what another one has changed
         rows = self.row_counts[0] if self.row_counts else 0 if alone else self._rows(outputs[0][1].shape)
-        scratch, scratch_size = self._scratch(len(numbered), rows)
+        segments = [] if rows else [(0, len(self.code), 0)] if alone else self._segments()
+        scratch, scratch_size = self._scratch(len(numbered), rows, segments)
         constants = [(buffer, constant) for buffer, constant in self.constants if id(buffer) in used]
         position, places = 0, []
         for index, (buffer, _) in enumerate(constants, start=len(numbered) + len(scratch)):
@@ -585,9 +586,7 @@ class Builder:
                 for buffer, c in constants
             ),
             places=np.asarray(places, np.int64).tobytes(),
-            segments=np.asarray(
-                [] if rows else [(0, len(self.code), 0)] if alone else self._segments(), np.int64
-            ).tobytes(),
+            segments=np.asarray(segments, np.int64).tobytes(),
             fallback=fallback,
             narrow=np.asarray(
                 [
@@ -701,10 +700,13 @@ class Builder:
             time += cost(line)
         return rows if time >= _WORTH_SHARING else 0
 
-    def _scratch(self, first: int, rows: int) -> tuple[list[tuple[int, int]], int]:
+    def _scratch(
+        self, first: int, rows: int, segments: list[tuple[int, int, int]]
+    ) -> tuple[list[tuple[int, int]], int]:
         """Numbers the intermediate buffers. Returns (offset, elements) of each, and the total size of the scratch memory.
 
-        Scratch memory is reused after the last use of a buffer. If `rows` is not zero, all sizes are those of one row.
+        Scratch memory is reused after the last use of a buffer, or after the segment of that use if threads share its rows: another thread may
+        still be at the use. If `rows` is not zero, all sizes are those of one row.
         """
         fixed = {id(buffer) for buffer, _ in self.constants}
         last: dict[int, int] = {}
@@ -713,6 +715,8 @@ class Builder:
         places: list[tuple[int, int]] = []
         free: dict[int, list[int]] = {}
         size = 0
+        ends = {at: end for begin, end, shared in segments if shared for at in range(begin, end)}
+        unused: list[tuple[int, int]] = []  # sizes and places
         for at, line in enumerate(self.code):
             touched = {id(item.base): item.base for item in line if isinstance(item, Buffer)}
             for base in touched.values():
@@ -727,7 +731,11 @@ class Builder:
                         size += elements if rows else (elements + 15) // 16 * 16
             for key, base in touched.items():
                 if last[key] == at and base.index >= first and key not in fixed:
-                    free.setdefault(base.size, []).append(places[base.index - first][0])
+                    unused.append((base.size, places[base.index - first][0]))
+            if ends.get(at, at + 1) == at + 1:
+                for elements, place in unused:
+                    free.setdefault(elements, []).append(place)
+                unused.clear()
         return places, size
 
 
