@@ -1,5 +1,6 @@
 """Fused loops compute the same as the ops' own kernels, and are used only where shapes are statically known."""
 
+import itertools
 from unittest import mock
 
 import numpy as np
@@ -173,6 +174,37 @@ def test_rows_are_shared_among_threads(batch):
     with mock.patch.object(fused_loops, "_WORTH_SHARING", 0), mock.patch.object(fused_loops.Builder, "_rows", spy):
         run_both(build, *[random.randn(batch, n).astype("f") for n in (40, 10)], random.randn(40).astype("f"))
     assert counted == [batch]
+
+
+@needs_native
+def test_memory_that_another_thread_may_read_is_not_used_again():
+    """A repeated operand keeps its place until all threads are past the rows that use it; sums of rows of its size get another place."""
+    made, scratch = [], fused_loops.Builder._scratch
+
+    def spy(builder, first, rows, segments):
+        places, size = scratch(builder, first, rows, segments)
+        made.append((builder.code, first, places, segments))
+        return places, size
+
+    def build(x, v):
+        total = tf.reduce_sum(tf.tanh(x) * tf.exp(v), 1, keepdims=True)
+        return [tf.tanh(x) + tf.tanh(total)]
+
+    with mock.patch.object(fused_loops, "_WORTH_SHARING", 0), mock.patch.object(fused_loops.Builder, "_scratch", spy):
+        x = np.random.RandomState(0).randn(90, 90).astype("f")
+        run_both(build, x, np.linspace(-1, 1, 90, dtype="f"), tolerance=2e-5)
+    ((code, first, places, segments),) = made
+    assert any(shared for _, _, shared in segments)
+    uses: dict[int, list[int]] = {}
+    for at, line in enumerate(code):
+        for base in {id(item.base): item.base for item in line if isinstance(item, fused_loops.Buffer)}.values():
+            if 0 <= base.index - first < len(places):
+                uses.setdefault(base.index - first, []).append(at)
+    for one, other in itertools.permutations(uses, 2):
+        (begin, size), (start, length) = places[one], places[other]
+        if uses[one][-1] < uses[other][0] and begin < start + length and start < begin + size:
+            end = next((end for begin, end, shared in segments if shared and begin <= uses[one][-1] < end), 0)
+            assert uses[other][0] >= end
 
 
 @needs_native
