@@ -176,6 +176,17 @@ def test_rows_are_shared_among_threads(batch):
     assert counted == [batch]
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.int64])
+def test_kernels_that_are_made_for_single_nodes_are_not_mixed_up(dtype):
+    """Nodes of one type whose kernels are made for their constants each keep their own."""
+    x = np.arange(6, dtype=dtype).reshape(2, 3)
+    pads = [[[0, 0], [1, 2]], [[3, 0], [0, 1]], [[0, 0], [1, 2]]]
+    with tf.Graph().as_default(), on_cpu() as session:
+        given = tf.placeholder(x.dtype, [2, 3])
+        for found, padding in zip(session.run([tf.pad(given, each) for each in pads], {given: x}), pads):
+            np.testing.assert_array_equal(found, np.pad(x, padding))
+
+
 @needs_native
 def test_memory_that_another_thread_may_read_is_not_used_again():
     """A repeated operand keeps its place until all threads are past the rows that use it; sums of rows of its size get another place."""

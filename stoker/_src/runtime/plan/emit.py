@@ -151,6 +151,7 @@ class _Writer:
         self.globals: dict[str, Any] = {}
         self.lines: dict[int, Instruction] = {}
         self._names: dict[int, str] = {}  # id of a kernel or constant -> its global name
+        self._kernels: dict[str, Any] = {}  # by their global names: those that are made for single nodes
 
     def write(self) -> str:
         planner = self.planner
@@ -310,6 +311,8 @@ class _Writer:
         name = f"{op.type}_batch" if instruction.kind == "batch" else op.type
         if instruction.kind == "kernel" and instruction.kernel is not op.definition.kernel_fn:
             name = f"{op.type}_{instruction.kernel.__name__.strip('<>')}"  # lambdas are named "<lambda>"
+            if self._kernels.setdefault(name, instruction.kernel) is not instruction.kernel:
+                name = f"{name}_{len(self.globals)}"  # made for another node by the same function
         return self._global(name + suffix, kernel)
 
     def _global(self, name: str, item: Any) -> str:
