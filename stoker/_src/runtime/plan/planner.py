@@ -280,12 +280,12 @@ class Planner:
         if op in self._guards:
             self._plan_guarded(op)
             return
+        if self._zeros.plan(op):  # before they become constants like others
+            return
         if (self._shapes or self._is_loop) and traits & Trait.OF_SHAPES and self._fold_shapes(op):
             return
         if definition.planning.equals is not None and self.with_fused_loops:
             self._replace_outputs(op)
-        if self._zeros.plan(op):
-            return
         arguments = self._arguments(op)
         if traits & Trait.PASSES:
             passed = arguments[0]
