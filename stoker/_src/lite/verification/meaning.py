@@ -54,6 +54,12 @@ def verify(content: Any) -> Table:
     return model
 
 
+def constants(model: Table) -> frozenset[int]:
+    """The tensors of the first subgraph that have data in the file."""
+    stored = [buffer.Offset > 1 or bool(buffer.Data) for buffer in model.rows("Buffers")]
+    return frozenset(n for n, tensor in enumerate(model.Subgraphs[0].rows("Tensors")) if stored[tensor.Buffer])
+
+
 def integers(vector: Any, format: str = "<i4") -> list[int]:
     """The elements of a vector of integers. It is empty if the field is not stored."""
     return [] if vector is None else np.frombuffer(vector, format).tolist()
