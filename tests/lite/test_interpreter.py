@@ -25,7 +25,7 @@ def _arrays(name: str, side: str) -> list[np.ndarray]:
     return [VALUES[key] for key in VALUES.files if key.startswith(f"{name}/{side}")]
 
 
-@pytest.mark.parametrize("name", ["network", "dynamic", "int8", "mixed", "control", "lstm", "text"])
+@pytest.mark.parametrize("name", ["network", "dynamic", "int8", "mixed", "control", "lstm", "fused_half", "text"])
 def test_models_of_tensorflow_run_as_there(name):
     """Inputs in, outputs as TensorFlow's own interpreter computes them."""
     interpreter = _interpreter(name)
