@@ -244,6 +244,19 @@ def test_strings_that_have_no_value_yet():
         interpreter.get_tensor(index)
 
 
+def test_inputs_of_fused_cells_keep_their_dimensions():
+    """A sequence with a dimension too many is refused, where the kernel of the cell would end the process; other sizes may change."""
+    interpreter = _interpreter("fused_half")
+    (detail,) = interpreter.get_input_details()
+    for shape in ([1, 4, 2, 1], [4, 2]):
+        with pytest.raises(ValueError, match=r"the shape \[1, 4, 2\] cannot be resized"):
+            interpreter.resize_tensor_input(detail["index"], shape)
+    interpreter.resize_tensor_input(detail["index"], [1, 6, 2])
+    interpreter.allocate_tensors()
+    interpreter.invoke()
+    assert interpreter.get_tensor(interpreter.get_output_details()[0]["index"]).shape == (1, 6, 3)
+
+
 def test_constants_cannot_be_written(tmp_path):
     """Weights are read, by copies and by views, and not written: LiteRT would write into the file's memory, or into the bytes it was given."""
     content = (GOLDEN / "int8.tflite").read_bytes()

@@ -20,7 +20,7 @@ import numpy as np
 from stoker._src.base.errors import OpError
 from stoker._src.base.export import export
 from stoker._src.formats import gfile
-from stoker._src.lite.verification.meaning import constants, verify
+from stoker._src.lite.verification.meaning import Limits, limits, verify
 
 _MOST_STRINGS = 1 << 24
 # LiteRT would read the number of the resource as if it were a string of any length.
@@ -122,7 +122,7 @@ class Interpreter:
             raise ValueError("`model_path` or `model_content` must be specified.")
         if model_path and model_content:
             raise ValueError("Can't both provide `model_path` and `model_content`")
-        source, self._constants = (
+        source, self._limits = (
             self._from_file(os.fsdecode(model_path)) if model_path else self._from_content(model_content)
         )
         delegates = list(experimental_delegates or [])
@@ -158,15 +158,15 @@ class Interpreter:
         self._has_results = False
 
     @staticmethod
-    def _from_content(content: Any) -> tuple[dict[str, Any], frozenset[int]]:
-        """What LiteRT's interpreter takes, and the constants of the model."""
+    def _from_content(content: Any) -> tuple[dict[str, Any], Limits]:
+        """What LiteRT's interpreter takes, and what callers may not do."""
         if not isinstance(content, (bytes, bytearray, memoryview)):
             raise ValueError(f"model_content is bytes, not {type(content).__name__}.")
         content = bytes(content)
-        return {"model_content": content}, constants(verify(content))
+        return {"model_content": content}, limits(verify(content))
 
     @staticmethod
-    def _from_file(path: str) -> tuple[dict[str, Any], frozenset[int]]:
+    def _from_file(path: str) -> tuple[dict[str, Any], Limits]:
         try:
             if not os.path.isfile(path):
                 with gfile.GFile(path, "rb") as file:
@@ -267,7 +267,7 @@ class Interpreter:
         Raises:
             ValueError: shape or type differ from the tensor's, memory is not allocated yet, or the tensor is a constant.
         """
-        if tensor_index in self._constants:
+        if tensor_index in self._limits.constants:
             # LiteRT would write into the file, or into the bytes that the model was given in.
             raise InterpreterError(f"Tensor {tensor_index} is a constant of the model, which cannot be set.")
         self._checked(self._litert.set_tensor, tensor_index, value)
@@ -288,8 +288,14 @@ class Interpreter:
         sizes = [int(size) for size in tensor_size]
         if any(not 0 <= size < 2**31 for size in sizes):
             raise InterpreterError(f"An input cannot have the shape {sizes}.")
-        if input_index not in {int(detail["index"]) for detail in self.get_input_details()}:
+        shapes = {int(detail["index"]): detail["shape"] for detail in self.get_input_details()}
+        if input_index not in shapes:
             raise InterpreterError(f"Tensor {input_index} is not an input of the model.")
+        if self._limits.keeps_ranks and len(sizes) != len(shapes[input_index]) > 0:
+            before = shapes[input_index].tolist()
+            raise InterpreterError(
+                f"An input of the shape {before} cannot be resized to {sizes}: dimensions are missing or too many."
+            )
         self._checked(self._litert.resize_tensor_input, input_index, sizes, strict)
         self._set.discard(input_index)
         self._has_results = False
@@ -306,7 +312,7 @@ class Interpreter:
         if kind is np.bytes_:
             raise InterpreterError(f"Tensor {tensor_index} has strings, which are no array in memory: use get_tensor.")
         view = self._litert.tensor(tensor_index)
-        if tensor_index in self._constants:
+        if tensor_index in self._limits.constants:
             return lambda: _read_only(self._checked(view))
         return lambda: self._checked(view)
 
@@ -378,9 +384,9 @@ def _read_only(array: Any) -> Any:
     return array
 
 
-def _verify_mapped(content: mmap.mmap) -> frozenset[int]:
+def _verify_mapped(content: mmap.mmap) -> Limits:
     # This is a separate function, so that no view of the file remains when it is closed.
     try:
-        return constants(verify(content))
+        return limits(verify(content))
     except ValueError as error:
         raise ValueError(str(error)) from None
