@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import stoker.compat.v1 as tf
+from stoker._src.cli.lite_report import quantization_text
 from stoker._src.cli.main import main
 from stoker._src.lite.flatbuffer import read_model
 from tests.lite.running import run_model
@@ -54,6 +55,32 @@ def test_the_paths_of_tflite_convert(models, capsys):
     for wrong in (["--saved_model_dir", saved, saved, "c.tflite"], [saved], ["a", "b.tflite", "--output_file", "c"]):
         with pytest.raises(SystemExit):
             main(["convert", *wrong])
+
+
+@pytest.mark.parametrize(("option", "is_one"), [("=TRUE", True), ("=FALSE", False), ("=true", True), ("", True)])
+def test_ranges_of_concatenations(tmp_path, option, is_one):
+    """--change_concat_input_ranges takes TRUE or FALSE, as that of tflite_convert does, or stands alone: the inputs get the range of the result."""
+    with tf.Graph().as_default() as graph:
+        x, y = (tf.placeholder(tf.float32, [1, 4], name=name) for name in "xy")
+        fake_quant = tf.quantization.fake_quant_with_min_max_args
+        parts = [fake_quant(tf.nn.relu(each), 0, high) for each, high in ((x, 1), (y, 2))]
+        fake_quant(tf.concat(parts, 1), 0, 2, name="z")
+        tf.train.write_graph(graph, str(tmp_path), "frozen.pb", as_text=False)
+    arguments = [str(tmp_path / "frozen.pb"), str(tmp_path / "model.tflite"), "--input_arrays=x,y", "--output_arrays=z"]
+    arguments += ["--inference_type=QUANTIZED_UINT8", "--mean_values=128,128", "--std_dev_values=127,64"]
+    assert main(["convert", *arguments, f"--change_concat_input_ranges{option}"]) == 0
+    (joined,) = (
+        o for o in read_model((tmp_path / "model.tflite").read_bytes()).main.operators if o.code == "CONCATENATION"
+    )
+    scales = {quantization_text(each.quantization) for each in joined.inputs if each is not None}
+    assert (len(scales) == 1) == is_one
+
+
+def test_tags_that_a_model_does_not_have(models, capsys):
+    """One line names the tags that the SavedModel has."""
+    arguments = ["convert", str(models / "saved"), str(models / "model.tflite"), "--saved_model_tag_set=train"]
+    assert main(arguments) == 1
+    assert "tags 'train' could not be found in SavedModel, with available tags '[{'serve'}]'" in capsys.readouterr().err
 
 
 def test_a_picture(models):

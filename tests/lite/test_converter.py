@@ -298,6 +298,28 @@ def test_unsupported_ops_are_listed_in_one_error():
     assert "SELECT_TF_OPS" in text
 
 
+@pytest.mark.parametrize(
+    ("build", "instead"),
+    [
+        (lambda x: tf.strings.length(tf.strings.lower(tf.as_string(x))), "process strings before the model"),
+        (lambda x: tf.linalg.logdet(x), "write the formula out for small matrices"),
+        (lambda x: tf.gradients(tf.nn.elu(x), x)[0], "convert the graph for inference"),
+        (lambda x: tf.math.bessel_i0e(x), "tabulate the function with tf.gather"),
+        (lambda x: tf.RaggedTensor.from_row_splits(tf.reshape(x, [4]), [0, 1, 4]).to_tensor(), "tf.sequence_mask"),
+        (lambda x: tf.FIFOQueue(1, [tf.float32], [[2, 2]]).dequeue() + x, "make the tensor an input of the model"),
+        (lambda x: tf.raw_ops.NthElement(input=x, n=1), "tf.nn.top_k"),
+    ],
+    ids=["strings", "linalg", "gradients", "functions", "ragged", "queue", "order"],
+)
+def test_unsupported_ops_have_alternatives(build, instead):
+    """The error says what to use instead also for ops that have no text of their own but belong to a family that has."""
+    with tf.Graph().as_default() as graph, tf.Session(graph=graph) as session:
+        x = tf.placeholder(tf.float32, [2, 2], name="x")
+        converter = Converter.from_session(session, [x], [build(x)])
+        with pytest.raises(Exception, match=f"Instead: .*{instead}"):
+            converter.convert()
+
+
 def test_types_without_a_kernel_are_refused():
     """LiteRT would load a product of float64 and fail when it runs; the error comes from the converter, with the type."""
     with tf.Graph().as_default(), tf.Session() as session:

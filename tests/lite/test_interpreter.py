@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import stoker as tf
+from stoker._src.lite.flatbuffer import read_model, write_model
 
 GOLDEN = Path(__file__).resolve().parent.parent / "golden" / "lite"
 VALUES = np.load(GOLDEN / "values.npz")
@@ -24,7 +25,7 @@ def _arrays(name: str, side: str) -> list[np.ndarray]:
     return [VALUES[key] for key in VALUES.files if key.startswith(f"{name}/{side}")]
 
 
-@pytest.mark.parametrize("name", ["network", "dynamic", "int8", "mixed", "control", "lstm", "text"])
+@pytest.mark.parametrize("name", ["network", "dynamic", "int8", "mixed", "control", "lstm", "fused_half", "text"])
 def test_models_of_tensorflow_run_as_there(name):
     """Inputs in, outputs as TensorFlow's own interpreter computes them."""
     interpreter = _interpreter(name)
@@ -241,6 +242,79 @@ def test_strings_that_have_no_value_yet():
     interpreter.invoke()
     for index in results:
         interpreter.get_tensor(index)
+
+
+def test_inputs_of_fused_cells_keep_their_dimensions():
+    """A sequence with a dimension too many is refused, where the kernel of the cell would end the process; other sizes may change."""
+    interpreter = _interpreter("fused_half")
+    (detail,) = interpreter.get_input_details()
+    for shape in ([1, 4, 2, 1], [4, 2]):
+        with pytest.raises(ValueError, match=r"the shape \[1, 4, 2\] cannot be resized"):
+            interpreter.resize_tensor_input(detail["index"], shape)
+    interpreter.resize_tensor_input(detail["index"], [1, 6, 2])
+    interpreter.allocate_tensors()
+    interpreter.invoke()
+    assert interpreter.get_tensor(interpreter.get_output_details()[0]["index"]).shape == (1, 6, 3)
+
+
+def test_constants_cannot_be_written(tmp_path):
+    """Weights are read, by copies and by views, and not written: LiteRT would write into the file's memory, or into the bytes it was given."""
+    content = (GOLDEN / "int8.tflite").read_bytes()
+    before = bytes(bytearray(content))
+    (tmp_path / "model.tflite").write_bytes(content)
+    path = str(tmp_path / "model.tflite")
+    for interpreter in (tf.lite.Interpreter(model_content=content), tf.lite.Interpreter(path)):
+        interpreter.allocate_tensors()
+        refused = 0
+        for detail in interpreter.get_tensor_details():
+            index = detail["index"]
+            try:
+                value = interpreter.get_tensor(index)
+            except ValueError:
+                continue  # an intermediate result, which has no memory
+            try:
+                interpreter.set_tensor(index, value)
+            except ValueError as error:
+                assert f"Tensor {index} is a constant of the model" in str(error)
+                view = interpreter.tensor(index)()
+                np.testing.assert_array_equal(view, value)
+                if view.ndim:
+                    with pytest.raises(ValueError, match="read-only"):
+                        view[...] = 0
+                refused += 1
+                del view
+        assert refused > 4
+        view = interpreter.tensor(interpreter.get_input_details()[0]["index"])()
+        view[...] = 1
+        del view
+        interpreter.invoke()
+    assert content == before
+
+
+def test_handles_have_no_value():
+    """The handle of a table or a variable cannot be read: LiteRT would take its number for a string of any length."""
+    interpreter = _interpreter("variables")
+    interpreter.allocate_tensors()
+    handles = [d["index"] for d in interpreter.get_tensor_details() if d["dtype"] is np.object_]
+    assert handles
+    for index in handles:
+        for call in (interpreter.get_tensor, interpreter.tensor):
+            with pytest.raises(ValueError, match=f"Tensor {index} is the handle of a table or variable"):
+                call(index)
+
+
+def test_signatures_do_not_return_handles():
+    """A signature, of a damaged file, whose output is a handle is refused when it is asked for."""
+    model = read_model((GOLDEN / "variables.tflite").read_bytes())
+    signature = model.signatures[0]
+    subgraph = signature.subgraph
+    handle = next(t for o in subgraph.operators for t in o.outputs if t.type == "RESOURCE")
+    name = next(iter(signature.outputs))
+    subgraph.outputs = [handle if each is signature.outputs[name] else each for each in subgraph.outputs]
+    signature.outputs[name] = handle
+    interpreter = tf.lite.Interpreter(model_content=write_model(model))
+    with pytest.raises(ValueError, match=f"Output '{name}': Tensor .* is the handle of a table or variable"):
+        interpreter.get_signature_runner(signature.key)
 
 
 def test_interpreters_run_in_threads():

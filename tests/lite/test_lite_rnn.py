@@ -12,6 +12,7 @@ import pytest
 from flatbuffers import flexbuffers
 
 import stoker.compat.v1 as tf
+from stoker._src.lite.convert import ConverterError
 from stoker._src.lite.flatbuffer import read_model
 
 CASES = json.loads((Path(__file__).resolve().parent.parent / "golden" / "lite" / "rnn.json").read_text())
@@ -199,6 +200,14 @@ def _everything(x):
     return _outputs(NN.TFLiteLSTMCell(5, use_peepholes=True, cell_clip=0.1, num_proj=3, proj_clip=0.02), x)
 
 
+def _run(content: bytes) -> np.ndarray:
+    interpreter = tf.lite.Interpreter(model_content=content)
+    interpreter.allocate_tensors()
+    interpreter.set_tensor(interpreter.get_input_details()[0]["index"], X)
+    interpreter.invoke()
+    return interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
+
+
 def _unrolled(x):
     return tf.stack(tf.nn.static_rnn(NN.TFLiteLSTMCell(3), tf.unstack(x), dtype=tf.float32)[0])
 
@@ -258,12 +267,56 @@ def test_loops_convert_to_fused_operators(build, fused):
     counts = read_model(content).operator_counts()
     assert sum(counts[code] for code in FUSED) == fused and bool(counts["WHILE"]) == (not fused)
     assert not (sum(counts[code] for code in BOTH) and counts["REVERSE_V2"])
-    interpreter = tf.lite.Interpreter(model_content=content)
-    interpreter.allocate_tensors()
-    interpreter.set_tensor(interpreter.get_input_details()[0]["index"], X)
-    interpreter.invoke()
-    found = interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
-    np.testing.assert_allclose(found, expected, atol=1e-6)
+    np.testing.assert_allclose(_run(content), expected, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("build", "fused"),
+    [(_everything, 1), (_stacked, 2), (_both_ways, 1), (_unrolled, 1), (lambda x: _unrolled(x)[-1], 1)],
+    ids=["everything", "stacked", "both ways", "unrolled", "last step"],
+)
+def test_stubs_convert_to_fused_operators(build, fused, tmp_path):
+    """The graph that `convert_op_hints_to_stubs` makes, frozen, converts to the fused operators and computes what the graph did."""
+    with tf.Graph().as_default(), tf.Session() as session:
+        tf.set_random_seed(1)
+        x = tf.placeholder(tf.float32, X.shape, name="x")
+        out = tf.identity(build(x), name="out")
+        session.run(tf.global_variables_initializer())
+        expected = session.run(out, {x: X})
+        stubs = tf.lite.experimental.convert_op_hints_to_stubs(session=session)
+        frozen = tf.graph_util.convert_variables_to_constants(session, stubs, ["out"])
+        content = tf.lite.TFLiteConverter(frozen, [x], [out]).convert()
+    counts = read_model(content).operator_counts()
+    assert sum(counts[code] for code in FUSED) == fused and not counts["FULLY_CONNECTED"] and not counts["WHILE"]
+    np.testing.assert_allclose(_run(content), expected, atol=1e-6)
+
+
+def test_a_stub_whose_state_is_read_is_not_converted():
+    """The fused operators do not give the final state, so a stub whose state is read is reported like an op without a builtin."""
+    with tf.Graph().as_default(), tf.Session() as session:
+        x = tf.placeholder(tf.float32, X.shape, name="x")
+        out = tf.identity(tf.nn.static_rnn(NN.TFLiteLSTMCell(3), tf.unstack(x), dtype=tf.float32)[1].c, name="out")
+        session.run(tf.global_variables_initializer())
+        stubs = tf.lite.experimental.convert_op_hints_to_stubs(session=session)
+        frozen = tf.graph_util.convert_variables_to_constants(session, stubs, ["out"])
+        with pytest.raises(ConverterError, match="UnidirectionalSequenceLstm: the fused operator gives no final state"):
+            tf.lite.TFLiteConverter(frozen, [x], [out]).convert()
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_unrolled_steps_are_not_taken_apart(axis):
+    """The steps that `tf.unstack` gives an unrolled cell, and that `tf.stack` joins, stay one tensor."""
+    with tf.Graph().as_default(), tf.Session() as session:
+        tf.set_random_seed(1)
+        x = tf.placeholder(tf.float32, [4, 2, 2], name="x")
+        steps, _ = tf.nn.static_rnn(NN.TFLiteLSTMCell(3), tf.unstack(x, axis=axis), dtype=tf.float32)
+        out = tf.stack(steps, axis=axis)
+        session.run(tf.global_variables_initializer())
+        content = tf.lite.TFLiteConverter.from_session(session, [x], [out]).convert()
+        expected = session.run(out, {x: X})
+    moves = {"TRANSPOSE": 2} if axis else {}
+    assert read_model(content).operator_counts() == {"UNIDIRECTIONAL_SEQUENCE_LSTM": 1, **moves}
+    np.testing.assert_allclose(_run(content), expected, atol=1e-6)
 
 
 def test_other_hints_become_custom_ops_where_these_are_allowed():

@@ -72,8 +72,10 @@ def test_settings_that_do_not_exist_are_errors(graph):
 
 
 def test_ops_that_the_converter_knows():
-    """A list of named tuples with the names of ops."""
+    """A list of named tuples with the names of ops, which are all that a graph of supported ops has: also constants, and loops and branches of 1.x."""
     found = tf.lite.experimental.get_potentially_supported_ops()
     names = {each.op for each in found}
     assert names >= {"Conv2D", "MatMul", "Softmax", "ResizeBilinear", "StridedSlice"} and "Svd" not in names
+    assert names >= {"Const", "Enter", "Exit", "LoopCond", "Merge", "NextIteration", "Switch"}
+    assert names >= {"UnidirectionalSequenceLstm", "UnidirectionalSequenceRnn"}  # what convert_op_hints_to_stubs makes
     assert repr(found[0]) == f"SupportedOp(op={found[0].op!r})" and len(names) == len(found) > 120

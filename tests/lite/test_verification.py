@@ -141,6 +141,24 @@ def test_honest_models_declare_what_operators_make(name, monkeypatch):
     verify(content)
 
 
+def test_a_fused_cell_reads_sequences():
+    """The kernel of a fused LSTM ends the process where its input does not have time, batch and size."""
+    tf.enable_control_flow_v2()
+    try:
+        cell = tf.lite.experimental.nn.TFLiteLSTMCell
+        run = tf.lite.experimental.nn.dynamic_rnn
+        content = converted(lambda x: run(cell(3), x, dtype=tf.float32)[0], [4, 1, 2])
+    finally:
+        tf.disable_control_flow_v2()
+    verify(content)
+
+    def more_dimensions(model: Model) -> None:
+        model.main.inputs[0].shape = (4, 1, 1, 2)
+
+    with pytest.raises(ValueError, match=r"input 0 has the shape \[4, 1, 1, 2\], not 3 dimensions"):
+        verify(changed(content, more_dimensions))
+
+
 def test_a_diagonal_fits_its_matrices():
     """The kernel reads as many numbers as the matrices have."""
     content = converted(lambda x, diagonal: tf.matrix_set_diag(x, diagonal), [1, 8, 8, 4], [1, 8, 4])

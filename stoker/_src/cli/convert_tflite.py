@@ -79,7 +79,13 @@ def add_options(group: Any) -> None:
         "--reorder_across_fake_quant", action="store_true", help="let transformations move fake quantization"
     )
     group.add_argument(
-        "--change_concat_input_ranges", action="store_true", help="one range for the inputs of a concatenation"
+        "--change_concat_input_ranges",
+        nargs="?",
+        const="TRUE",
+        default="FALSE",
+        type=str.upper,
+        choices=("TRUE", "FALSE"),
+        help="one range for the inputs of a concatenation",
     )
     group.add_argument("--allow_custom_ops", action="store_true", help="make ops without a builtin custom ops")
     group.add_argument(
@@ -129,9 +135,12 @@ def _converter(lite: Any, args: argparse.Namespace) -> Any:
         raise OSError(f"'{args.source}' does not exist.")
     if args.saved_model_dir is not None or (os.path.isdir(args.source) and args.graph_def_file is None):
         tags = set(_names(args.saved_model_tag_set) or ())
-        return lite.TFLiteConverter.from_saved_model(
-            args.source, inputs, shapes, outputs, tags, args.saved_model_signature_key
-        )
+        try:
+            return lite.TFLiteConverter.from_saved_model(
+                args.source, inputs, shapes, outputs, tags, args.saved_model_signature_key
+            )
+        except RuntimeError as error:  # no meta graph has these tags
+            raise ValueError(str(error)) from error
     if args.keras_model_file is not None or args.source.endswith((".h5", ".hdf5", ".keras")):
         try:
             return lite.TFLiteConverter.from_keras_model_file(args.source, inputs, shapes, outputs)
@@ -153,12 +162,12 @@ def _apply(converter: Any, options: Any, args: argparse.Namespace) -> None:
     for name in (
         "drop_control_dependency",
         "reorder_across_fake_quant",
-        "change_concat_input_ranges",
         "allow_custom_ops",
         "dump_graphviz_dir",
         "dump_graphviz_video",
     ):
         setattr(converter, name, getattr(args, name))
+    converter.change_concat_input_ranges = args.change_concat_input_ranges == "TRUE"
     converter.quantized_input_stats = _stats(converter.get_input_arrays(), args)
     if (args.default_ranges_min is None) != (args.default_ranges_max is None):
         raise ValueError("--default_ranges_min and --default_ranges_max must be used together.")

@@ -14,6 +14,7 @@ import numpy as np
 from ai_edge_litert import schema_py_generated as schema
 from flatbuffers import flexbuffers
 
+from stoker._src.graph.interchange.raise_control_flow import CONTROL_FLOW
 from stoker._src.graph.tensor import Operation
 from stoker._src.graph.tensor import Tensor as GraphTensor
 from stoker._src.lite import builtins
@@ -390,5 +391,6 @@ def _report(problems: list[Problem]) -> str:
 
 
 def supported_types() -> list[str]:
-    """The ops that have a lowering."""
-    return sorted(LOWERINGS)
+    """The ops of a graph that can be converted: those with a lowering, constants, and the parts of loops and branches of 1.x, which become functions
+    before anything is lowered."""
+    return sorted({"Const", *CONTROL_FLOW, *LOWERINGS})

@@ -17,7 +17,7 @@ from flatbuffers import flexbuffers
 from stoker._src.graph.function_graph import Function
 from stoker._src.graph.tensor import Operation
 from stoker._src.graph.tensor import Tensor as GraphTensor
-from stoker._src.lite.lowering import Scope, Unsupported, function_of, needed_ops
+from stoker._src.lite.lowering import Scope, Unsupported, function_of, lowers, needed_ops
 from stoker._src.lite.model import Operator, Tensor
 from stoker._src.lite.op_hints import ATTRIBUTE_PREFIX, OpHint
 
@@ -82,6 +82,8 @@ def lower_hints(scope: Scope, outputs: Sequence[GraphTensor], controls: Sequence
 
 
 def _lower_loop(scope: Scope, parent: Hint) -> None:
+    if 0 not in parent.inputs or 0 not in parent.outputs:
+        return  # not the hint of dynamic_rnn
     source, result = parent.inputs[0][0], parent.outputs[0][0]
     between = needed_ops([result.inputs[0]], (), dict.fromkeys([*source.outputs, *scope.values]))
     loops = [op for op in between if op.type in _LOOPS]
@@ -96,7 +98,7 @@ def _lower_loop(scope: Scope, parent: Hint) -> None:
     scope.run([source.outputs[0]])
     sequence = scope.tensor(source.outputs[0])
     for child in children:
-        sequence = _FUSED[child.function](scope, child, sequence, _Body(scope, loops[0], body))
+        sequence = _FUSED[child.function](scope, _cell(child, _Body(scope, loops[0], body)), sequence)
     scope.values[result.outputs[0]] = sequence
 
 
@@ -171,7 +173,7 @@ def _lower_steps(scope: Scope, hint: Hint) -> None:
     inputs = [op.inputs[0] for op in steps]
     scope.run(inputs)
     sequence = _packed(scope, steps[0], [scope.tensor(tensor) for tensor in inputs])
-    made = _FUSED[hint.function](scope, hint, sequence, _Here(scope))
+    made = _FUSED[hint.function](scope, _cell(hint, _Here(scope)), sequence)
     for op, value in zip(results, _unpacked(scope, results, made), strict=True):
         scope.values[op.outputs[0]] = value
 
@@ -191,69 +193,100 @@ def _unpacked(scope: Scope, ops: list[Operation], whole: Tensor) -> list[Tensor]
 # ---- operators ------------------------------------------------------------------------------------------------------
 
 
+@dataclass
+class _Cell:
+    """A fused operator to be made."""
+
+    arguments: dict[int, tuple[str, GraphTensor]]
+    """Name and value of each input but the sequence."""
+    where: _Body | _Here
+    """Knows the values of `arguments`."""
+    result: str
+    attrs: dict[str, Any]
+
+
+def _cell(hint: Hint, where: _Body | _Here) -> _Cell:
+    arguments = {index: (ops[0].name, ops[0].inputs[0]) for index, ops in sorted(hint.inputs.items()) if index != 0}
+    return _Cell(arguments, where, hint.outputs[_RESULTS[hint.function]][0].name, hint.attrs)
+
+
 def _arguments(
-    scope: Scope, hint: Hint, sequence: Tensor, where: Any, count: int, states: tuple[int, ...]
-) -> tuple[list[Tensor | None], list[np.ndarray]]:
-    """The operator's inputs: the sequence, the weights, and the states, which are initially zero and stored in the model."""
-    places = [index for index in sorted(hint.inputs) if index != 0]
-    found = where.constants([hint.inputs[index][0].inputs[0] for index in places])
+    scope: Scope, cell: _Cell, sequence: Tensor, count: int, states: tuple[int, ...]
+) -> tuple[list[Tensor | None], tuple[int, ...]]:
+    """The operator's inputs and the shape of what it gives in a step. The inputs are the sequence, the weights, and the states, which are initially
+    zero and stored in the model."""
+    found = cell.where.constants([tensor for _, tensor in cell.arguments.values()])
     inputs: list[Tensor | None] = [None] * count
     inputs[0] = sequence
-    starts = []
-    for index, value in zip(places, found, strict=True):
-        name = hint.inputs[index][0].name
+    for (index, (name, _)), value in zip(cell.arguments.items(), found, strict=True):
+        if not 0 < index < count:
+            raise Unsupported(f"the fused operator has {count} inputs and no input {index}")
         if index not in states:
             inputs[index] = scope.constant(value.astype(np.float32), name)
             continue
         if value.any():
             raise Unsupported("the state of a fused cell starts as zeros")
         inputs[index] = Tensor(scope.unique(name), "FLOAT32", value.shape, is_variable=True)
-        starts.append(value)
-    return inputs, starts
+    state = inputs[states[0]]
+    if state is None or state.shape is None:
+        raise Unsupported(f"the fused operator has no state, its input {states[0]}")
+    return inputs, state.shape
 
 
-def _activation(hint: Hint) -> int:
-    name = hint.attrs.get("activation", "tanh")
+def _activation(cell: _Cell) -> int:
+    name = cell.attrs.get("activation", "tanh")
     if name not in _ACTIVATIONS:
         raise Unsupported(f"fused cells have no activation {name}")
     return _ACTIVATIONS[name]
 
 
-def _lstm(scope: Scope, hint: Hint, sequence: Tensor, where: Any) -> Tensor:
-    inputs, _ = _arguments(scope, hint, sequence, where, _LSTM_INPUTS, _LSTM_STATES)
-    state = inputs[_LSTM_STATES[0]]
-    assert state is not None and state.shape is not None
+def _lstm(scope: Scope, cell: _Cell, sequence: Tensor) -> Tensor:
+    inputs, state = _arguments(scope, cell, sequence, _LSTM_INPUTS, _LSTM_STATES)
     options = schema.UnidirectionalSequenceLSTMOptionsT(
-        fusedActivationFunction=_activation(hint),
-        cellClip=hint.attrs.get("cell_clip", 0.0),
-        projClip=hint.attrs.get("proj_clip", 0.0),
+        fusedActivationFunction=_activation(cell),
+        cellClip=cell.attrs.get("cell_clip", 0.0),
+        projClip=cell.attrs.get("proj_clip", 0.0),
         timeMajor=True,
     )
-    return _emitted(scope, hint, "UNIDIRECTIONAL_SEQUENCE_LSTM", inputs, state.shape, options)
+    return _emitted(scope, cell, "UNIDIRECTIONAL_SEQUENCE_LSTM", inputs, state, options)
 
 
-def _rnn(scope: Scope, hint: Hint, sequence: Tensor, where: Any) -> Tensor:
-    inputs, _ = _arguments(scope, hint, sequence, where, _RNN_INPUTS, _RNN_STATES)
-    state = inputs[_RNN_STATES[0]]
-    assert state is not None and state.shape is not None
-    options = schema.SequenceRNNOptionsT(timeMajor=True, fusedActivationFunction=_activation(hint))
-    return _emitted(scope, hint, "UNIDIRECTIONAL_SEQUENCE_RNN", inputs, state.shape, options)
+def _rnn(scope: Scope, cell: _Cell, sequence: Tensor) -> Tensor:
+    inputs, state = _arguments(scope, cell, sequence, _RNN_INPUTS, _RNN_STATES)
+    options = schema.SequenceRNNOptionsT(timeMajor=True, fusedActivationFunction=_activation(cell))
+    return _emitted(scope, cell, "UNIDIRECTIONAL_SEQUENCE_RNN", inputs, state, options)
 
 
 def _emitted(
-    scope: Scope, hint: Hint, code: str, inputs: list[Tensor | None], state: tuple[int, ...], options: Any
+    scope: Scope, cell: _Cell, code: str, inputs: list[Tensor | None], state: tuple[int, ...], options: Any
 ) -> Tensor:
     sequence = inputs[0]
     assert sequence is not None
     if sequence.shape is None or len(sequence.shape) != 3 or sequence.shape[1] not in (-1, state[0]):
         raise Unsupported("a fused cell reads sequences of [time, batch, size]")
-    result = hint.outputs[_RESULTS[hint.function]][0]
-    made = Tensor(scope.unique(result.name), "FLOAT32", (sequence.shape[0], *state))
+    made = Tensor(scope.unique(cell.result), "FLOAT32", (sequence.shape[0], *state))
     return scope.emit(code, inputs, made, options)
 
 
 _FUSED = {"UnidirectionalSequenceLstm": _lstm, "UnidirectionalSequenceRnn": _rnn}
 _RESULTS = {"UnidirectionalSequenceLstm": _LSTM_RESULT, "UnidirectionalSequenceRnn": _RNN_RESULT}
+
+
+@lowers(*_FUSED)
+def _lower_stub(scope: Scope, op: Operation) -> list[Tensor | None]:
+    """Lowers the node that `convert_op_hints_to_stubs` makes of a cell. Its inputs have the numbers of the hint's arguments."""
+    numbers = op.attrs.get(OpHint.TFLITE_INPUT_INDICES, ())
+    given = dict(zip(numbers, op.inputs, strict=False))
+    if len(given) != len(op.inputs) or 0 not in given:
+        raise Unsupported(
+            f"{OpHint.TFLITE_INPUT_INDICES} does not number the inputs, of which the sequence is the first"
+        )
+    number = _RESULTS[op.type]
+    if any(tensor in scope.consumed for index, tensor in enumerate(op.outputs) if index != number):
+        raise Unsupported("the fused operator gives no final state", "use the output of the last step")
+    arguments = {index: (tensor.op.name, tensor) for index, tensor in given.items() if index != 0}
+    made = _FUSED[op.type](scope, _Cell(arguments, _Here(scope), op.name, op.attrs), scope.tensor(given[0]))
+    return [made if index == number else None for index in range(len(op.outputs))]
 
 
 def _lower_custom(scope: Scope, hint: Hint) -> None:

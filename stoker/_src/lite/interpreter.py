@@ -20,9 +20,11 @@ import numpy as np
 from stoker._src.base.errors import OpError
 from stoker._src.base.export import export
 from stoker._src.formats import gfile
-from stoker._src.lite.verification.meaning import verify
+from stoker._src.lite.verification.meaning import Limits, limits, verify
 
 _MOST_STRINGS = 1 << 24
+# LiteRT would read the number of the resource as if it were a string of any length.
+_HANDLE = "Tensor {} is the handle of a table or variable, which has no value to read."
 _HELD_VIEW = "There is at least 1 reference to internal data"
 
 
@@ -120,7 +122,9 @@ class Interpreter:
             raise ValueError("`model_path` or `model_content` must be specified.")
         if model_path and model_content:
             raise ValueError("Can't both provide `model_path` and `model_content`")
-        source = self._from_file(os.fsdecode(model_path)) if model_path else self._from_content(model_content)
+        source, self._limits = (
+            self._from_file(os.fsdecode(model_path)) if model_path else self._from_content(model_content)
+        )
         delegates = list(experimental_delegates or [])
         for delegate in delegates:
             if not isinstance(delegate, Delegate):
@@ -154,15 +158,15 @@ class Interpreter:
         self._has_results = False
 
     @staticmethod
-    def _from_content(content: Any) -> dict[str, Any]:
+    def _from_content(content: Any) -> tuple[dict[str, Any], Limits]:
+        """What LiteRT's interpreter takes, and what callers may not do."""
         if not isinstance(content, (bytes, bytearray, memoryview)):
             raise ValueError(f"model_content is bytes, not {type(content).__name__}.")
         content = bytes(content)
-        verify(content)
-        return {"model_content": content}
+        return {"model_content": content}, limits(verify(content))
 
     @staticmethod
-    def _from_file(path: str) -> dict[str, Any]:
+    def _from_file(path: str) -> tuple[dict[str, Any], Limits]:
         try:
             if not os.path.isfile(path):
                 with gfile.GFile(path, "rb") as file:
@@ -172,10 +176,9 @@ class Interpreter:
                     raise ValueError(f"Could not open '{path}': the file is empty.")
                 # Mapped, not read: the file may be large, and LiteRT maps it as well.
                 with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-                    _verify_mapped(content)
+                    return {"model_path": path}, _verify_mapped(content)
         except (OSError, OpError) as error:
             raise ValueError(f"Could not open '{path}': {error}") from error
-        return {"model_path": path}
 
     def _checked(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Calls LiteRT. Its failures become `InterpreterError`, except that a call refused because of a live view stays a `RuntimeError`."""
@@ -223,12 +226,13 @@ class Interpreter:
             self._litert.tensor(detail["index"])()[...] = 0
 
     @functools.cached_property
-    def _strings(self) -> frozenset[int]:
-        return self._strings_of(0)
+    def _not_numbers(self) -> dict[int, Any]:
+        return self._not_numbers_of(0)
 
-    def _strings_of(self, subgraph: int) -> frozenset[int]:
+    def _not_numbers_of(self, subgraph: int) -> dict[int, Any]:
+        """The type of each tensor of strings (`np.bytes_`), and of each handle of a table or variable (`np.object_`)."""
         details = self._checked(self._litert.get_tensor_details, subgraph)
-        return frozenset(each["index"] for each in details if each["dtype"] is np.bytes_)
+        return {each["index"]: each["dtype"] for each in details if each["dtype"] in (np.bytes_, np.object_)}
 
     def get_input_details(self) -> list[dict[str, Any]]:
         """A dictionary for each input of the model.
@@ -249,9 +253,11 @@ class Interpreter:
 
     def get_tensor(self, tensor_index: int, subgraph_index: int = 0) -> np.ndarray[Any, Any]:
         """A copy of a tensor's value. Intermediate results are readable with `experimental_preserve_all_tensors` only."""
-        strings = self._strings_of(subgraph_index) if subgraph_index else self._strings
+        kind = (self._not_numbers_of(subgraph_index) if subgraph_index else self._not_numbers).get(tensor_index)
+        if kind is np.object_:
+            raise InterpreterError(_HANDLE.format(tensor_index))
         has_value = not subgraph_index and (self._has_results or tensor_index in self._set)
-        if tensor_index in strings and not has_value:
+        if kind is np.bytes_ and not has_value:
             raise InterpreterError(f"Tensor {tensor_index} of strings has no value before the model has run.")
         return self._checked(self._litert.get_tensor, tensor_index, subgraph_index)
 
@@ -259,8 +265,11 @@ class Interpreter:
         """Copies `value` into an input.
 
         Raises:
-            ValueError: shape or type differ from the tensor's, or memory is not allocated yet.
+            ValueError: shape or type differ from the tensor's, memory is not allocated yet, or the tensor is a constant.
         """
+        if tensor_index in self._limits.constants:
+            # LiteRT would write into the file, or into the bytes that the model was given in.
+            raise InterpreterError(f"Tensor {tensor_index} is a constant of the model, which cannot be set.")
         self._checked(self._litert.set_tensor, tensor_index, value)
         self._set.add(tensor_index)
 
@@ -279,8 +288,14 @@ class Interpreter:
         sizes = [int(size) for size in tensor_size]
         if any(not 0 <= size < 2**31 for size in sizes):
             raise InterpreterError(f"An input cannot have the shape {sizes}.")
-        if input_index not in {int(detail["index"]) for detail in self.get_input_details()}:
+        shapes = {int(detail["index"]): detail["shape"] for detail in self.get_input_details()}
+        if input_index not in shapes:
             raise InterpreterError(f"Tensor {input_index} is not an input of the model.")
+        if self._limits.keeps_ranks and len(sizes) != len(shapes[input_index]) > 0:
+            before = shapes[input_index].tolist()
+            raise InterpreterError(
+                f"An input of the shape {before} cannot be resized to {sizes}: dimensions are missing or too many."
+            )
         self._checked(self._litert.resize_tensor_input, input_index, sizes, strict)
         self._set.discard(input_index)
         self._has_results = False
@@ -289,11 +304,16 @@ class Interpreter:
         """Returns a function that returns an array on the tensor's memory, for access without a copy.
 
         The function may be kept, but the array may not: while it exists, `allocate_tensors`, `resize_tensor_input` and `invoke` raise
-        `RuntimeError`, since they may move the memory.
+        `RuntimeError`, since they may move the memory. The arrays of constants are read only.
         """
-        if tensor_index in self._strings:
+        kind = self._not_numbers.get(tensor_index)
+        if kind is np.object_:
+            raise InterpreterError(_HANDLE.format(tensor_index))
+        if kind is np.bytes_:
             raise InterpreterError(f"Tensor {tensor_index} has strings, which are no array in memory: use get_tensor.")
         view = self._litert.tensor(tensor_index)
+        if tensor_index in self._limits.constants:
+            return lambda: _read_only(self._checked(view))
         return lambda: self._checked(view)
 
     def invoke(self) -> None:
@@ -336,6 +356,9 @@ class SignatureRunner:
     def __init__(self, interpreter: Interpreter, signature_key: str | None) -> None:
         self._interpreter = interpreter
         self._runner = interpreter._checked(interpreter._litert.get_signature_runner, signature_key)
+        for name, detail in self.get_output_details().items():
+            if detail["dtype"] is np.object_:
+                raise InterpreterError(f"Output '{name}': {_HANDLE.format(detail['index'])}")
 
     def __call__(self, **inputs: Any) -> dict[str, np.ndarray[Any, Any]]:
         details, given = self.get_input_details(), {name: np.asarray(value) for name, value in inputs.items()}
@@ -354,9 +377,16 @@ class SignatureRunner:
         return self._runner.get_output_details()
 
 
-def _verify_mapped(content: mmap.mmap) -> None:
+def _read_only(array: Any) -> Any:
+    # LiteRT gives a tensor without dimensions as a number.
+    if isinstance(array, np.ndarray):
+        array.flags.writeable = False
+    return array
+
+
+def _verify_mapped(content: mmap.mmap) -> Limits:
     # This is a separate function, so that no view of the file remains when it is closed.
     try:
-        verify(content)
+        return limits(verify(content))
     except ValueError as error:
         raise ValueError(str(error)) from None

@@ -11,6 +11,7 @@ that was set for the conversion, a constant that a loop captured).
 from __future__ import annotations
 
 import heapq
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -102,6 +103,13 @@ Lowering = Callable[["Scope", Operation], Any]
 LOWERINGS: dict[str, Lowering] = {}
 # The message for an op without a lowering.
 ALTERNATIVES: dict[str, str] = {}
+ALTERNATIVE_FAMILIES: dict[re.Pattern[str], str] = {}
+
+
+def alternative(kind: str) -> str:
+    """What to use instead of an op, or ""."""
+    found = (text for pattern, text in ALTERNATIVE_FAMILIES.items() if pattern.fullmatch(kind))
+    return ALTERNATIVES.get(kind) or next(found, "")
 
 
 def lowers(*types: str) -> Callable[[Lowering], Lowering]:
@@ -238,7 +246,7 @@ class Scope:
         first = len(self.subgraph.operators)
         try:
             if lowering is None:
-                raise Unsupported(f"TFLite has no builtin for {op.type}", ALTERNATIVES.get(op.type, ""))
+                raise Unsupported(f"TFLite has no builtin for {op.type}", alternative(op.type))
             found = lowering(self, op)
             self._settle(op, first)
         except Unsupported as problem:

@@ -121,7 +121,16 @@ def lstm():
     layer = tf.keras.layers.LSTM(3, return_sequences=True)
     layer.build((1, 4, 2))
     layer.set_weights([RANDOM.uniform(-0.5, 0.5, w.shape).astype(np.float32) for w in layer.get_weights()])
-    return convert(concrete(lambda x: layer(x), tf.TensorSpec([1, 4, 2], tf.float32)))
+    return layer
+
+
+def fused_in_half_precision(layer):
+    """The fused operator, whose first state DEQUANTIZE makes."""
+    model = tf.keras.Sequential([tf.keras.layers.Input([4, 2], batch_size=1), layer])
+    converter = tf.lite.TFLiteConverter.from_keras_model(model)
+    converter.optimizations = [tf.lite.Optimize.DEFAULT]
+    converter.target_spec.supported_types = [tf.float16]
+    return converter.convert()
 
 
 def main():
@@ -136,7 +145,8 @@ def main():
     models["int8"] = convert(function, images, inference_input_type=tf.int8, inference_output_type=tf.int8)
     models["mixed"] = convert(concrete(mixed, tf.TensorSpec([4, 5], tf.float32)))
     models["control"] = convert(concrete(control, tf.TensorSpec([3], tf.float32), tf.TensorSpec([], tf.int32)))
-    models["lstm"] = lstm()
+    layer = lstm()
+    models["lstm"] = convert(concrete(lambda x: layer(x), tf.TensorSpec([1, 4, 2], tf.float32)))
     models["text"] = convert(concrete(lambda s: tf.gather(s, [1, 0]), tf.TensorSpec([3], tf.string)))
     models["unet"] = convert(concrete(unet, tf.TensorSpec([1, 16, 16, 1], tf.float32)))
     models["many"] = convert(concrete(many, tf.TensorSpec([1, 32], tf.float32)))
@@ -144,6 +154,7 @@ def main():
     path = tempfile.mkdtemp()
     tf.saved_model.save(counter, path, signatures={"add": counter.add, "scale": counter.scale})
     models["variables"] = tf.lite.TFLiteConverter.from_saved_model(path).convert()
+    models["fused_half"] = fused_in_half_precision(layer)
     for name, content in models.items():
         (HERE / f"{name}.tflite").write_bytes(content)
         if name == "variables":

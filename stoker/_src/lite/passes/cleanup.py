@@ -214,6 +214,25 @@ def empty_padding(editor: Editor, operator: Operator) -> bool:
     return editor.bypass(operator, source)
 
 
+def repacked(editor: Editor, operator: Operator) -> bool:
+    """Packing all that an UNPACK gives is no change, or a transpose if it is along another dimension."""
+    before = editor.made_by(operator.inputs[0], "UNPACK")
+    (result,) = operator.outputs
+    if before is None or operator.inputs != before.outputs or result.shape is None:
+        return False
+    source, rank = before.inputs[0], len(result.shape)
+    assert source is not None
+    come, go = before.options.axis % rank, operator.options.axis % rank
+    if come == go:
+        return editor.bypass(operator, source)
+    if not is_float(source) or rank > 4:
+        return False
+    order = [axis for axis in range(rank) if axis != come]
+    order.insert(go, come)
+    editor.change(operator, "TRANSPOSE", [source, sizes("perm", order)], options=schema.TransposeOptionsT())
+    return True
+
+
 def packed_alone(editor: Editor, operator: Operator) -> bool:
     """A tensor stacked without others, as sizes are that an operator computes, is reshaped, which is faster."""
     (source, *others), (result,) = operator.inputs, operator.outputs
@@ -362,7 +381,7 @@ CLEANUP: dict[str, list[Rule]] = {
     "SQUARED_DIFFERENCE": [squared_once],
     "SELECT": [uniform_choice],
     "BATCH_MATMUL": [transposed_operand],
-    "PACK": [packed_alone],
+    "PACK": [packed_alone, repacked],
     "PAD": [empty_padding],
     "SLICE": [first_part],
     **{code: [part_of_slice] for code in ("REAL", "IMAG", "COMPLEX_ABS")},

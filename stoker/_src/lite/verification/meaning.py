@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterator
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -29,6 +29,7 @@ from stoker._src.lite.verification.rules import (
     OPTIONS,
     POSITIONS,
     POSITIVE,
+    RANKS,
     REFERRING,
     REFERRING_SOURCES,
     RETYPED,
@@ -52,6 +53,22 @@ def verify(content: Any) -> Table:
     model = read_model(content)
     _Checks(model, len(memoryview(content))).run()
     return model
+
+
+class Limits(NamedTuple):
+    """What a caller may not do with a model, because LiteRT would do it and crash."""
+
+    constants: frozenset[int]
+    """The tensors of the first subgraph that have data in the file, which cannot be set."""
+    keeps_ranks: bool
+    """Whether inputs keep their numbers of dimensions when they are resized."""
+
+
+def limits(model: Table) -> Limits:
+    stored = [buffer.Offset > 1 or bool(buffer.Data) for buffer in model.rows("Buffers")]
+    constants = frozenset(n for n, tensor in enumerate(model.Subgraphs[0].rows("Tensors")) if stored[tensor.Buffer])
+    operators = (operator for subgraph in model.Subgraphs for operator in subgraph.rows("Operators"))
+    return Limits(constants, any(operator_name(model, operator) in RANKS for operator in operators))
 
 
 def integers(vector: Any, format: str = "<i4") -> list[int]:
@@ -192,7 +209,9 @@ class _Checks:
             for number in integers(operator.Outputs):
                 if not 0 <= number < len(tensors):
                     self.fail(f"an output is tensor {number} of {len(tensors)}")
-                if constant[number] or number in written or tensors[number].IsVariable:
+                # In half precision, TensorFlow's converter makes the first state of a fused cell by an operator.
+                is_state = tensors[number].IsVariable and name != "DEQUANTIZE"
+                if constant[number] or number in written or is_state:
                     kind = "a constant" if constant[number] else "a tensor that is written elsewhere, too"
                     self.fail(f"output {number} is {kind}")
                 written.add(number)
@@ -314,6 +333,8 @@ class _Checks:
         for place in POSITIONS.get(name, ()):
             if members("TensorType")[tensors[inputs[place]].Type] not in ("INT16", "INT32", "INT64"):
                 self.fail(f"input {place} is not of integers")
+        if name in RANKS and inputs and len(integers(tensors[inputs[0]].Shape)) not in (0, RANKS[name]):
+            self.fail(f"input 0 has the shape {integers(tensors[inputs[0]].Shape)}, not {RANKS[name]} dimensions")
         if name in SHAPES and len(inputs) > SHAPES[name]:
             rank = math.prod(integers(tensors[inputs[SHAPES[name]]].Shape))
             if rank > MOST_DIMENSIONS:

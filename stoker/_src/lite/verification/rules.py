@@ -147,6 +147,8 @@ ARGUMENTS = {
     "ASSIGN_VARIABLE": (2, 0),
     "SIGN": (1, 1),
 }
+# The dimensions of the first input. These kernels end the process where it has others.
+RANKS = {"UNIDIRECTIONAL_SEQUENCE_LSTM": 3, "BIDIRECTIONAL_SEQUENCE_LSTM": 3}
 # The inputs that are shapes of results. They have a number for each dimension, of which kernels have at most eight.
 SHAPES = {"RESHAPE": 1, "FILL": 0, "BROADCAST_TO": 1, "RANDOM_UNIFORM": 0, "RANDOM_STANDARD_NORMAL": 0, "SCATTER_ND": 2}
 MOST_DIMENSIONS = 8
