@@ -296,6 +296,12 @@ CASES = [
     Case("SQUARED_DIFFERENCE", lambda tf, x, y: tf.math.squared_difference(x, y), [f32(2, 3), f32(3)]),
     Case("STRIDED_SLICE", lambda tf, x: x[:, 1:4:2], [f32(2, 5)]),
     Case("STRIDED_SLICE", lambda tf, x: x[..., 1:, tf.newaxis], [f32(2, 3, 5)], "ellipsis"),
+    Case(
+        "STRIDED_SLICE",
+        lambda tf, x, k: (x[:, None, 1 : k + 1], x[..., :k], x[..., None, -k:, ::2], x[k, ..., None]),
+        [f32(3, 4, 5), np.int32(2)],
+        "ellipsis-without-known-bounds",
+    ),
     Case("STRIDED_SLICE", lambda tf, x: x[1, ::-1], [f32(2, 5)], "backwards"),
     Case("SUB", lambda tf, x, y: x - y, [f32(2, 3), f32(3)]),
     Case("SUM", lambda tf, x: tf.reduce_sum(x, 1), [f32(2, 3)]),
