@@ -121,7 +121,7 @@ def _written_out(scope: Scope, op: Operation, x: Tensor, masks: dict[str, int], 
                 )
         x.shape = result.shape
         return x
-    return reshaped(scope, x, result)
+    return reshaped(scope, x, result, op=op)
 
 
 def _renamed(scope: Scope, op: Operation, bound: Tensor, named: list[int | None], rest: int) -> Tensor:
