@@ -66,6 +66,10 @@ def _appended_list(tf: Any, x: Any) -> Any:
     return array.stack(), array.read(1), array.size()
 
 
+def _power(tf: Any, z: Any) -> Any:
+    return tf.math.real(z * tf.math.conj(z))
+
+
 def _gelu(tf: Any, x: Any) -> Any:
     return x * 0.5 * (1.0 + tf.math.erf(x / np.float32(np.sqrt(2.0))))
 
@@ -296,6 +300,12 @@ CASES = [
     Case("SQUARED_DIFFERENCE", lambda tf, x, y: tf.math.squared_difference(x, y), [f32(2, 3), f32(3)]),
     Case("STRIDED_SLICE", lambda tf, x: x[:, 1:4:2], [f32(2, 5)]),
     Case("STRIDED_SLICE", lambda tf, x: x[..., 1:, tf.newaxis], [f32(2, 3, 5)], "ellipsis"),
+    Case(
+        "STRIDED_SLICE",
+        lambda tf, x, k: (x[:, None, 1 : k + 1], x[..., :k], x[..., None, -k:, ::2], x[k, ..., None]),
+        [f32(3, 4, 5), np.int32(2)],
+        "ellipsis-without-known-bounds",
+    ),
     Case("STRIDED_SLICE", lambda tf, x: x[1, ::-1], [f32(2, 5)], "backwards"),
     Case("SUB", lambda tf, x, y: x - y, [f32(2, 3), f32(3)]),
     Case("SUM", lambda tf, x: tf.reduce_sum(x, 1), [f32(2, 3)]),
@@ -397,6 +407,10 @@ COMPOSED = [
         "einsum-ellipses",
     ),
     Case("MUL", lambda tf, x: tf.square(x), [ints(-5, 5, 4)], "square-int32"),
+    Case("FULLY_CONNECTED", lambda tf, x: tf.signal.dct(x, 2, norm="ortho"), [f32(2, 3, 20)], "cosine-transform"),
+    Case("FULLY_CONNECTED", lambda tf, x: tf.imag(tf.signal.rfft(x)[:, 5:1:-1]), [f32(3, 16)], "few-frequencies"),
+    Case("REAL", lambda tf, x: tf.real(tf.signal.rfft(x)[:1, :4]), [f32(3, 16)], "frequencies-of-few-rows"),
+    Case("COMPLEX_ABS", lambda tf, x: _power(tf, tf.signal.stft(x, 16, 8)), [f32(2, 40)], "power"),
     Case("DYNAMIC_UPDATE_SLICE", _growing_list, [f32(2)], "growing"),
     Case("CONCATENATION", _appended_list, [f32(2, 3)], "appended"),
     Case("DYNAMIC_UPDATE_SLICE", lambda tf, x: _growing_list(tf, x, 3), [np.float32(3)], "growing-numbers"),

@@ -46,6 +46,10 @@ SLOPES = np.array([0.1, 0.5, 0.2, 0.9], np.float32)
         lambda x: tf.nn.moments(x, [1, 2])[1],
         lambda x: tf.clip_by_value(tf.nn.conv2d(x, 0.2 * FILTERS.transpose(0, 1, 3, 2), 1, "SAME"), 0.0, 1.0),
         lambda x: tf.sqrt(tf.math.log(tf.abs(x) + 2.0)),
+        lambda x: x / (tf.abs(x) + 1.0),
+        lambda x: 3.0 / (tf.reduce_sum(tf.square(x), -1) + 1.0),
+        lambda x: tf.add_n([x, tf.nn.relu(x), 0.5 * x]),
+        lambda x: tf.reduce_logsumexp(x, -1),
     ],
     ids=[
         "relu after transposed",
@@ -57,6 +61,10 @@ SLOPES = np.array([0.1, 0.5, 0.2, 0.9], np.float32)
         "variance",
         "clip",
         "root and logarithm",
+        "division by positive numbers",
+        "reciprocal",
+        "sum of three",
+        "logarithm of a sum of exponentials",
     ],
 )
 def test_whole_models_in_integers(build, ops):
@@ -65,7 +73,27 @@ def test_whole_models_in_integers(build, ops):
     (found,) = run_model(model, [IMAGE])
     np.testing.assert_allclose(found, expected, atol=0.03 * float(np.abs(expected).max()))
     kept = {operator.code for operator in read_model(model).main.operators}
-    assert not kept & {"SQUARE", "NEG", "DIV", "SQUARED_DIFFERENCE"}
+    assert not kept & {"SQUARE", "NEG", "DIV", "SQUARED_DIFFERENCE", "ADD_N"}
+
+
+def test_a_quotient_without_a_positive_divisor_is_refused():
+    """A divisor that is negative or zero in a sample has no logarithm: where floating point is not allowed, the division is named."""
+    with pytest.raises(ValueError, match="DIV 'truediv"):
+        _integers(lambda x: 1.0 / x, IMAGE, [tf.lite.OpsSet.TFLITE_BUILTINS_INT8])
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+def test_masks_of_integers_in_whole_models(dtype):
+    """Small integers are numbers as they are where floating point is not allowed, as the masks of language models are; large ones are refused."""
+    mask = np.array([[1, 1, 0, 1, 0, 0]], dtype)
+
+    def build(x):
+        return tf.nn.softmax((1.0 - tf.cast(x, tf.float32)) * -10000.0)
+
+    model, expected = _integers(build, mask, [tf.lite.OpsSet.TFLITE_BUILTINS_INT8])
+    np.testing.assert_allclose(run_model(model, [mask])[0], expected, atol=1 / 128)
+    with pytest.raises(ValueError, match=r"CAST .* takes numbers from one kind to another"):
+        _integers(build, mask * 200, [tf.lite.OpsSet.TFLITE_BUILTINS_INT8])
 
 
 def test_truth_values_are_the_integers_zero_and_one():

@@ -245,6 +245,25 @@ def test_weights_alone():
     assert len(write_model(large)) < 0.4 * size
 
 
+def test_rows_of_weights_alone_have_a_scale_each():
+    """As in TensorFlow 2.21: small rows keep their precision beside large ones. A runtime that would read one scale gets one."""
+    x = np.random.RandomState(1).rand(2, 32).astype(np.float32)
+    errors = {}
+    for runtime in (None, "2.16.0"):
+        model = _dense(64, 32)
+        rows = model.main.operators[0].inputs[1].data
+        rows *= np.geomspace(1e-3, 1, 64, dtype=np.float32)[:, None]
+        expected, most = x @ rows.T, np.abs(x) @ np.abs(rows.T)
+        quantize(model, Request(optimize=True, runtime=runtime))
+        assign_versions(model)
+        (product,) = model.main.operators
+        assert (product.version >= 12) == (runtime is None) == bool(product.inputs[1].quantization.per_channel)
+        found = _run(write_model(model), x)["y"]
+        errors[runtime] = (np.abs(found - expected) / most).max(0)
+    assert errors[None].max() < 0.01
+    assert errors["2.16.0"][:8].max() > 0.1
+
+
 def test_half_precision():
     """Constants are stored in 16 bits and restored by an op, a small bias with its weights; those that do not fit stay, and their bias, too."""
     models = [_dense(64, 32) for _ in range(3)]
@@ -289,8 +308,11 @@ def test_ops_that_must_be_integers_and_cannot_are_listed():
     def dataset():
         return ([x] for x in _samples("many"))
 
-    with pytest.raises(ValueError, match=r"(?s)not possible for 1 of.*DIV 'truediv.*no kernel for INT8"):
-        _quantized("many", representative_dataset=dataset, supported_ops=[OpsSet.TFLITE_BUILTINS_INT8])
+    wave = _converter(lambda x: tf.nn.relu(tf.sin(x, name="wave")), [1, 32])
+    wave.optimizations, wave.representative_dataset = [tf.lite.Optimize.DEFAULT], dataset
+    wave.target_spec.supported_ops = [OpsSet.TFLITE_BUILTINS_INT8]
+    with pytest.raises(ValueError, match=r"(?s)not possible for 1 of.*SIN 'wave.*no kernel for INT8"):
+        wave.convert()
     mixed = _quantized("many", representative_dataset=dataset)
     assert {operator.code for operator in mixed.main.operators} >= {"DIV", "DEQUANTIZE", "QUANTIZE"}
     with pytest.raises(ValueError, match="Unsupported output type INT16 for output tensor"):

@@ -108,12 +108,12 @@ def _depthwise_conv_2d(operator: Operator) -> int:
 
 
 def _fully_connected(operator: Operator) -> int:
-    if _weights_are_smaller(operator):
-        return 9 if operator.options.asymmetricQuantizeInputs else 3
     weights = operator.inputs[1]
     if weights is not None and weights.quantization is not None and weights.quantization.per_channel:
-        # TensorFlow 2.21 writes 4 or 5 here, and runtimes without scales for channels then compute nonsense. These refuse 12.
+        # TensorFlow 2.21 writes 4 or 5 for integers, and runtimes without scales for channels then compute nonsense. These refuse 12.
         return 12
+    if _weights_are_smaller(operator):
+        return 9 if operator.options.asymmetricQuantizeInputs else 3
     if operator.options.keepNumDims:
         return 5
     return 6 if len(operator.inputs) == 2 and _values(operator).type == "INT8" else 1

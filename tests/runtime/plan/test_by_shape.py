@@ -46,6 +46,31 @@ def test_a_shape_set_by_hand_is_not_trusted():
             )
 
 
+@pytest.mark.parametrize("size", [3, 8, 100])
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda x: tf.matmul(x, tf.ones([7, 2])),
+        lambda x: tf.matmul(x, tf.ones([2, 7]), transpose_b=True),
+        lambda x: tf.matmul(tf.reshape(x, [1, 1, -1]), tf.ones([1, 7, 2])),
+        lambda x: tf.concat([x, tf.ones([2, 7])], 0),
+        lambda x: tf.concat([tf.ones([2, 7]), x], 0),
+        lambda x: tf.stack([x[0], tf.ones([7])]),
+        lambda x: x * tf.ones([7]),
+    ],
+    ids=["product", "transposed", "many products", "joined", "joined last", "stacked", "arithmetic"],
+)
+def test_sizes_that_do_not_fit_are_errors(build, size):
+    """A size that only a feed tells is checked where ops are fused, too, in all runs."""
+    with tf.Graph().as_default(), tf.Session() as session:
+        x = tf.placeholder(tf.float32, [1, None])
+        y = tf.nn.relu(2.0 * build(x) + 1.0)
+        for _ in range(RUNS):
+            with pytest.raises(tf.errors.InvalidArgumentError, match=rf"7.*{size}|{size}.*7"):
+                session.run(y, {x: np.ones([1, size])})
+        session.run(y, {x: np.ones([1, 7])})
+
+
 def test_training_is_that_of_a_graph_that_knows_its_sizes():
     """The losses are the same, bit for bit."""
     losses = []

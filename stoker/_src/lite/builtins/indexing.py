@@ -32,12 +32,12 @@ def strided_slice(scope: Scope, op: Operation) -> Any:
     given = [scope.int32(op, tensor) for tensor in op.inputs[1:]]
     if masks["ellipsis"] or masks["new_axis"]:
         # TFLite's kernel supports neither for every rank, so the slice is given for every dimension.
-        if any(each is None for each in bounds) or x.shape is None:
+        if bounds[2] is None or x.shape is None:
             raise Unsupported(
-                "an ellipsis or a new axis needs constant bounds and a known rank",
+                "an ellipsis or a new axis needs constant strides and a known rank",
                 "use tf.expand_dims, and name every dimension",
             )
-        return _written_out(scope, op, x, masks, bounds)
+        return _written_out(scope, op, x, masks, given)
     if x.shape is not None and all(each.is_constant for each in given):
         # The interpreter of 1.15 reads the bounds of every dimension, even of dimensions that are not named.
         named = int(given[0].data.size)  # type: ignore[union-attr]
@@ -69,52 +69,50 @@ def _picked(scope: Scope, op: Operation, masks: dict[str, int]) -> tuple[int, An
     return None if scope.known(index) is not None else (axis, index)
 
 
-def _written_out(scope: Scope, op: Operation, x: Tensor, masks: dict[str, int], bounds: list[Any]) -> Any:
+def _written_out(scope: Scope, op: Operation, x: Tensor, masks: dict[str, int], bounds: list[Tensor]) -> Any:
     """A slice with an ellipsis or new axes, as a plain slice and a reshape."""
-    begin, end, strides = (each.tolist() for each in bounds)
-    assert x.shape is not None
-    used = sum(not (masks["new_axis"] >> i & 1 or masks["ellipsis"] >> i & 1) for i in range(len(begin)))
-    plain: dict[str, list[int]] = {"begin": [], "end": [], "strides": []}
+    steps = bounds[2].data
+    assert x.shape is not None and steps is not None
+    count = steps.size
+    used = sum(not (masks["new_axis"] >> i & 1 or masks["ellipsis"] >> i & 1) for i in range(count))
+    named: list[int | None] = []  # for each dimension of the plain slice, its place in the bounds; None takes all of it
     begin_mask = end_mask = shrink_mask = 0
     kept: list[int | None] = []  # a dimension of the slice, or None for a new one
-    axis = 0
-    for i in range(len(begin)):
+    for i in range(count):
         if masks["ellipsis"] >> i & 1:
             for _ in range(len(x.shape) - used):
-                for name, value in (("begin", 0), ("end", 0), ("strides", 1)):
-                    plain[name].append(value)
+                axis = len(named)
                 begin_mask |= 1 << axis
                 end_mask |= 1 << axis
                 kept.append(axis)
-                axis += 1
+                named.append(None)
         elif masks["new_axis"] >> i & 1:
             kept.append(None)
         else:
-            for name, values in (("begin", begin), ("end", end), ("strides", strides)):
-                plain[name].append(values[i])
+            axis = len(named)
             begin_mask |= (masks["begin"] >> i & 1) << axis
             end_mask |= (masks["end"] >> i & 1) << axis
             if masks["shrink_axis"] >> i & 1:
                 shrink_mask |= 1 << axis
             else:
                 kept.append(axis)
-            axis += 1
+            named.append(i)
     result = scope.result(op)
     options = schema.StridedSliceOptionsT(beginMask=begin_mask, endMask=end_mask, shrinkAxisMask=shrink_mask)
-    arguments = [scope.constant(values, dtype=np.int32) for values in plain.values()]
+    arguments = [_renamed(scope, op, each, named, rest) for each, rest in zip(bounds, (0, 0, 1), strict=True)]
     if None not in kept:
         return scope.emit("STRIDED_SLICE", [x, *arguments], result, options)
-    full = begin_mask.bit_count() == end_mask.bit_count() == len(plain["begin"]) and all(
-        each == 1 for each in plain["strides"]
-    )
+    taken = [each for each in named if each is not None]
+    full = begin_mask.bit_count() == end_mask.bit_count() == len(named) and bool((steps[taken] == 1).all())
     if not full:
         shape = None
         if result.shape is not None:
-            tail = list(x.shape[axis:])
+            tail = list(x.shape[len(named) :])
             sizes = list(result.shape)
             shape = tuple(sizes[position] for position, each in enumerate(kept) if each is not None) + tuple(tail)
         x = scope.emit("STRIDED_SLICE", [x, *arguments], scope.temporary(op, x.type, shape), options)
-    if result.shape is None or sum(size < 0 for size in result.shape) > 1:
+    if result.shape is None or -1 in result.shape:
+        # A shape with the unknown size would state the others, and with them a batch that may change.
         for position, each in enumerate(kept):
             if each is None:
                 after = scope.temporary(op, x.type, None)
@@ -123,7 +121,15 @@ def _written_out(scope: Scope, op: Operation, x: Tensor, masks: dict[str, int], 
                 )
         x.shape = result.shape
         return x
-    return reshaped(scope, x, result)
+    return reshaped(scope, x, result, op=op)
+
+
+def _renamed(scope: Scope, op: Operation, bound: Tensor, named: list[int | None], rest: int) -> Tensor:
+    """The numbers of a bound, one for each dimension of the plain slice. Nothing reads those of dimensions without a name but their stride, `rest`."""
+    if bound.data is not None:
+        return scope.constant([rest if each is None else bound.data[each] for each in named], dtype=np.int32)
+    places = scope.constant([each or 0 for each in named], dtype=np.int32)
+    return scope.emit("GATHER", [bound, places], scope.temporary(op, "INT32", (len(named),)), schema.GatherOptionsT())
 
 
 @lowers("GatherV2", "Gather")

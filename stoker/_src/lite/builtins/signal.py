@@ -8,6 +8,7 @@ import numpy as np
 from ai_edge_litert import schema_py_generated as schema
 
 from stoker._src.graph.tensor import Operation
+from stoker._src.graph.tensor import Tensor as GraphTensor
 from stoker._src.lite.builtins.arrays import reshaped
 from stoker._src.lite.lowering import Scope, Unsupported, lowers
 
@@ -16,7 +17,78 @@ PARTS = {"Real": "REAL", "Imag": "IMAG", "ComplexAbs": "COMPLEX_ABS"}
 
 @lowers(*PARTS)
 def part(scope: Scope, op: Operation) -> Any:
+    (z,) = op.inputs
+    if op.type == "Real" and z.op.type == "Mul":
+        for value, other in (z.op.inputs, z.op.inputs[::-1]):
+            if other.op.type == "Conj" and other.op.inputs[0] is value:
+                return _power(scope, op, value)
+    found = _product(scope, z) if op.type != "ComplexAbs" and z.op.type != "RFFT" else None
+    if found is not None:
+        rows, matrix = found
+        values = np.real(matrix.T) if op.type == "Real" else np.imag(matrix.T)
+        weights = scope.constant(values, f"{op.name}/map", np.float32)
+        options = schema.FullyConnectedOptionsT(keepNumDims=True)
+        return scope.emit("FULLY_CONNECTED", [scope.tensor(rows), weights, None], scope.result(op), options)
     return scope.emit(PARTS[op.type], scope.inputs(op), scope.result(op))
+
+
+def _power(scope: Scope, op: Operation, value: GraphTensor) -> Any:
+    """The real part of z * conj(z), as the power of a spectrum is written."""
+    result = scope.result(op)
+    size = scope.emit("COMPLEX_ABS", [scope.tensor(value)], scope.temporary(op, result.type, result.shape))
+    return scope.emit("MUL", [size, size], result, schema.MulOptionsT())
+
+
+_LONGEST_PRODUCT = 256  # elements of a row; for longer ones a transform and what follows it are faster
+
+
+def _product(scope: Scope, tensor: GraphTensor) -> tuple[GraphTensor, np.ndarray] | None:
+    """Rows and a matrix whose product a tensor is, if it is made of elements of their Fourier transform times constants, as cosine transforms are.
+
+    LiteRT has few kernels for complex numbers.
+    """
+    op = tensor.op
+    if op.type == "RFFT":
+        rows, length = op.inputs[0], scope.known(op.inputs[1])
+        shorter = _padded(scope, rows.op)
+        rows = rows if shorter is None else shorter
+        size = None if scope.shape_of(rows).rank is None else scope.shape_of(rows)[-1]
+        if length is None or size is None or not 0 < size <= length[0] <= 2 * _LONGEST_PRODUCT:
+            return None
+        return rows, np.fft.rfft(np.eye(size), int(length[0]))
+    if op.type == "StridedSlice":
+        found, chosen = _product(scope, op.inputs[0]), _chosen(scope, op)
+        return None if found is None or chosen is None else (found[0], found[1][:, chosen])
+    if op.type == "Mul":
+        for value, other in (op.inputs, op.inputs[::-1]):
+            factors = scope.known(other)
+            found = None if factors is None else _product(scope, value)
+            if factors is not None and found is not None and factors.size in (1, factors.shape[-1], found[1].shape[1]):
+                same_for_rows = factors.ndim == 0 or factors.size == factors.shape[-1]
+                return (found[0], found[1] * factors.reshape(-1)) if same_for_rows else None
+    return None
+
+
+def _padded(scope: Scope, op: Operation) -> GraphTensor | None:
+    """The rows that a node appends zeros to."""
+    paddings = scope.known(op.inputs[1]) if op.type == "Pad" else None
+    return None if paddings is None or paddings[:-1].any() or paddings[-1, 0] else op.inputs[0]
+
+
+def _chosen(scope: Scope, op: Operation) -> slice | None:
+    """The elements of rows that a slice takes, if it takes all rows."""
+    begin, end, strides = (scope.known(tensor) for tensor in op.inputs[1:])
+    rank = scope.shape_of(op.inputs[0]).rank
+    if begin is None or end is None or strides is None or op.attr("new_axis_mask") or op.attr("shrink_axis_mask"):
+        return None
+    whole = op.attr("begin_mask") & op.attr("end_mask") & ((strides == 1) << np.arange(strides.size)).sum()
+    last = begin.size - 1
+    if (whole | op.attr("ellipsis_mask")) & ((1 << last) - 1) != (1 << last) - 1 or op.attr("ellipsis_mask") >> last:
+        return None
+    if not op.attr("ellipsis_mask") and begin.size != rank:
+        return None
+    first = None if op.attr("begin_mask") >> last & 1 else int(begin[last])
+    return slice(first, None if op.attr("end_mask") >> last & 1 else int(end[last]), int(strides[last]))
 
 
 @lowers("RFFT2D")

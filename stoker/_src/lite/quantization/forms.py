@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from ai_edge_litert import schema_py_generated as schema
 
 from stoker._src.lite.model import TYPE_CODES, Model, Operator, Subgraph, Tensor
+from stoker._src.lite.quantization.calibration import Ranges
 from stoker._src.lite.quantization.schemes import INT16, Scheme
 
 
-def use_integer_forms(model: Model, scheme: Scheme, trained: bool) -> None:
+def use_integer_forms(model: Model, scheme: Scheme, trained: bool, strict: bool = False) -> None:
     """Replaces operators by forms with integer kernels, in all subgraphs.
 
     Args:
         model: the float model.
         scheme: the number formats.
         trained: whether ranges come from training, which knows no tensors between two operators.
+        strict: whether floating point is not allowed, so that forms that lose precision are better than none.
     """
     for subgraph in model.subgraphs:
+        _leave_out_finiteness(subgraph)
         producers, consumers = subgraph.producers(), subgraph.consumers()
         made: list[Operator] = []
         for operator in subgraph.operators:
@@ -55,12 +60,84 @@ def use_integer_forms(model: Model, scheme: Scheme, trained: bool) -> None:
                 made.append(Operator("RELU", operator.inputs, [above]))
                 operator.code, operator.inputs = "MINIMUM", [above, _scalar(1.0, "one")]
                 operator.options = schema.MaximumMinimumOptionsT()
+            elif operator.code == "ADD_N" and strict and not trained:
+                made.extend(_sums(operator))
+                continue
             elif operator.code == "PRELU" and scheme is INT16:
                 # The kernel for 16 bits takes the slopes for smaller numbers than they are.
                 made.extend(_relus(operator))
                 continue
             made.append(operator)
         subgraph.operators = made
+
+
+# The largest quotient of the bounds of a divisor whose reciprocal has steps enough.
+_WIDEST = 256.0
+
+
+def use_reciprocals(model: Model, ranges: Ranges) -> None:
+    """Replaces x / y by x * exp(-log(y)), which has integer kernels, where y is positive in all samples. (Those of RSQRT are slower.)"""
+    for subgraph in model.subgraphs:
+        made: list[Operator] = []
+        for operator in subgraph.operators:
+            divisor = operator.inputs[1] if operator.code == "DIV" else None
+            if divisor is not None and divisor.type == "FLOAT32" and not divisor.is_constant:
+                low, high = ranges.get(divisor, (0.0, 0.0))
+                if low > 0 and high <= _WIDEST * low:
+                    logarithm, negated, inverse = (
+                        Tensor(f"{operator.outputs[0].name}/{name}", "FLOAT32", divisor.shape)
+                        for name in ("logarithm", "negated", "reciprocal")
+                    )
+                    ranges[logarithm] = (math.log(low), math.log(high))
+                    ranges[negated] = (-math.log(high), -math.log(low))
+                    ranges[inverse] = (1 / high, 1 / low)
+                    made.append(Operator("LOG", [divisor], [logarithm]))
+                    minus = _scalar(-1.0, "minus_one")
+                    made.append(Operator("MUL", [logarithm, minus], [negated], schema.MulOptionsT()))
+                    made.append(Operator("EXP", [negated], [inverse], schema.ExpOptionsT()))
+                    activation = operator.options.fusedActivationFunction
+                    _become_product(operator, operator.inputs[0], inverse, activation=activation)
+            made.append(operator)
+        subgraph.operators = made
+
+
+def _leave_out_finiteness(subgraph: Subgraph) -> None:
+    """Drops choices by whether numbers are finite, as in the logarithm of a sum of exponentials: quantized numbers are."""
+    producers = subgraph.producers()
+    chosen: dict[Tensor, Tensor] = {}
+    for operator in subgraph.operators:
+        operator.inputs = [each if each is None else chosen.get(each, each) for each in operator.inputs]
+        if operator.code not in ("SELECT", "SELECT_V2"):
+            continue
+        condition, value, _ = operator.inputs
+        (result,) = operator.outputs
+        test = None if condition is None else producers.get(condition)
+        bound = test.inputs[1] if test is not None and test.code == "LESS" else None
+        if bound is None or bound.data is None or not np.isposinf(bound.data).all() or result in subgraph.outputs:
+            continue
+        if value is not None and value.shape == result.shape and value.type == "FLOAT32":
+            chosen[result] = value
+    needed = set(subgraph.outputs)
+    kept = []
+    for operator in reversed(subgraph.operators):
+        if operator.code in ("SELECT", "SELECT_V2", "LESS", "ABS") and needed.isdisjoint(operator.outputs):
+            continue
+        kept.append(operator)
+        needed.update(each for each in operator.inputs if each is not None)
+    subgraph.operators = kept[::-1]
+
+
+def _sums(operator: Operator) -> list[Operator]:
+    """x + y + z, one after the other."""
+    (result,) = operator.outputs
+    first, *others = operator.inputs
+    made = []
+    for place, each in enumerate(others, 1):
+        last = place == len(others)
+        total = result if last else Tensor(f"{result.name}/sum_{place}", "FLOAT32", result.shape)
+        made.append(Operator("ADD", [first, each], [total], schema.AddOptionsT()))
+        first = total
+    return made
 
 
 def _is_private(subgraph: Subgraph, consumers: dict[Tensor, list[Operator]], tensor: Tensor) -> bool:

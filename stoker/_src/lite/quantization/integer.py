@@ -34,6 +34,7 @@ from stoker._src.lite.quantization.schemes import (
     Scheme,
     covers,
     fixed,
+    limits,
     parameters,
     quantizable,
     represented,
@@ -172,7 +173,7 @@ class _Rewriting:
             self.of_bytes.add(operator)
             self.numbers[operator.outputs[0]] = _BYTES[operator.inputs[0].type]  # type: ignore[union-attr]
             return ""
-        if code == "CAST" and (operator.inputs[0] is None or operator.inputs[0].type != "BOOL"):
+        if code == "CAST" and not self.takes_truth(operator) and not self.takes_small_integers(operator):
             return "it takes numbers from one kind to another"
         scheme = self.scheme(operator)
         if code == recurrent.CODE and scheme.activations == "INT8":
@@ -221,6 +222,23 @@ class _Rewriting:
         return source not in self.subgraph.outputs and all(
             each.code == "CAST" and each.outputs[0].type == "FLOAT32" for each in readers
         )
+
+    def takes_truth(self, operator: Operator) -> bool:
+        return operator.inputs[0] is not None and operator.inputs[0].type == "BOOL"
+
+    def takes_small_integers(self, operator: Operator) -> bool:
+        """Whether an operator makes real numbers of integers, such as masks, that were all so small that they are numbers with a scale of one.
+
+        Others become other numbers, so this is done only where floating point is not allowed.
+        """
+        (source,), (result,) = operator.inputs, operator.outputs
+        if not self.plan.strict or self.plan.trained or source is None or source.type not in ("INT32", "INT64"):
+            return False
+        if result.type != "FLOAT32" or result not in self.plan.ranges:
+            return False
+        low, high = self.plan.ranges[result]
+        smallest, largest = limits(self.scheme(operator).activations)
+        return smallest <= low and high <= largest
 
     def scale_obstacle(self, operator: Operator, reals: list[Tensor]) -> str:
         """Why the integer kernel does not work with the scales of its arguments and results, or ""."""

@@ -13,7 +13,7 @@ from stoker._src.lite.model import Model, Operator, Quantization, Tensor, type_o
 from stoker._src.lite.options import OpsSet
 from stoker._src.lite.quantization import fake_quant
 from stoker._src.lite.quantization.calibration import Ranges, observe_ranges
-from stoker._src.lite.quantization.forms import use_integer_forms
+from stoker._src.lite.quantization.forms import use_integer_forms, use_reciprocals
 from stoker._src.lite.quantization.integer import quantize_integer
 from stoker._src.lite.quantization.plan import Plan, QuantizationError, TrainedRange
 from stoker._src.lite.quantization.schemes import INT8, INT16, UINT8, Scheme
@@ -141,7 +141,8 @@ def _after_training(model: Model, request: Request, trained: bool) -> None:
             ("inference_output_type", request.output_type),
         )
     )
-    use_integer_forms(model, scheme, trained)
+    strict = request.integers_only or dtypes.int8 in {dtypes.as_dtype(each) for each in request.supported_types}
+    use_integer_forms(model, scheme, trained, strict)
     if trained:
         ranges, weights = fake_quant.take_ranges(model)
         fake_quant.spread(model.main, ranges)
@@ -149,7 +150,8 @@ def _after_training(model: Model, request: Request, trained: bool) -> None:
             fake_quant.join_concatenations(model.main, ranges)
     else:
         ranges, weights = observe_ranges(model, request.representative_dataset), {}
-    strict = request.integers_only or dtypes.int8 in {dtypes.as_dtype(each) for each in request.supported_types}
+        if strict:
+            use_reciprocals(model, ranges)
     plan = Plan(ranges, scheme, weights, _grids(model), strict=strict, trained=trained)
     if request.runtime is not None:
         plan.one_scale = without_channel_scales(request.runtime)

@@ -16,7 +16,7 @@ _HYBRID: dict[str, dict[int, int | None]] = {
     "CONV_2D": {1: 0},
     "DEPTHWISE_CONV_2D": {1: 3},
     "TRANSPOSE_CONV": {1: 0},
-    "FULLY_CONNECTED": {1: None},
+    "FULLY_CONNECTED": {1: 0},
     "BATCH_MATMUL": {1: None},
     "SVDF": {1: None, 2: None},
     "RNN": {1: None, 2: None},
@@ -62,6 +62,9 @@ def quantize_weights(model: Model, runtime: str | None = None) -> None:
                     if (tensor, each) not in done:
                         done[tensor, each] = symmetric_weights(tensor, each)
                     operator.inputs[place] = done[tensor, each]
+                    if operator.code == "FULLY_CONNECTED":
+                        # Kernels with a scale for each unit use all 8 bits for inputs that are not around zero, if asked to.
+                        operator.options.asymmetricQuantizeInputs = each is not None
                     if runtime is None or is_available(operator, runtime):
                         break
                     operator.inputs[place] = tensor

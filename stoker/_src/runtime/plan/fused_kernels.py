@@ -236,7 +236,11 @@ class Run:
         if made is None:
             return None
         made = made if isinstance(made, list) else [made]
-        return made if all(node is not None and fits(node) and node.ctype == FLOAT for node in made) else None
+        if not all(node is not None and fits(node) and node.ctype == FLOAT for node in made):
+            return None
+        # Another shape than the one known is that of arguments which do not fit: the op's kernel raises the error.
+        known = [self._shape_of(tensor).dims for tensor in op.outputs]
+        return made if [node.shape for node in made] == known else None
 
     def _taken(self, argument: Any, tensor: Tensor) -> Any:
         """An argument as `lower` functions get it: a node, or plain numbers where the kernel takes numbers."""

@@ -142,10 +142,10 @@ class Builder:
         _of_floats(a, b)
         *outer, m, k = a.shape
         m, k = (k, m) if transpose_a else (m, k)
-        n = b.shape[-2] if transpose_b else b.shape[-1]
+        inner, n = b.shape[:-3:-1] if transpose_b else b.shape[-2:]
         count = math.prod(outer)
-        if tuple(outer) != b.shape[:-2] or not m * k * n * count > 0:
-            return None
+        if inner != k or tuple(outer) != b.shape[:-2] or not m * k * n * count > 0:
+            return None  # where sizes differ, the op's kernel raises the error
         has_blas = _has_double_blas if self.is_double else _has_blas
         most = _MOST_DOUBLE_PRODUCTS if self.is_double else _MOST_PRODUCTS
         if outer and (m * k * n > _MOST_OF_MANY or m * k * n * count > _MOST_BLAS_PRODUCTS):
@@ -411,7 +411,11 @@ class Builder:
             results = None
         if results is not None:
             results = results if isinstance(results, list) else [results]
-            fit = [made.kind == kind_of(tensor) for made, tensor in zip(results, op.outputs)]
+            # A shape that is not the one known is that of arguments which do not fit: the op's kernel raises the error.
+            fit = [
+                made.kind == kind_of(tensor) and made.shape == self.shape_of(tensor).dims
+                for made, tensor in zip(results, op.outputs)
+            ]
         if results is None or not all(fit) or self._refuses_late(length) or not self._divides(length):
             del self.code[length:]
             self.precision = before

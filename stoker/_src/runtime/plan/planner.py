@@ -386,7 +386,7 @@ class Planner:
 
     def _infer(self, op: Operation) -> None:
         """Records the shapes of an op's outputs that follow from the known shapes."""
-        if op.definition.shape_rule.function is None or all(tensor.static_shape.known for tensor in op.outputs):
+        if op.definition.shape_rule.function is None or all(t.static_shape.known for t in (*op.inputs, *op.outputs)):
             return
         try:
             shapes = [
