@@ -95,3 +95,24 @@ def test_names_of_initializers_of_2_x(monkeypatch):
     monkeypatch.setattr(settings, "tensor_equality", True)
     assert type(tf2.keras.initializers.get("uniform")) is tf2.keras.initializers.RandomUniform
     assert type(tf2.keras.initializers.get("normal")) is tf2.keras.initializers.RandomNormal
+
+
+def test_metrics_are_reset_under_either_name(eager):
+    """`reset_state` is the name in 2.x. A model resets its metrics by whichever method a subclass overrides."""
+
+    class Under2(tf2.keras.metrics.Mean):
+        def reset_state(self):
+            self.total.assign(7.0)
+
+    class Under1(tf2.keras.metrics.Mean):
+        def reset_states(self):
+            self.total.assign(8.0)
+
+    mean = tf2.keras.metrics.Mean()
+    mean.update_state(3.0)
+    mean.reset_state()
+    assert [float(each) for each in mean.variables] == [0.0, 0.0]
+    model = tf2.keras.Sequential([tf2.keras.layers.Dense(1, input_shape=(2,))])
+    model.compile("sgd", "mse", metrics=[Under2(), Under1()])
+    model.reset_metrics()
+    assert [float(each.total) for each in model.metrics[-2:]] == [7.0, 8.0]
