@@ -116,3 +116,36 @@ def test_metrics_are_reset_under_either_name(eager):
     model.compile("sgd", "mse", metrics=[Under2(), Under1()])
     model.reset_metrics()
     assert [float(each.total) for each in model.metrics[-2:]] == [7.0, 8.0]
+
+
+class Small(tf.keras.Model):
+    """Two layers, one of them in a list."""
+
+    def __init__(self, name):
+        super().__init__(name=name)
+        self.first = tf.keras.layers.Dense(2, name="first")
+        self.others = [tf.keras.layers.Dense(1, name="other")]
+
+    def call(self, x):
+        return self.others[0](self.first(x))
+
+
+@pytest.mark.parametrize("mode", ["graph", "eager"])
+def test_variables_have_the_names_of_their_scopes(mode, request):
+    """A layer's variables have its name before theirs, and the names of open scopes and of the model that calls it; `build`
+    calls the layers without the model. In eager mode as in a graph."""
+    if mode == "eager":
+        request.getfixturevalue("eager")
+    called, built = Small("net"), Small("net")
+    called(tf.ones([1, 3]))
+    built.build((None, 3))
+    assert [v.name for v in called.weights] == [
+        f"net/{each}:0" for each in ("first/kernel", "first/bias", "other/kernel", "other/bias")
+    ]
+    assert [v.name for v in built.weights][::2] == ["first/kernel:0", "other/kernel:0"]
+    with tf.name_scope("outer"):
+        layer = tf.keras.layers.Dense(1, name="inner")
+        layer(tf.ones([1, 3]))
+        with tf.init_scope():
+            variable = tf.Variable(1.0, name="v")
+    assert [layer.kernel.name, variable.name] == ["outer/inner/kernel:0", "outer/v:0"]
