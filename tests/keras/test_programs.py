@@ -95,3 +95,99 @@ def test_names_of_initializers_of_2_x(monkeypatch):
     monkeypatch.setattr(settings, "tensor_equality", True)
     assert type(tf2.keras.initializers.get("uniform")) is tf2.keras.initializers.RandomUniform
     assert type(tf2.keras.initializers.get("normal")) is tf2.keras.initializers.RandomNormal
+
+
+def test_metrics_are_reset_under_either_name(eager):
+    """`reset_state` is the name in 2.x. A model resets its metrics by whichever method a subclass overrides."""
+
+    class Under2(tf2.keras.metrics.Mean):
+        def reset_state(self):
+            self.total.assign(7.0)
+
+    class Under1(tf2.keras.metrics.Mean):
+        def reset_states(self):
+            self.total.assign(8.0)
+
+    mean = tf2.keras.metrics.Mean()
+    mean.update_state(3.0)
+    mean.reset_state()
+    assert [float(each) for each in mean.variables] == [0.0, 0.0]
+    model = tf2.keras.Sequential([tf2.keras.layers.Dense(1, input_shape=(2,))])
+    model.compile("sgd", "mse", metrics=[Under2(), Under1()])
+    model.reset_metrics()
+    assert [float(each.total) for each in model.metrics[-2:]] == [7.0, 8.0]
+
+
+class Small(tf.keras.Model):
+    """Two layers, one of them in a list."""
+
+    def __init__(self, name):
+        super().__init__(name=name)
+        self.first = tf.keras.layers.Dense(2, name="first")
+        self.others = [tf.keras.layers.Dense(1, name="other")]
+
+    def call(self, x):
+        return self.others[0](self.first(x))
+
+
+@pytest.mark.parametrize("mode", ["graph", "eager"])
+def test_variables_have_the_names_of_their_scopes(mode, request):
+    """A layer's variables have its name before theirs, and the names of open scopes and of the model that calls it; `build`
+    calls the layers without the model. In eager mode as in a graph."""
+    if mode == "eager":
+        request.getfixturevalue("eager")
+    called, built = Small("net"), Small("net")
+    called(tf.ones([1, 3]))
+    built.build((None, 3))
+    assert [v.name for v in called.weights] == [
+        f"net/{each}:0" for each in ("first/kernel", "first/bias", "other/kernel", "other/bias")
+    ]
+    assert [v.name for v in built.weights][::2] == ["first/kernel:0", "other/kernel:0"]
+    with tf.name_scope("outer"):
+        layer = tf.keras.layers.Dense(1, name="inner")
+        layer(tf.ones([1, 3]))
+        with tf.init_scope():
+            variable = tf.Variable(1.0, name="v")
+    assert [layer.kernel.name, variable.name] == ["outer/inner/kernel:0", "outer/v:0"]
+
+
+def test_eager_tensors_are_data_like_arrays(eager):
+    """Training, evaluation and prediction take the same batches from tensors as from arrays, and shuffle them alike."""
+    x, y = np.arange(12, dtype=np.float32).reshape(6, 2) / 10, np.array([0, 1, 0, 1, 1, 0])
+
+    def found(convert):
+        model = tf.keras.Sequential(
+            [tf.keras.layers.Dense(2, "softmax", input_shape=(2,), kernel_initializer=tf.keras.initializers.Ones())]
+        )
+        model.compile(tf.keras.optimizers.SGD(0.5), "sparse_categorical_crossentropy", metrics=["acc"])
+        np.random.seed(3)
+        losses = model.fit(convert(x), convert(y), batch_size=4, epochs=3, verbose=0).history["loss"]
+        return [losses, model.evaluate(convert(x), convert(y), verbose=0), model.predict(convert(x), 4).tolist()]
+
+    assert_close(found(tf.constant), found(np.asarray))
+
+
+@pytest.mark.parametrize("two", [True, False])
+def test_apply_gradients_keeps_to_bounds_in_2_x(two, eager, monkeypatch):
+    """2.x bounds gradients that a program computed, too; 1.x does not. `minimize` bounds them in both."""
+    monkeypatch.setattr(settings, "tensor_equality", two)
+    for bound, expected in (
+        ({"clipnorm": 0.1}, [1 - 0.1 / 5**0.5, 2 - 0.2 / 5**0.5, 2.9]),
+        ({"clipvalue": 0.1}, [0.9, 1.9, 2.9]),
+        ({"global_clipnorm": 0.1}, [1 - 0.1 / 14**0.5, 2 - 0.2 / 14**0.5, 3 - 0.3 / 14**0.5]),
+    ):
+        v, w = tf2.Variable([1.0, 2.0]), tf2.Variable(3.0)
+
+        def loss(v=v, w=w):
+            return tf.reduce_sum(v * v) + w * w
+
+        optimizer = tf2.keras.optimizers.SGD(1.0, **bound)
+        assert type(optimizer).from_config(optimizer.get_config()).get_config() == optimizer.get_config()
+        optimizer.minimize(loss, [v, w])
+        np.testing.assert_allclose([*v.numpy(), w.numpy()], expected, rtol=1e-6)
+        v.assign([1.0, 2.0])
+        w.assign(3.0)
+        with tf.GradientTape() as recorded:
+            value = loss()
+        optimizer.apply_gradients(zip(recorded.gradient(value, [v, w]), [v, w]))
+        np.testing.assert_allclose([*v.numpy(), w.numpy()], expected if two else [-1.0, -2.0, -3.0], rtol=1e-6)

@@ -8,7 +8,9 @@ from typing import Any
 from stoker._src.base.export import export
 from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor
+from stoker._src.ops.variables.variable_scope import VariableStore, variable_store_as
 from stoker._src.ops.variables.variables import ResourceVariable
+from stoker._src.runtime.device_config import list_logical_devices
 from stoker._src.runtime.eager.tape import GradientTape
 from stoker._src.runtime.functions import def_function
 from stoker._src.train.checkpoints.saver import Saver as _Saver
@@ -96,6 +98,56 @@ def implicit_gradients(f: Callable[..., Any]) -> Callable[..., Any]:
 @export(v1="contrib.eager.Variable")
 class Variable(ResourceVariable):
     """`tf.Variable` as a resource, which eager programs need."""
+
+
+@export(v1="contrib.eager.EagerVariableStore")
+class EagerVariableStore:
+    """Keeps the variables that eager code creates by name (as layers given as functions do), for the next call to find.
+
+    store = EagerVariableStore()
+    for batch in dataset:
+        with store.as_default():
+            x = tf.layers.dense(batch, 10, name="first")
+    """
+
+    def __init__(self) -> None:
+        if not context.executing_eagerly():
+            raise RuntimeError(
+                "EagerVariableStore can only be used when eager execution is enabled; graphs keep variables."
+            )
+        self._store = VariableStore(eager=True)
+
+    def as_default(self) -> Any:
+        """A block in which `get_variable` finds and keeps variables here."""
+        return variable_store_as(self._store)
+
+    def variables(self) -> list[Any]:
+        """All variables, sorted by name."""
+        return sorted(self._store.variables.values(), key=lambda each: each.name)
+
+    def trainable_variables(self) -> list[Any]:
+        return [each for each in self.variables() if each.trainable]
+
+    def non_trainable_variables(self) -> list[Any]:
+        return [each for each in self.variables() if not each.trainable]
+
+
+@export(v1="contrib.eager.get_optimizer_variables")
+def get_optimizer_variables(optimizer: Any) -> list[Any]:
+    """`optimizer.variables()`."""
+    return optimizer.variables()
+
+
+@export(v1="contrib.eager.list_devices")
+def list_devices() -> list[str]:
+    """The names of the devices that `tf.device` takes."""
+    return [f"/job:localhost/replica:0/task:0{each.name}" for each in list_logical_devices()]
+
+
+@export(v1="contrib.eager.num_gpus")
+def num_gpus() -> int:
+    """The number of GPUs that programs may use."""
+    return len(list_logical_devices("GPU"))
 
 
 @export(v1="contrib.eager.Saver")

@@ -148,7 +148,7 @@ def init_scope() -> Iterator[None]:
 
     Control dependencies are cleared, and the name scope is kept. Variables are created in this scope.
     """
-    scope = context.target().get_name_scope() if not context.executing_eagerly() else ""
+    scope = context.target().get_name_scope()
     graph = context.outermost_context()
     if graph is None:
         with context.enter_eager(), no_tapes(), context.target().name_scope(scope + "/" if scope else None):

@@ -57,8 +57,8 @@ class Arrays:
     """Arrays in memory, in batches."""
 
     def __init__(self, x: Any, y: Any, weights: Any, batch_size: int, *, shuffle: Any = False) -> None:
-        self.parts = (x, y, weights)
-        sizes = {len(each) for each in nest.flatten((x, y, weights)) if each is not None}
+        self.parts = nest.map_structure(_in_memory, (x, y, weights))
+        sizes = {len(each) for each in nest.flatten(self.parts) if each is not None}
         if len(sizes) > 1:
             raise ValueError(
                 f"All input arrays (x) and target arrays (y) should have the same number of samples. Got numbers of samples: {sorted(sizes)}"
@@ -219,6 +219,11 @@ def standardized(data: Any, names: list[str] | None) -> Any:
         data = [data[name] for name in names]
         data = data[0] if len(data) == 1 else data
     return nest.map_structure(_array, data)
+
+
+def _in_memory(value: Any) -> Any:
+    """An eager tensor as an array, whose rows can be taken in any order."""
+    return _array(value.numpy()) if hasattr(value, "static_shape") and hasattr(value, "numpy") else value
 
 
 def _array(value: Any) -> Any:

@@ -76,6 +76,10 @@ class Metric(Layer):
         """Sets the variables to zero."""
         batch_set_value([(each, np.zeros(each.shape.as_list())) for each in self.variables])
 
+    def reset_state(self) -> None:
+        """`reset_states` under its name in 2.x. Training calls this one, so that a subclass may override either."""
+        self.reset_states()
+
     def add_weight(
         self,
         name: str | None = None,

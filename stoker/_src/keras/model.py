@@ -10,7 +10,7 @@ from typing import Any
 from stoker._src.base import nest
 from stoker._src.base.export import export
 from stoker._src.base.shapes import TensorShape
-from stoker._src.graph import context, scopes
+from stoker._src.graph import context
 from stoker._src.graph.function_graph import FuncGraph
 from stoker._src.graph.trackable import Trackable
 from stoker._src.graph.tracked_structures import no_automatic_dependency_tracking
@@ -239,18 +239,18 @@ class Model(Training, MasksInside, Layer):
         return Layer.compute_output_shape(self, input_shape)
 
     def build(self, input_shape: Any) -> None:
-        """Creates the weights by calling the model on placeholders of that shape."""
+        """Creates the weights by calling the model on placeholders of that shape, in a graph that is thrown away.
+
+        Their names lack the model's, which only a call of the model adds.
+        """
         if self._network is not None or self.built:
             return
         shapes = TensorShape(input_shape) if is_shape(input_shape) else nest.map_structure(TensorShape, input_shape)
-        outer = context.executing_eagerly()
-        graph = FuncGraph("build") if outer else context.get_default_graph()
         kind = layers.as_dtype(self._dtype or floatx())
-        with context.enter_graph(graph):
+        with context.enter_graph(FuncGraph("build")):
             made = nest.map_structure(lambda shape: constants.placeholder(kind, shape), shapes)
             arguments = {"training": False} if takes(self.call, "training") else {}
-            with scopes.NameScope(self.name):
-                self.call(made, **arguments)
+            self.call(made, **arguments)
         self.built = True
 
     def _buildonce(self, inputs: Any) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from stoker._src.base import dtypes
+from stoker._src.base import dtypes, settings
 from stoker._src.base.export import export
 from stoker._src.graph import context, scopes
 from stoker._src.graph.indexed_slices import IndexedSlices
@@ -26,6 +26,7 @@ from stoker._src.train.optimizers import optimizer as train_optimizer
 from stoker._src.train.optimizers.replicated import reduced
 
 _OLD_NAMES = {"lr": "learning_rate"}
+_BOUNDS = ("clipnorm", "clipvalue", "global_clipnorm")
 
 
 @export("keras.optimizers.Optimizer")
@@ -37,12 +38,16 @@ class Optimizer(Trackable):
 
     Args:
         name: the name of its variables' scope.
-        **kwargs: `clipnorm`, `clipvalue`: bounds of gradients, each on its own; `lr`, `decay`: the learning rate and how fast it falls.
+        **kwargs: `clipnorm`, `clipvalue`: bounds of gradients, each on its own; `global_clipnorm`: a bound of the norm of all
+            gradients together; `lr`, `decay`: the learning rate and how fast it falls.
+
+    The bounds hold for the gradients that the optimizer computes itself, and with the behaviour of 2.x for all that
+    `apply_gradients` gets.
     """
 
     def __init__(self, name: str, **kwargs: Any) -> None:
         for key, value in kwargs.items():
-            if key not in ("clipnorm", "clipvalue", "lr", "decay"):
+            if key not in (*_BOUNDS, "lr", "decay"):
                 raise TypeError(f"Unexpected keyword argument passed to optimizer: {key}")
             if value is not None and value < 0:
                 raise ValueError(f"Expected {key} >= 0, received: {value}")
@@ -57,7 +62,7 @@ class Optimizer(Trackable):
         self._pending_slots: dict[tuple[int, str], list[Any]] = {}
         decay = kwargs.pop("decay", 0.0)
         self._initial_decay = decay
-        self.clipnorm, self.clipvalue = kwargs.get("clipnorm"), kwargs.get("clipvalue")
+        self.clipnorm, self.clipvalue, self.global_clipnorm = (kwargs.get(each) for each in _BOUNDS)
 
     # -- hyperparameters -----------------------------------------------------------------------------------------
 
@@ -224,8 +229,12 @@ class Optimizer(Trackable):
     _averages = False  # over the processes that train a model together
 
     def _bounded(self, gradients: list[Any]) -> list[Any]:
+        """The gradients that the optimizer computed: averaged over processes and, unless `apply_gradients` does that, clipped."""
         if self._averages:
             gradients = together.averaged(gradients)
+        return gradients if settings.tensor_equality else self._clipped(gradients)
+
+    def _clipped(self, gradients: list[Any]) -> list[Any]:
         if self.clipnorm:
             gradients = [each if each is None else clipping.clip_by_norm(each, self.clipnorm) for each in gradients]
         if self.clipvalue:
@@ -233,6 +242,8 @@ class Optimizer(Trackable):
                 each if each is None else clipping.clip_by_value(each, -self.clipvalue, self.clipvalue)
                 for each in gradients
             ]
+        if self.global_clipnorm:
+            gradients = clipping.clip_by_global_norm(gradients, self.global_clipnorm)[0]
         return gradients
 
     def get_updates(self, loss: Any, params: Any) -> list[Any]:
@@ -269,6 +280,8 @@ class Optimizer(Trackable):
         strategy, replica = replicas.current()
         if replica is not None and strategy.num_replicas_in_sync > 1:
             pairs = reduced(pairs, mean=False)
+        if settings.tensor_equality:
+            pairs = list(zip(self._clipped([gradient for gradient, _ in pairs]), variables))
         with scopes.NameScope(self._name):
             with scopes.init_scope():
                 self.iterations  # noqa: B018
@@ -350,7 +363,7 @@ class Optimizer(Trackable):
     def get_config(self) -> dict[str, Any]:
         """The arguments that create an equal optimizer."""
         config: dict[str, Any] = {"name": self._name}
-        for name in ("clipnorm", "clipvalue"):
+        for name in _BOUNDS:
             if getattr(self, name) is not None:
                 config[name] = getattr(self, name)
         config.update((name, self._serialized(name)) for name in self._hyper)

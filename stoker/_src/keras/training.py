@@ -284,7 +284,7 @@ class Training:
     def reset_metrics(self) -> None:
         """Starts the metrics again."""
         for metric in self.metrics:
-            metric.reset_states()
+            metric.reset_state()
 
     # -- many batches --------------------------------------------------------------------------------------------
 

@@ -34,9 +34,13 @@ Reuse = bool | None | _ReuseMode
 
 
 class VariableStore:
-    """The variables of one graph by name, and how often each default scope name was used."""
+    """The variables of one graph by name, and how often each default scope name was used.
 
-    def __init__(self) -> None:
+    In eager mode variables are kept only `if eager`, and then shared without being asked to.
+    """
+
+    def __init__(self, eager: bool = False) -> None:
+        self.eager = eager
         self.variables: dict[str, Any] = {}
         self.partitioned: dict[str, PartitionedVariable] = {}
         self.scope_counts: dict[str, int] = {}
@@ -69,6 +73,17 @@ def variable_store() -> VariableStore:
     if store is None:
         store = graph.variable_store = VariableStore()
     return store
+
+
+@contextmanager
+def variable_store_as(store: VariableStore) -> Iterator[None]:
+    """Makes `store` the current graph's in a block."""
+    before = variable_store()
+    program_graph().variable_store = store
+    try:
+        yield
+    finally:
+        program_graph().variable_store = before
 
 
 def program_graph() -> Any:
@@ -251,14 +266,38 @@ def _has_dtype(initializer: Any) -> bool:
     return initializer is not None and not callable(initializer)
 
 
-def _get(store: VariableStore, name: str, partitioner: Any = None, **kwargs: Any) -> Any:
-    """Finds or creates the variable with that full name, as `reuse` says. Custom getters call this."""
+def _get(
+    store: VariableStore,
+    name: str,
+    shape: Any = None,
+    dtype: Any = None,
+    initializer: Any = None,
+    regularizer: Any = None,
+    reuse: Reuse = None,
+    trainable: bool | None = None,
+    collections: Any = None,
+    caching_device: Any = None,
+    partitioner: Any = None,
+    validate_shape: bool = True,
+    use_resource: bool | None = None,
+    constraint: Any = None,
+    synchronization: Any = None,
+    aggregation: Any = None,
+) -> Any:
+    """Finds or creates the variable with that full name, as `reuse` says.
+
+    Custom getters call this, also with positional arguments, which therefore have TensorFlow's order.
+    """
+    kwargs: dict[str, Any] = {
+        "shape": shape, "dtype": dtype, "initializer": initializer, "regularizer": regularizer, "reuse": reuse,
+        "trainable": trainable, "collections": collections, "caching_device": caching_device, "validate_shape": validate_shape,
+        "use_resource": use_resource, "constraint": constraint, "synchronization": synchronization, "aggregation": aggregation,
+    }  # fmt: skip
     if partitioner is not None:
         if not callable(partitioner):
             raise ValueError(f"Partitioner must be callable, but received: {partitioner}")
         if context.executing_eagerly():
             raise ValueError("Partitioned variables are not yet supported when eager execution is enabled.")
-        shape = kwargs.get("shape")
         if shape is None or as_shape(shape).rank != 0:  # a scalar cannot be partitioned
             return _get_partitioned(store, name, partitioner, **kwargs)
     if name in store.partitioned:
@@ -288,9 +327,10 @@ def _get_single(
 ) -> Any:
     wanted = None if shape is None else as_shape(shape)
     eager = context.executing_eagerly()
-    found = None if eager else store.variables.get(name)
+    kept = store.eager or not eager
+    found = store.variables.get(name) if kept else None
     if found is not None:
-        _check_shared(found, name, wanted, dtype, reuse)
+        _check_shared(found, name, wanted, dtype, reuse or eager)
         return found
     if reuse is True and not eager:
         raise ValueError(
@@ -307,7 +347,7 @@ def _get_single(
         "use_resource": settings.use_resource_variables if use_resource is None else use_resource,
     }  # fmt: skip
     variable = variables.Variable(**kwargs)
-    if not eager:
+    if kept:
         store.variables[name] = variable
     if regularizer is not None:
         _regularize(variable, name, regularizer)

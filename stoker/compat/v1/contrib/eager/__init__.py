@@ -2,11 +2,16 @@
 
 # Written by scripts/api_gen.py.
 # fmt: off
+from stoker.compat.v1.contrib.eager import metrics as metrics
 from stoker._src.contrib.eager import defun as defun
+from stoker._src.contrib.eager import EagerVariableStore as EagerVariableStore
+from stoker._src.contrib.eager import get_optimizer_variables as get_optimizer_variables
 from stoker._src.contrib.eager import gradients_function as gradients_function
 from stoker._src.contrib.eager import implicit_gradients as implicit_gradients
 from stoker._src.contrib.eager import implicit_value_and_gradients as implicit_value_and_gradients
 from stoker._src.contrib.eager import Iterator as Iterator
+from stoker._src.contrib.eager import list_devices as list_devices
+from stoker._src.contrib.eager import num_gpus as num_gpus
 from stoker._src.contrib.eager import Saver as Saver
 from stoker._src.contrib.eager import value_and_gradients_function as value_and_gradients_function
 from stoker._src.contrib.eager import Variable as Variable
