@@ -5,7 +5,7 @@ strides (also transposed convolutions), copying the windows into a matrix and mu
 time: channels-last images and TensorFlow's filters already have the layout of the matrices, and the matrix stays in the cache. A route is
 what follows from the sizes; conv_kernels.py keeps it for the next call with the same sizes.
 
-Where stoker has its own matrix products (blas.py), most convolutions multiply the images where they lie, without a copy of the windows
+With AVX-512, most convolutions multiply the images where they lie, without a copy of the windows
 (native/convolutions.c), or, with filters of three by three pixels, with less than half of the multiplications (native/winograd.c).
 Depthwise convolutions, for which torch copies images to another layout and back, are no products, but have the
 same routes (native/depthwise.c). On a GPU, only filters of one pixel are products: cuDNN would copy the filter to its layout and back.
@@ -26,7 +26,9 @@ from stoker._src.ops.support import blas
 _native: Any = extension("stoker._src.ops.native.patches")
 if not blas.connect(_native):
     _native = None
-_direct: Any = extension("stoker._src.ops.native.convolutions") if _native is not None and blas.is_own else None
+_direct: Any = extension("stoker._src.ops.native.convolutions") if _native is not None else None
+if _direct is not None and not _direct.runs_here:
+    _direct = None
 _winograd: Any = extension("stoker._src.ops.native.winograd") if _direct is not None else None
 _depthwise: Any = extension("stoker._src.ops.native.depthwise")
 _FEW_CHANNELS = 8  # below this number, the windows of images are a product faster
@@ -36,6 +38,11 @@ _MOST = 1 << 22  # elements of the windows
 _MOST_FORWARD, _MOST_TO_INPUT, _MOST_TO_FILTER = 300_000, 1 << 19, 1 << 20
 _MOST_OF_FEW = 1 << 19  # of the forward product if there are few channels
 _FEWEST_COLUMNS = 8  # of a product without a copy; of fewer, the copy of the windows makes a better product
+# Without a copy, a filter is read once for each row of results. This is too often for filters of so many elements (more than a cache
+# holds) if rows have less than so many pixels.
+_LARGE_FILTER, _SHORT_ROW = 1 << 18, 14
+# Elements of the windows and channels from which on the gradient of the filter is faster with torch, if torch has vectors as wide.
+_LARGE_WINDOWS, _FULL_CHANNELS = 1 << 21, 16
 # Channels of images and results that are worth transforming them, and squares of results that are worth transforming the filter.
 _FEWEST_CHANNELS, _FEWEST_SQUARES = 32, 64
 _SHARED = 1 << 14  # elements of the windows that are worth a second thread
@@ -110,7 +117,14 @@ def _route(
     if _is_direct(product, filter_sizes, found, steps, rates):
         direct = getattr(_direct, product)
         if _saves_multiplications(product, sizes, filter_sizes, found, steps, rates):
-            direct = _or_exactly(getattr(_winograd, product), direct)
+            return Route(_or_exactly(getattr(_winograd, product), direct), result, outputs, arguments, elements)
+        row = sizes[-2] if product == "to_input" else found.outputs[-1]
+        if product == "to_filter":
+            of_torch = not blas.is_own and max(steps) == 1 and channels >= _FULL_CHANNELS and elements > _LARGE_WINDOWS
+            if of_torch:
+                return None
+        elif math.prod(filter_sizes) > _LARGE_FILTER and row < _SHORT_ROW and elements <= _MOST:
+            direct = getattr(_native, product)
         return Route(direct, result, outputs, arguments, elements)
     if elements > _MOST or (max(steps) == 1 and elements > (most_of_few if channels < _FEW_CHANNELS else most)):
         return None
