@@ -56,7 +56,6 @@ setup(
                 "segments",
                 "selection",
                 "shared",
-                "transposition",
                 "updates",
                 "winograd",
             )

@@ -67,10 +67,49 @@ def test_products_over_windows_equal_torchs_convolutions(copied, case):
         np.testing.assert_allclose(one, other, rtol=2e-4, atol=2e-4)
 
 
+@pytest.mark.parametrize("copied", [False, True], ids=["where they lie", "copied"])
+@pytest.mark.parametrize(
+    ("sizes", "filter_sizes", "rate", "padding"),
+    [
+        ((2, 9, 8, 20), (3, 3, 20, 1), 1, "SAME"),
+        ((3, 7, 8, 33), (2, 5, 33, 3), 1, "VALID"),
+        ((1, 9, 9, 40), (3, 2, 40, 7), 2, "SAME"),
+        ((2, 4, 5, 6, 18), (3, 2, 3, 18, 2), 1, "SAME"),
+        ((70, 14, 14, 32), (5, 5, 32, 2), 1, "SAME"),  # more windows than are multiplied together
+    ],
+)
+def test_few_results_of_many_channels(sizes, filter_sizes, rate, padding, copied):
+    """A convolution from many channels to few has torch's results, forward and for the filter."""
+    random = np.random.RandomState(0)
+    x, w = (torch.from_numpy(random.randn(*each).astype("f")) for each in (sizes, filter_sizes))
+    rank = x.dim() - 2
+    more = ((1,) * x.dim(), padding, (), "NHWC" if rank == 2 else "NDHWC", (1, *[rate] * rank, 1))
+    product = mock.Mock(wraps=conv_patches._exchanged)
+
+    def run():
+        y = conv_kernels.conv_forward(x, w, *more)
+        g = torch.from_numpy(np.random.RandomState(1).randn(*y.shape).astype("f"))
+        return y, conv_kernels.conv_backprop_filter(x, filter_sizes, g, *more)
+
+    direct = None if copied else conv_patches._direct
+    with (
+        mock.patch.object(conv_patches, "_direct", direct),
+        mock.patch.object(conv_patches, "_exchanged", product),
+        mock.patch.object(conv_kernels, "_routes", {}),
+    ):
+        found = run()
+    assert product.call_count == 2
+    with mock.patch.object(conv_patches, "_native", None), mock.patch.object(conv_kernels, "_routes", {}):
+        expected = run()
+    for one, other in zip(found, expected):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-4 * float(other.abs().max()))
+
+
+@pytest.mark.skipif(conv_patches._direct is None, reason="the libraries of torch compute convolutions without AVX-512")
 @pytest.mark.parametrize("space", [(13, 17), (5, 13, 7)], ids=["flat", "volumes"])
 @pytest.mark.parametrize("images", [1, 3, 8])
 def test_convolutions_do_not_depend_on_the_number_of_threads(images, space):
-    """One, two and three threads give the same bits, forward and in both gradients."""
+    """With stoker's own products, one, two and three threads give the same bits, forward and in both gradients."""
     random = np.random.RandomState(0)
     x, w, g = (
         torch.from_numpy(random.randn(*each).astype("f"))

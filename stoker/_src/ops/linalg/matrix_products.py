@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import mmap
 from typing import Any
 
 import torch
@@ -11,7 +10,6 @@ from stoker._src.base import dtypes
 from stoker._src.base.dtypes import COMPLEX, FLOATS, DType, as_dtype
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
-from stoker._src.base.extensions import extension
 from stoker._src.base.shapes import Shape
 from stoker._src.base.shapes import broadcast as broadcast_shapes
 from stoker._src.graph.conversion import convert_to_tensor
@@ -33,8 +31,6 @@ def _check_inner(op: str, inner_a: Any, inner_b: Any, a: Shape, b: Shape, detail
             f"Dimensions must be equal, but are {inner_a} and {inner_b} for {op}: a is {a}, b is {b}, {details}.",
         )
 
-
-_transposition = extension("stoker._src.ops.native.transposition")
 
 _matmul = modular_binary(torch.matmul)
 
@@ -98,8 +94,7 @@ def plain_matmul(op: Operation) -> Any:
     transposed = op.attr("transpose_a"), op.attr("transpose_b")
     if op.attr("T") is dtypes.float32 and blas.is_own:
         return _OWN_PRODUCTS[transposed]
-    table = _LARGE_PRODUCTS if op.attr("T") is dtypes.float32 and _onednn is not None else _PRODUCTS
-    return table[transposed]
+    return _PRODUCTS[transposed]
 
 
 def mm_ta(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
@@ -115,70 +110,6 @@ def mm_ta_tb(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 
 
 _PRODUCTS = {(False, False): torch.mm, (True, False): mm_ta, (False, True): mm_tb, (True, True): mm_ta_tb}
-
-# oneDNN's product, which torch uses only for linear layers. It is 5 to 10% faster than torch.mm's BLAS on large float32
-# matrices (measured on AVX-512) and slower on small ones.
-_onednn = getattr(torch.ops.mkldnn, "_linear_pointwise", None) if torch.backends.mkldnn.is_available() else None
-_LARGE = 1 << 24
-
-# oneDNN generates code for each layout, half a megabyte of it, and keeps it: the first layouts of a process get it, programs whose
-# sizes change at each step do not fill the memory. While it generates it does not bear to be refused memory: from then on it may
-# refuse every new layout.
-_MOST_LAYOUTS = 64
-_ROOM_TO_GENERATE = 1 << 24  # bytes
-_has_onednn: dict[tuple[Any, ...], bool] = {}
-
-
-def product(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    rows, inner = a.shape
-    if rows * inner * b.shape[1] >= _LARGE and a.is_cpu and inner == b.shape[0]:
-        layout = (rows, inner, b.shape[1], a.stride(), b.stride())
-        known = _has_onednn.get(layout)
-        if known or (known is None and _may_generate(layout)):
-            try:
-                return _onednn(a, b.t(), None, "none", [], "")  # type: ignore[misc]
-            except RuntimeError:
-                _has_onednn[layout] = False
-    return torch.mm(a, b)
-
-
-def _may_generate(layout: tuple[Any, ...]) -> bool:
-    """Whether products of a layout that was not met before go to oneDNN; they do from here on, or never."""
-    if len(_has_onednn) >= _MOST_LAYOUTS:
-        return False
-    rows, inner, columns = layout[:3]
-    try:  # mapped anew, as oneDNN does: an allocator might hand out memory that it holds already
-        mmap.mmap(-1, 4 * (rows * inner + inner * columns + 2 * rows * columns) + _ROOM_TO_GENERATE).close()
-    except OSError:  # memory is short
-        return _has_onednn.setdefault(layout, False)
-    return _has_onednn.setdefault(layout, True)
-
-
-def product_ta(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    # oneDNN copies a transposed operand on one thread. Copying it on all threads first is still faster than torch.mm.
-    if _transposition is None or a.numel() * b.shape[-1] < _LARGE or not a.is_cpu:
-        return torch.mm(a.t(), b)
-    rows, columns = a.shape
-    copy = a.new_empty((columns, rows))
-    _transposition.transpose(copy.numpy(), a.contiguous().numpy(), rows, columns, torch.get_num_threads())
-    return product(copy, b)
-
-
-def product_tb(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    return product(a, b.t())
-
-
-def product_ta_tb(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    return product_ta(a, b.t())
-
-
-_LARGE_PRODUCTS = {
-    (False, False): product,
-    (True, False): product_ta,
-    (False, True): product_tb,
-    (True, True): product_ta_tb,
-}
-
 
 def own(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     found = blas.matmul(a, b, False, False)

@@ -227,38 +227,50 @@ static int to_images(const windows *p, float *out, const float *gradient, const 
     return enough;
 }
 
-/* The gradient of the filter: out[deep, tall, wide, channels, outputs]. */
+/* Adds the products of `all` rows of results, whose windows begin at `pixels`, to the gradient of the filter. Threads share the rows of that
+ * gradient; those of one run of a window's elements have one start. */
+static void add_to_filter(const windows *p, float *out, const float *images, const int64_t *pixels, const float *gradient, int64_t all,
+                          const int64_t *starts, int64_t runs, int64_t length, int adds, int threads) {
+    int64_t blocks = (length + 13) / 14, groups = (all * p->columns + STEPS - 1) / STEPS;
+#pragma omp parallel for num_threads(team_for(threads)) if (threads > 1)
+    for (int64_t thread = 0; thread < threads; thread++)
+        for (int64_t g = 0; g < groups; g++) {
+            int64_t first = all * g / groups, last = all * (g + 1) / groups;
+            for (int64_t b = runs * blocks * thread / threads; b < runs * blocks * (thread + 1) / threads; b++) {
+                int64_t run = b / blocks, top = length * (b % blocks) / blocks, bottom = length * (b % blocks + 1) / blocks;
+                for (int64_t j = 0, vectors; j < p->outputs; j += LANES * vectors) {
+                    vectors = vectors_of(p->outputs - j, bottom - top);
+                    multiply_panel(out + (run * length + top) * p->outputs + j, images + starts[run] + top, pixels + first, last - first,
+                                   gradient + first * p->columns * p->outputs + j, p->columns, 1, p->across * p->channels, p->outputs,
+                                   p->outputs, bottom - top, (int)vectors, at_most(p->outputs - j, LANES * vectors), adds || first > 0);
+                }
+            }
+        }
+}
+
+/* The gradient of the filter: out[deep, tall, wide, channels, outputs]. Images with borders are taken in parts, whose copies stay in the cache. */
 static int to_filter_of(const windows *p, float *out, const float *images, const float *gradient, int threads) {
     int64_t bordered = has_border(p), length, line = bordered ? p->inner_width : p->width;
     int64_t sheet = line * (bordered ? p->inner_height : p->height), each = sheet * (bordered ? p->inner_depth : p->depth) * p->channels;
-    int64_t all = p->images * p->sheets * p->rows, taps = p->deep * p->tall * p->wide;
-    int64_t *starts = malloc((size_t)taps * sizeof *starts), *pixels = malloc((size_t)all * sizeof *pixels);
-    float *room = bordered ? malloc((size_t)(p->images * each) * sizeof(float)) : NULL;
+    int64_t image = p->depth * p->height * p->width * p->channels, rows = p->sheets * p->rows, taps = p->deep * p->tall * p->wide;
+    int64_t together = bordered ? at_most(at_least(ROOM / each, 1), p->images) : p->images;
+    int64_t *starts = malloc((size_t)taps * sizeof *starts), *pixels = malloc((size_t)(together * rows) * sizeof *pixels);
+    float *room = bordered ? malloc((size_t)(together * each) * sizeof(float)) : NULL;
     int enough = starts != NULL && pixels != NULL && (!bordered || room != NULL);
     if (enough) {
-        int64_t runs = runs_of(p, starts, sheet, line, &length), group = at_least(STEPS / p->columns, 1);
-        for (int64_t i = 0; i < all; i++)
-            pixels[i] = i / p->rows / p->sheets * each + (i / p->rows % p->sheets * p->inward * sheet + i % p->rows * p->down * line) * p->channels;
-        if (bordered) {
+        int64_t runs = runs_of(p, starts, sheet, line, &length);
+        for (int64_t i = 0; i < together * rows; i++)
+            pixels[i] = i / rows * each + (i % rows / p->rows * p->inward * sheet + i % p->rows * p->down * line) * p->channels;
+        for (int64_t first = 0; first < p->images; first += together) {
+            int64_t count = at_most(together, p->images - first);
+            const float *from = images + first * image;
+            if (bordered) {
 #pragma omp parallel for num_threads(team_for(threads)) if (threads > 1)
-            for (int64_t i = 0; i < p->images; i++) surround(p, room + i * each, images + i * p->depth * p->height * p->width * p->channels, (part){0, p->inner_depth, 0, p->inner_height});
+                for (int64_t i = 0; i < count; i++) surround(p, room + i * each, from + i * image, (part){0, p->inner_depth, 0, p->inner_height});
+            }
+            add_to_filter(p, out, bordered ? room : from, pixels, gradient + first * rows * p->columns * p->outputs, count * rows, starts, runs,
+                          length, first > 0, threads);
         }
-        const float *from = bordered ? room : images;
-        /* Threads share the rows of the result; those of one run have one start. */
-        int64_t blocks = (length + 13) / 14;
-#pragma omp parallel for num_threads(team_for(threads)) if (threads > 1)
-        for (int64_t thread = 0; thread < threads; thread++)
-            for (int64_t first = 0; first < all; first += group)
-                for (int64_t b = runs * blocks * thread / threads; b < runs * blocks * (thread + 1) / threads; b++) {
-                    int64_t run = b / blocks, top = length * (b % blocks) / blocks, bottom = length * (b % blocks + 1) / blocks;
-                    for (int64_t j = 0, vectors; j < p->outputs; j += LANES * vectors) {
-                        vectors = vectors_of(p->outputs - j, bottom - top);
-                        multiply_panel(out + (run * length + top) * p->outputs + j, from + starts[run] + top, pixels + first,
-                                       at_most(group, all - first), gradient + first * p->columns * p->outputs + j, p->columns, 1,
-                                       p->across * p->channels, p->outputs, p->outputs, bottom - top, (int)vectors,
-                                       at_most(p->outputs - j, LANES * vectors), first > 0);
-                    }
-                }
     }
     free(starts);
     free(pixels);
@@ -313,6 +325,6 @@ static struct PyModuleDef MODULE = {
 
 PyMODINIT_FUNC PyInit_convolutions(void) {
     PyObject *m = tensors_ready() ? PyModule_Create(&MODULE) : NULL;
-    if (m != NULL && PyModule_AddObjectRef(m, "is_worthwhile", is_worthwhile() ? Py_True : Py_False) < 0) Py_CLEAR(m);
+    if (m != NULL && PyModule_AddObjectRef(m, "runs_here", runs_tiles() ? Py_True : Py_False) < 0) Py_CLEAR(m);
     return m;
 }

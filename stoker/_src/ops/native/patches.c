@@ -87,15 +87,18 @@ static void spread_image(const windows *p, float *image, const float *in) {
         }
 }
 
-static void take(const windows *p, float *out, const float *images, int threads) {
+enum { ROOM = 1 << 18 }; /* elements of windows that are multiplied together, so that they stay in the cache */
+
+/* The windows of images number `first` to `last`. */
+static void take(const windows *p, float *out, const float *images, int64_t first, int64_t last, int threads) {
 #pragma omp parallel for num_threads(threads) if (threads > 1)
-    for (int64_t row = 0; row < p->images * rows_of(p); row++)
-        take_row(p, out + row * row_size(p), images + row / rows_of(p) * image_size(p), row / p->rows % p->sheets, row % p->rows);
+    for (int64_t row = first * rows_of(p); row < last * rows_of(p); row++)
+        take_row(p, out + (row - first * rows_of(p)) * row_size(p), images + row / rows_of(p) * image_size(p), row / p->rows % p->sheets, row % p->rows);
 }
 
-static void spread(const windows *p, float *images, const float *in, int threads) {
+static void spread(const windows *p, float *images, const float *in, int64_t first, int64_t last, int threads) {
 #pragma omp parallel for num_threads(threads) if (threads > 1)
-    for (int64_t i = 0; i < p->images; i++) spread_image(p, images + i * image_size(p), in + i * rows_of(p) * row_size(p));
+    for (int64_t i = first; i < last; i++) spread_image(p, images + i * image_size(p), in + (i - first) * rows_of(p) * row_size(p));
 }
 
 /* One of the three products of a convolution. `out` is what the other two are multiplied to. */
@@ -105,19 +108,24 @@ static PyObject *convolve(PyObject *args, int which) {
     int threads;
     if (!parse_windows(args, &out, &first, &second, &p, &threads)) return NULL;
     if (blas_sgemm == NULL) return PyErr_Format(PyExc_RuntimeError, "there is no BLAS");
-    int64_t count = p.images * rows_of(&p) * p.columns, inner = p.deep * p.tall * p.wide * p.channels;
-    float *matrix = malloc((size_t)(count * inner + 1) * sizeof(float));
+    int64_t count = rows_of(&p) * p.columns, inner = p.deep * p.tall * p.wide * p.channels, together = p.images; /* one sum over all images */
+    if (which != TO_FILTER) together = ROOM / (count * inner) > threads ? ROOM / (count * inner) : threads;
+    if (together > p.images) together = p.images;
+    float *matrix = malloc((size_t)(together * count * inner + 1) * sizeof(float));
     if (matrix == NULL) return PyErr_NoMemory();
     Py_BEGIN_ALLOW_THREADS;
-    if (which == FORWARD) { /* images, filter */
-        take(&p, matrix, first, threads);
-        blas_matmul(out, matrix, second, count, inner, p.outputs, 0, 0);
-    } else if (which == TO_FILTER) { /* images, gradient */
-        take(&p, matrix, first, threads);
-        blas_matmul(out, matrix, second, inner, count, p.outputs, 1, 0);
-    } else { /* gradient, filter */
-        blas_matmul(matrix, first, second, count, p.outputs, inner, 0, 1);
-        spread(&p, out, matrix, threads);
+    for (int64_t i = 0; i < p.images; i += together) {
+        int64_t last = i + together < p.images ? i + together : p.images, rows = (last - i) * count;
+        if (which == FORWARD) { /* images, filter */
+            take(&p, matrix, first, i, last, threads);
+            blas_matmul(out + i * count * p.outputs, matrix, second, rows, inner, p.outputs, 0, 0);
+        } else if (which == TO_FILTER) { /* images, gradient */
+            take(&p, matrix, first, i, last, threads);
+            blas_matmul(out, matrix, second, inner, rows, p.outputs, 1, 0);
+        } else { /* gradient, filter */
+            blas_matmul(matrix, first + i * count * p.outputs, second, rows, p.outputs, inner, 0, 1);
+            spread(&p, out, matrix, i, last, threads);
+        }
     }
     Py_END_ALLOW_THREADS;
     free(matrix);

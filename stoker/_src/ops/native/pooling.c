@@ -58,7 +58,10 @@ static int64_t result_size(const pooling *p) { return rows_of(p) * p->columns * 
 
 #define INLINE static inline __attribute__((always_inline))
 
-/* A small number that the compiler shall not know: it unrolls short loops of known length instead of vectorising them. */
+/* A loop over `count` channels. The compiler would unroll a short one of known length instead of vectorising it. */
+#define EACH(c, count) _Pragma("GCC unroll 1") for (int c = 0; c < (count); c++)
+
+/* A number that the compiler shall not know. */
 INLINE int hidden(int number) {
     __asm__("" : "+r"(number));
     return number;
@@ -66,34 +69,37 @@ INLINE int hidden(int number) {
 
 /* Calls WORK(c, count, skip) for all channels: `count` of them from `c` on, the first `skip` of which were in the call before. All of a remainder
  * fills vectors, for which its last channels are taken together with some before them. */
-#define BY_CHANNELS(all, WORK)                                                           \
-    int64_t c = 0, rest;                                                                 \
-    for (; c + LANES <= all; c += LANES) WORK(c, LANES, 0);                              \
-    rest = all - c;                                                                      \
-    if (all < FEW || rest % FEW == 0) {                                                  \
-        if (rest) WORK(c, hidden((int)rest), 0);                                         \
-    } else {                                                                             \
-        if (rest >= FEW) WORK(c, hidden((int)(rest / FEW * FEW)), 0);                    \
-        WORK(all - FEW, hidden(FEW), (int)(FEW - rest % FEW));                           \
-    }
+#define BY_CHANNELS(all, WORK)                                               \
+    int64_t c = 0;                                                           \
+    for (; c + LANES <= all; c += LANES) WORK(c, LANES, 0);                  \
+    if (all < FEW) WORK(c, hidden((int)all), 0);                             \
+    if (all >= FEW && c + LANES / 2 <= all) {                                \
+        WORK(c, LANES / 2, 0);                                               \
+        c += LANES / 2;                                                      \
+    }                                                                        \
+    if (all >= FEW && c + FEW <= all) {                                      \
+        WORK(c, FEW, 0);                                                     \
+        c += FEW;                                                            \
+    }                                                                        \
+    if (all >= FEW && c < all) WORK(all - FEW, FEW, (int)(FEW - (all - c)));
 
 /* The maxima of one window, for `count` channels, and their positions in the window if `placed`. */
 INLINE void pool_window(const pooling *p, window w, int placed, float *restrict out, uint8_t *restrict places, const float *restrict image, int count) {
     float best[LANES];
     int32_t place[LANES], number = 0;
     const float *corner = image + ((w.front * p->height + w.top) * p->width + w.left) * p->channels;
-    for (int c = 0; c < count; c++) best[c] = corner[c], place[c] = 0;
+    EACH(c, count) best[c] = corner[c], place[c] = 0;
     FOR_PIXELS(p, w) {
-        for (int c = 0; c < count; c++) {
+        EACH(c, count) {
             int greater = GREATER(image[at + c], best[c]);
             best[c] = greater ? image[at + c] : best[c];
             if (placed) place[c] = greater ? number : place[c];
         }
         number++;
     }
-    for (int c = 0; c < count; c++) out[c] = best[c];
+    EACH(c, count) out[c] = best[c];
     if (placed)
-        for (int c = 0; c < count; c++) places[c] = (uint8_t)place[c];
+        EACH(c, count) places[c] = (uint8_t)place[c];
 }
 
 VECTORISED static void pool_row(const pooling *p, float *out, uint8_t *places, const float *image, int64_t row) {
@@ -118,14 +124,14 @@ VECTORISED static void pool_values(const pooling *p, float *out, const float *im
 INLINE void spread_window(const pooling *p, window w, int tiled, float *restrict out, const uint8_t *restrict places,
                           const float *restrict grad, int count, int skip) {
     int32_t place[LANES], number = 0;
-    for (int c = 0; c < count; c++) place[c] = places[c];
+    EACH(c, count) place[c] = places[c];
     if (!tiled)
-        for (int c = 0; c < skip; c++) place[c] = -1;
+        EACH(c, skip) place[c] = -1;
     FOR_PIXELS(p, w) {
         if (tiled)
-            for (int c = 0; c < count; c++) out[at + c] = place[c] == number ? grad[c] : 0.0f;
+            EACH(c, count) out[at + c] = place[c] == number ? grad[c] : 0.0f;
         else
-            for (int c = 0; c < count; c++) out[at + c] += place[c] == number ? grad[c] : 0.0f;
+            EACH(c, count) out[at + c] += place[c] == number ? grad[c] : 0.0f;
         number++;
     }
 }
@@ -147,14 +153,14 @@ INLINE void spread_to_equals(const pooling *p, window w, int tiled, float *restr
                              int count, int skip) {
     float best[LANES], share[LANES];
     pool_window(p, w, 0, best, NULL, image, count);
-    for (int c = 0; c < count; c++) share[c] = grad[c];
+    EACH(c, count) share[c] = grad[c];
     if (!tiled)
-        for (int c = 0; c < skip; c++) share[c] = 0.0f;
+        EACH(c, skip) share[c] = 0.0f;
     FOR_PIXELS(p, w) {
         if (tiled)
-            for (int c = 0; c < count; c++) out[at + c] = image[at + c] == best[c] ? share[c] : 0.0f;
+            EACH(c, count) out[at + c] = image[at + c] == best[c] ? share[c] : 0.0f;
         else
-            for (int c = 0; c < count; c++) out[at + c] += image[at + c] == best[c] ? share[c] : 0.0f;
+            EACH(c, count) out[at + c] += image[at + c] == best[c] ? share[c] : 0.0f;
     }
 }
 
@@ -175,10 +181,10 @@ static inline float elements_of(window w) { return (float)((w.back - w.front) * 
 /* The mean of one window's elements. */
 INLINE void average_window(const pooling *p, window w, float *restrict out, const float *restrict image, int count) {
     float sum[LANES], all = elements_of(w);
-    for (int c = 0; c < count; c++) sum[c] = 0.0f;
+    EACH(c, count) sum[c] = 0.0f;
     FOR_PIXELS(p, w)
-        for (int c = 0; c < count; c++) sum[c] += image[at + c];
-    for (int c = 0; c < count; c++) out[c] = sum[c] / all;
+        EACH(c, count) sum[c] += image[at + c];
+    EACH(c, count) out[c] = sum[c] / all;
 }
 
 VECTORISED static void average_row(const pooling *p, float *out, const float *image, int64_t row) {
@@ -193,14 +199,14 @@ VECTORISED static void average_row(const pooling *p, float *out, const float *im
 /* Adds the gradient of one window's mean to its elements, except that the first `skip` channels have been added. */
 INLINE void share_window(const pooling *p, window w, int tiled, float *restrict out, const float *restrict grad, int count, int skip) {
     float share[LANES], all = elements_of(w);
-    for (int c = 0; c < count; c++) share[c] = grad[c] / all;
+    EACH(c, count) share[c] = grad[c] / all;
     if (!tiled)
-        for (int c = 0; c < skip; c++) share[c] = 0.0f;
+        EACH(c, skip) share[c] = 0.0f;
     FOR_PIXELS(p, w) {
         if (tiled)
-            for (int c = 0; c < count; c++) out[at + c] = share[c];
+            EACH(c, count) out[at + c] = share[c];
         else
-            for (int c = 0; c < count; c++) out[at + c] += share[c];
+            EACH(c, count) out[at + c] += share[c];
     }
 }
 

@@ -172,7 +172,7 @@ static PyObject *set_sgemm(PyObject *module, PyObject *pointer) {
     void *found = PyLong_AsVoidPtr(pointer);
     if (PyErr_Occurred()) return NULL;
     other_sgemm = (sgemm_function)found;
-    chosen_sgemm = is_worthwhile() ? sgemm : other_sgemm;
+    chosen_sgemm = mkl_is_wide() ? other_sgemm : sgemm;
     return PyLong_FromVoidPtr((void *)chosen_sgemm);
 }
 

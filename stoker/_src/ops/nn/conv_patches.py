@@ -5,7 +5,7 @@ strides (also transposed convolutions), copying the windows into a matrix and mu
 time: channels-last images and TensorFlow's filters already have the layout of the matrices, and the matrix stays in the cache. A route is
 what follows from the sizes; conv_kernels.py keeps it for the next call with the same sizes.
 
-Where stoker has its own matrix products (blas.py), most convolutions multiply the images where they lie, without a copy of the windows
+With AVX-512, most convolutions multiply the images where they lie, without a copy of the windows
 (native/convolutions.c), or, with filters of three by three pixels, with less than half of the multiplications (native/winograd.c).
 Depthwise convolutions, for which torch copies images to another layout and back, are no products, but have the
 same routes (native/depthwise.c). On a GPU, only filters of one pixel are products: cuDNN would copy the filter to its layout and back.
@@ -26,7 +26,9 @@ from stoker._src.ops.support import blas
 _native: Any = extension("stoker._src.ops.native.patches")
 if not blas.connect(_native):
     _native = None
-_direct: Any = extension("stoker._src.ops.native.convolutions") if _native is not None and blas.is_own else None
+_direct: Any = extension("stoker._src.ops.native.convolutions") if _native is not None else None
+if _direct is not None and not _direct.runs_here:
+    _direct = None
 _winograd: Any = extension("stoker._src.ops.native.winograd") if _direct is not None else None
 _depthwise: Any = extension("stoker._src.ops.native.depthwise")
 _FEW_CHANNELS = 8  # below this number, the windows of images are a product faster
@@ -36,8 +38,16 @@ _MOST = 1 << 22  # elements of the windows
 _MOST_FORWARD, _MOST_TO_INPUT, _MOST_TO_FILTER = 300_000, 1 << 19, 1 << 20
 _MOST_OF_FEW = 1 << 19  # of the forward product if there are few channels
 _FEWEST_COLUMNS = 8  # of a product without a copy; of fewer, the copy of the windows makes a better product
+# Without a copy, a filter is read once for each row of results. This is too often for filters of so many elements (more than a cache
+# holds) if rows have less than so many pixels.
+_LARGE_FILTER, _SHORT_ROW = 1 << 18, 14
+_FULL_CHANNELS = 16  # which fill vectors
+_LARGE_WINDOWS = (
+    1 << 21
+)  # elements of windows whose product to the filter is faster with torch, if torch has vectors as wide
 # Channels of images and results that are worth transforming them, and squares of results that are worth transforming the filter.
 _FEWEST_CHANNELS, _FEWEST_SQUARES = 32, 64
+_FEW_OUTPUTS = 8  # below this number, images and results change roles if there are many more channels
 _SHARED = 1 << 14  # elements of the windows that are worth a second thread
 
 
@@ -107,10 +117,20 @@ def _route(
         return Route(of_pixels, result, outputs, (), elements)
     if _native is None:
         return None
+    if product != "to_input" and max(steps) == 1 and outputs < _FEW_OUTPUTS:
+        exchanged = _exchanged(product, arguments, filter_sizes, elements)
+        if exchanged is not None:
+            return Route(exchanged, result, outputs, arguments, elements)
     if _is_direct(product, filter_sizes, found, steps, rates):
         direct = getattr(_direct, product)
         if _saves_multiplications(product, sizes, filter_sizes, found, steps, rates):
-            direct = _or_exactly(getattr(_winograd, product), direct)
+            return Route(_or_exactly(getattr(_winograd, product), direct), result, outputs, arguments, elements)
+        row = sizes[-2] if product == "to_input" else found.outputs[-1]
+        if product == "to_filter":
+            if not blas.is_own and max(steps) == 1 and channels >= _FULL_CHANNELS and elements > _LARGE_WINDOWS:
+                return None
+        elif math.prod(filter_sizes) > _LARGE_FILTER and row < _SHORT_ROW and elements <= _MOST:
+            direct = getattr(_native, product)
         return Route(direct, result, outputs, arguments, elements)
     if elements > _MOST or (max(steps) == 1 and elements > (most_of_few if channels < _FEW_CHANNELS else most)):
         return None
@@ -146,6 +166,34 @@ def _saves_multiplications(
     squares = sizes[0] * ((rows + 1) // 2) * ((columns + 1) // 2)
     enough = min(channels, outputs) >= _FEWEST_COLUMNS and channels + outputs >= _FEWEST_CHANNELS
     return enough and squares >= _FEWEST_SQUARES and min(rows, columns) > 1
+
+
+def _exchanged(product: str, arguments: tuple[Any, ...], filter_sizes: Sequence[int], elements: int) -> Any:
+    """A product in which images and results have changed roles, so that vectors consist of the many channels instead of the few results.
+
+    The result of a convolution that moves by one is the gradient of images of which the images are the result, with the window turned around.
+    """
+    *window, channels, outputs = filter_sizes
+    image, results, sides, steps, rates, before = arguments
+    behind = tuple((size - 1) * rate - padding for size, rate, padding in zip(sides, rates, before))
+    summing: Any = _native if _direct is None else _direct
+    is_direct = product == "to_filter" and _direct is not None
+    enough = channels > 2 * outputs if is_direct else channels >= _FULL_CHANNELS and channels > 4 * outputs
+    fits = product == "forward" or is_direct or elements // channels * outputs <= _MOST
+    if min(behind) < 0 or not enough or not fits:
+        return None
+    others = (image[0], *results, outputs), image[1:4], sides, steps, rates, behind
+    dimensions = tuple(range(len(window)))
+
+    def forward(out: torch.Tensor, images: torch.Tensor, filter: torch.Tensor, *more: Any) -> None:
+        _native.to_input(out, images, filter.flip(dimensions).mT.contiguous(), channels, *others, more[-1])
+
+    def backward(out: torch.Tensor, images: torch.Tensor, gradient: torch.Tensor, *more: Any) -> None:
+        found = torch.empty((*window, outputs, channels))
+        summing.to_filter(found, gradient, images, channels, *others, more[-1])
+        out.copy_(found.flip(dimensions).mT)
+
+    return forward if product == "forward" else backward
 
 
 def _or_exactly(transformed: Any, direct: Any) -> Any:
