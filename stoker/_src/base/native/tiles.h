@@ -1,4 +1,4 @@
-/* Tiles of float32 matrix products with AVX-512, whose sums stay in registers, for processors on which torch's BLAS does not use it. */
+/* Tiles of float32 matrix products with AVX-512, whose sums stay in registers. */
 #ifndef STOKER_TILES_H
 #define STOKER_TILES_H
 
@@ -112,15 +112,20 @@ static inline void multiply_panel(float *out, const float *a, const int64_t *sta
     }
 }
 
-/* Whether the processor has AVX-512 and is not Intel's. */
-static inline int is_worthwhile(void) {
-    unsigned largest, b, c, d;
-    if (!__get_cpuid(0, &largest, &b, &c, &d) || b == signature_INTEL_ebx) return 0;
+/* Whether the processor has the instructions of the tiles. */
+static inline int runs_tiles(void) {
     return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
            __builtin_cpu_supports("avx512bw");
 }
+
+/* Whether MKL, the BLAS of torch, computes with vectors as wide as the processor has them. */
+static inline int mkl_is_wide(void) {
+    unsigned largest, b, c, d;
+    return !runs_tiles() || (__get_cpuid(0, &largest, &b, &c, &d) && b == signature_INTEL_ebx);
+}
 #else
-static inline int is_worthwhile(void) { return 0; }
+static inline int runs_tiles(void) { return 0; }
+static inline int mkl_is_wide(void) { return 1; }
 #endif
 
 #endif

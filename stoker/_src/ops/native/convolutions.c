@@ -313,6 +313,6 @@ static struct PyModuleDef MODULE = {
 
 PyMODINIT_FUNC PyInit_convolutions(void) {
     PyObject *m = tensors_ready() ? PyModule_Create(&MODULE) : NULL;
-    if (m != NULL && PyModule_AddObjectRef(m, "is_worthwhile", is_worthwhile() ? Py_True : Py_False) < 0) Py_CLEAR(m);
+    if (m != NULL && PyModule_AddObjectRef(m, "runs_here", runs_tiles() ? Py_True : Py_False) < 0) Py_CLEAR(m);
     return m;
 }

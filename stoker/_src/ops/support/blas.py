@@ -34,13 +34,15 @@ def _find() -> tuple[int | None, bool]:
 
 
 _sgemm, is_own = _find()
+_small: int = 0 if _products is None or _sgemm is None else _products.small_sgemm()
+small_is_own = bool(_small)  # whether the products of small matrices are stoker's own
 
 
 def connect(native: Any) -> bool:
-    """Passes the address of `sgemm` to an extension. Returns whether there is one."""
+    """Passes the addresses of `sgemm` and of that for small matrices to an extension. Returns whether there is one."""
     if native is None or _sgemm is None:
         return False
-    native.set_sgemm(_sgemm, is_own)
+    native.set_sgemm(_sgemm, _small, is_own)
     return True
 
 
