@@ -53,7 +53,7 @@ from stoker._src.runtime.plan.loop_operands import (
 )
 from stoker._src.runtime.plan.overlays import overlays
 
-_has_blas, _has_double_blas = blas.connect(native), blas.connect_double(native)
+_has_blas, _has_double_blas = blas.connect(native, with_small=True), blas.connect_double(native)
 
 LARGEST = 1 << 15  # most elements of a small tensor; torch splits larger ones among threads
 _MOST_PRODUCTS = 1 << 6 if blas.small_is_own else 1 << 8  # most multiplications of a matmul; BLAS is faster beyond that
