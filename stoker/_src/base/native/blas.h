@@ -15,6 +15,8 @@ typedef void (*sgemm_function)(const char *, const char *, const int *, const in
                                const float *, const int *, const float *, float *, const int *);
 static sgemm_function blas_sgemm = NULL;
 static int blas_takes_narrow = 0; /* whether it is also fast for a few columns */
+static sgemm_function small_sgemm = NULL; /* the same for small matrices; NULL if BLAS's is to be used */
+enum { SMALL_PRODUCT = 1 << 18 };         /* multiplications below which `small_sgemm` is faster */
 
 /* -- few columns --------------------------------------------------------------------------------------------------
  *
@@ -93,21 +95,23 @@ static int narrow_matmul(float *out, const float *a, const float *b, int64_t m, 
 
 /* out[m, n] = a[m, k] b[k, n]. BLAS has column-major matrices, so it computes the transposed product. */
 static void blas_matmul(float *out, const float *a, const float *b, int64_t m, int64_t k, int64_t n, int transpose_a, int transpose_b) {
-    if (!blas_takes_narrow && n > 1 && n < NARROW && m >= NARROW_ROWS && !transpose_b &&
+    sgemm_function sgemm = small_sgemm != NULL && m * k * n < SMALL_PRODUCT ? small_sgemm : blas_sgemm;
+    if (sgemm != small_sgemm && !blas_takes_narrow && n > 1 && n < NARROW && m >= NARROW_ROWS && !transpose_b &&
         narrow_matmul(out, a, b, m, k, n, transpose_a ? 1 : k, transpose_a ? m : 1))
         return;
     int rows = (int)m, inner = (int)k, columns = (int)n;
     int a_step = transpose_a ? rows : inner, b_step = transpose_b ? inner : columns;
     float one = 1.0f, zero = 0.0f;
-    blas_sgemm(transpose_b ? "T" : "N", transpose_a ? "T" : "N", &columns, &rows, &inner, &one, b, &b_step, a, &a_step, &zero, out, &columns);
+    sgemm(transpose_b ? "T" : "N", transpose_a ? "T" : "N", &columns, &rows, &inner, &one, b, &b_step, a, &a_step, &zero, out, &columns);
 }
 
 static PyObject *set_sgemm(PyObject *m, PyObject *args) {
     (void)m;
-    Py_ssize_t address;
+    Py_ssize_t address, small;
     int takes_narrow;
-    if (!PyArg_ParseTuple(args, "np", &address, &takes_narrow)) return NULL;
+    if (!PyArg_ParseTuple(args, "nnp", &address, &small, &takes_narrow)) return NULL;
     blas_sgemm = (sgemm_function)(intptr_t)address;
+    small_sgemm = (sgemm_function)(intptr_t)small;
     blas_takes_narrow = takes_narrow;
     Py_RETURN_NONE;
 }

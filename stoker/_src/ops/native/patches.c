@@ -136,7 +136,7 @@ PRODUCT_METHODS(convolve)
 
 static PyMethodDef METHODS[] = {
     PRODUCT_METHOD_TABLE,
-    {"set_sgemm", set_sgemm, METH_VARARGS, "Takes the address of sgemm_ and whether it is fast for a few columns."},
+    {"set_sgemm", set_sgemm, METH_VARARGS, "Takes the address of sgemm_, that of the product for small matrices (or 0), and whether the first is fast for a few columns."},
     {NULL, NULL, 0, NULL},
 };
 

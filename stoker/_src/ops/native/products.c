@@ -176,6 +176,12 @@ static PyObject *set_sgemm(PyObject *module, PyObject *pointer) {
     return PyLong_FromVoidPtr((void *)chosen_sgemm);
 }
 
+/* MKL takes 50 to 70 ns to begin. The product here takes less, so it is the faster one for small matrices on Intel's processors, too. */
+static PyObject *small_sgemm(PyObject *module, PyObject *none) {
+    (void)module, (void)none;
+    return PyLong_FromVoidPtr(runs_tiles() && other_sgemm != NULL ? (void *)sgemm : NULL);
+}
+
 /* Product number `i` of pairs of matrices that lie one behind the other. */
 static void one_of_many(float *out, const float *a, const float *b, int i, int m, int k, int n, int transpose_a, int transpose_b) {
     const float one = 1.0f, zero = 0.0f;
@@ -204,6 +210,7 @@ static PyObject *matmul(PyObject *module, PyObject *args) {
 
 static PyMethodDef METHODS[] = {
     {"set_sgemm", set_sgemm, METH_O, "Takes the address of BLAS's sgemm_. Returns the address of the product to use on this processor."},
+    {"small_sgemm", small_sgemm, METH_NOARGS, "The address of the product to use for small matrices, 0 if it is BLAS's."},
     {"matmul", matmul, METH_VARARGS, 
      "matmul(out, a, b, count, m, k, n, transpose_a, transpose_b): out[count, m, n] = a[count, m, k] b[count, k, n], all contiguous."},
     {NULL, NULL, 0, NULL},

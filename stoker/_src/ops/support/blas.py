@@ -34,13 +34,21 @@ def _find() -> tuple[int | None, bool]:
 
 
 _sgemm, is_own = _find()
+_small: int = 0 if _products is None or _sgemm is None else _products.small_sgemm()
+small_is_own = bool(_small)  # whether the products of small matrices are stoker's own
 
 
-def connect(native: Any) -> bool:
-    """Passes the address of `sgemm` to an extension. Returns whether there is one."""
+def connect(native: Any, *, with_small: bool = False) -> bool:
+    """Passes the address of `sgemm` to an extension. Returns whether there is one.
+
+    Args:
+        native: the extension.
+        with_small: whether to pass that for small matrices, too. The two round differently, so this is for those who multiply the same
+            matrices with every number of threads.
+    """
     if native is None or _sgemm is None:
         return False
-    native.set_sgemm(_sgemm, is_own)
+    native.set_sgemm(_sgemm, _small if with_small else 0, is_own)
     return True
 
 

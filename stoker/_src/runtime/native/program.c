@@ -442,7 +442,7 @@ static PyObject *set_dgemm(PyObject *m, PyObject *args) { return lines64.set_gem
 
 static PyMethodDef functions[] = {
     {"run_loop", run_loop, METH_VARARGS, "Runs iterations of a loop whose body is a list of programs, with the addresses of all buffers. Returns whether all have results."},
-    {"set_sgemm", set_sgemm, METH_VARARGS, "Takes the address of sgemm_ and whether it is fast for a few columns, with which products of any size can be fused."},
+    {"set_sgemm", set_sgemm, METH_VARARGS, "Takes the address of sgemm_, that of the product for small matrices (or 0), and whether the first is fast for a few columns, with which products of any size can be fused."},
     {"set_dgemm", set_dgemm, METH_VARARGS, "Takes the address of dgemm_, with which products of float64 of any size can be fused."},
     {NULL, NULL, 0, NULL},
 };

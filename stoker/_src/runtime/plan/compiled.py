@@ -138,13 +138,13 @@ class Plan:
         function = self._function(values)
         if self._tuners is None:
             threads.look_around()
-            return function(holding, *values)
+            return self._run_untuned(function, holding, values)
         try:
             tuner = self._tuners[function]
         except KeyError:
             tuner = self._tuners[function] = threads.tuner()
         if tuner is None:
-            return function(holding, *values)
+            return self._run_untuned(function, holding, values)
         began = tuner.begin()
         try:
             return function(holding, *values)
@@ -154,6 +154,15 @@ class Plan:
             tuner.end(began)
             if tuner.tiny:
                 self._tuners[function] = None
+
+    def _run_untuned(self, function: Any, holding: Any, values: list[Any]) -> list[Any]:
+        was = threads.begin_flushing()
+        try:
+            return function(holding, *values)
+        finally:
+            if holding is not None:
+                holding.end_wait()
+            threads.end_flushing(was)
 
     def _execute_watched(self, values: list[Any], options: Any, metadata: Any) -> list[Any]:
         """Executes a run that may block or take long, has a deadline, or is traced."""

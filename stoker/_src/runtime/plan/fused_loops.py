@@ -53,12 +53,14 @@ from stoker._src.runtime.plan.loop_operands import (
 )
 from stoker._src.runtime.plan.overlays import overlays
 
-_has_blas, _has_double_blas = blas.connect(native), blas.connect_double(native)
+_has_blas, _has_double_blas = blas.connect(native, with_small=True), blas.connect_double(native)
 
 LARGEST = 1 << 15  # most elements of a small tensor; torch splits larger ones among threads
-_MOST_PRODUCTS = 1 << 10 if blas.is_own else 1 << 16  # most multiplications of a matmul; BLAS is faster beyond that
-_MOST_DOUBLE_PRODUCTS = 1 << 18  # the same of float64
-_MOST_OF_MANY = 1 << 20 if blas.is_own else 1 << 16  # the same of each of many products; torch is faster beyond that
+_MOST_PRODUCTS = 1 << 6 if blas.small_is_own else 1 << 8  # most multiplications of a matmul; BLAS is faster beyond that
+_MOST_DOUBLE_PRODUCTS = 1 << 8  # the same of float64
+_MOST_ALONE = 1 << 16  # the same where there is no BLAS; torch is faster beyond that
+# The most multiplications of each of many products; torch is faster beyond that.
+_MOST_OF_MANY = 1 << (20 if blas.is_own else 18 if blas.small_is_own else 16)
 _MOST_BLAS_PRODUCTS = (
     1 << 24
 )  # most multiplications of a matmul that the loops leave to BLAS; torch has faster products beyond that
@@ -147,10 +149,10 @@ class Builder:
         if inner != k or tuple(outer) != b.shape[:-2] or not m * k * n * count > 0:
             return None  # where sizes differ, the op's kernel raises the error
         has_blas = _has_double_blas if self.is_double else _has_blas
-        most = _MOST_DOUBLE_PRODUCTS if self.is_double else _MOST_PRODUCTS
+        most = _MOST_ALONE if not has_blas else _MOST_DOUBLE_PRODUCTS if self.is_double else _MOST_PRODUCTS
         if outer and (m * k * n > _MOST_OF_MANY or m * k * n * count > _MOST_BLAS_PRODUCTS):
             return None
-        if not outer and (m * k * n > (_MOST_BLAS_PRODUCTS if has_blas else most) or m * n > LARGEST):
+        if not outer and (m * k * n > (_MOST_BLAS_PRODUCTS if has_blas else _MOST_ALONE) or m * n > LARGEST):
             return None
         out = Buffer((*outer, m, n))
         by_blas = has_blas and m * k * n > most

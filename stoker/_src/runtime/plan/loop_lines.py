@@ -13,7 +13,7 @@ native: Any = extension("stoker._src.runtime.native.program")  # if it is missin
 _DIMENSIONS = 4  # number of dimensions of a native loop
 # Rough cost of one element in nanoseconds.
 _SLOW, _QUICK = 1.2, 0.35
-_PRODUCT = 0.02 if blas.is_own else 0.08  # of one multiplication in a matrix product
+_PRODUCT = 0.02 if blas.small_is_own else 0.08  # of one multiplication in a matrix product
 _SLOW_LOOPS = ("exp", "log", "log1p", "tanh", "sigmoid", "expm1", "elu", "erf")
 
 

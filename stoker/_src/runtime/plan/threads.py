@@ -98,6 +98,14 @@ def _nothing() -> None:
     pass
 
 
+def _ignore(_was: Any) -> None:
+    pass
+
+
 # A run that waits calls `pause` before and `resume` after each wait. Then the wait does not count as the run's time.
 pause: Callable[[], None] = _nothing if _native is None else _native.pause
 resume: Callable[[], None] = _nothing if _native is None else _native.resume
+
+# A run without a tuner lets subnormal results be zero: `end_flushing` takes what `begin_flushing` has returned.
+begin_flushing: Callable[[], Any] = _nothing if _native is None else _native.begin_flushing
+end_flushing: Callable[[Any], None] = _ignore if _native is None else _native.end_flushing
