@@ -99,10 +99,15 @@ def test_a_run_that_waits_chooses_its_threads(four_threads):
             assert torch.get_num_threads() == 4
 
 
-def test_the_number_of_threads_can_be_fixed(monkeypatch):
+def test_the_number_of_threads_can_be_fixed(monkeypatch, four_threads):
     """STOKER_THREADS=fixed switches the choice off."""
     monkeypatch.setenv("STOKER_THREADS", "fixed")
-    assert threads.tuner() is None
+    fixed = threads.tuner()
+    for _ in range(20):
+        began = fixed.begin()
+        assert torch.get_num_threads() == 4
+        fixed.end(began)
+    assert fixed.threads is None
 
 
 def test_values_do_not_depend_on_the_number_of_threads(four_threads):
@@ -166,7 +171,6 @@ def test_threads_compute_whether_they_poll_or_sleep_between_ops():
     try:
         for polls in (False, True, False, False, True, True):
             native.set_polling(polls)
-            threads.look_around()
             torch.testing.assert_close(x * 2 + x, 3 * x)
     finally:
         native.set_polling(True)

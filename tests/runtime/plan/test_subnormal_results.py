@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import torch
 
 import stoker.compat.v1 as tf
 from stoker._src.runtime.plan import threads
@@ -24,6 +25,34 @@ def test_results_that_would_be_subnormal_are_zero(elements):
         for _ in range(3):
             for fetch in (product, fused, large):
                 np.testing.assert_array_equal(session.run(fetch, {x: values}), 0.0)
+
+
+def test_threads_that_started_between_runs_compute_zero(monkeypatch):
+    """The same holds for threads that started while nothing ran, whether the number of threads is measured or fixed."""
+    x = tf.placeholder(tf.float32, [None])
+    values, before = np.full(1 << 20, SMALL), torch.get_num_threads()
+    try:
+        for setting in ("measured", "fixed"):
+            monkeypatch.setenv("STOKER_THREADS", setting)
+            with tf.Session() as session:
+                for threads_between in (1, 4, 2):
+                    torch.set_num_threads(threads_between)
+                    assert float((torch.full((1 << 20,), 1e-38) * 0.5).max()) > 0
+                    torch.set_num_threads(3)
+                    np.testing.assert_array_equal(session.run(x * 0.5, {x: values}), 0.0)
+    finally:
+        torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("elements", [1, 1 << 18])
+def test_eager_ops_and_functions_compute_zero(elements, eager):
+    """Eager ops and functions return zero at each call, however often they have been called."""
+    x = tf.constant(np.full(elements, SMALL))
+    halves = tf.function(lambda given: given * 0.5)
+    for _ in range(20):
+        np.testing.assert_array_equal((x * 0.5).numpy(), 0.0)
+        np.testing.assert_array_equal(halves(x).numpy(), 0.0)
+    assert halves_are_exact()
 
 
 def test_zero_counts_as_computed():

@@ -324,7 +324,6 @@ class KnownCall:
         "_keywords",
         "_reads",
         "_touches",
-        "_tunable",
         "attrs",
         "on_host",
     )
@@ -341,7 +340,6 @@ class KnownCall:
         fits = definition.plain and not definition.outputs and not definition.shape_rule.enforced
         self._batch = batch[1] if batch is not None and fits else None
         self._reads = bool(definition.traits & Trait.READS)
-        self._tunable = not definition.traits & Trait.BLOCKING
 
     def run(self, definition: OpDefinition, inputs: Sequence[Any], name: str | None) -> list[EagerTensor]:
         """Runs the op as `EagerExecutor.add` does. Returns its outputs."""
@@ -362,20 +360,16 @@ class KnownCall:
             arguments = list(arguments)
             for i in self.on_host:
                 arguments[i] = _on_host(arguments[i])
-        tuner = key = began = None
-        if self._tunable:
-            tuner, key = self._executor.tuner(definition, values, [])
-            if tuner is not None:
-                began = tuner.begin()
+        tuner, key = self._executor.tuner(definition, values, [])
+        began = tuner.begin()
         try:
             results = self._kernel(*arguments, **self._keywords)
         except Exception as error:
             raise explain_failure(error, self._record(definition, inputs, [], name), values) from error
         finally:
-            if tuner is not None:
-                tuner.end(began)
-                if tuner.tiny:
-                    self._executor.forget_tuner(key)
+            tuner.end(began)
+            if tuner.tiny:
+                self._executor.forget_tuner(key)
         if definition.single:
             # Later writes to a variable must not change the value that was read.
             outputs = [EagerTensor(copied(results) if self._reads else results, self._dtypes[0])]
@@ -404,7 +398,7 @@ class KnownCall:
             columns[i] = host_value(columns[i][0])
         # The shapes of the first call stand for all: an optimizer has the same variables at every step.
         tuner, key = self._executor.tuner(definition, [tensor._value for tensor in first], [], len(calls))
-        began = None if tuner is None else tuner.begin()
+        began = tuner.begin()
         try:
             self._batch(*columns, **self._keywords)
         except Exception as error:
@@ -412,10 +406,9 @@ class KnownCall:
             record = self._record(definition, inputs, [], name)
             raise explain_failure(error, record, [tensor._value for tensor in inputs]) from error
         finally:
-            if tuner is not None:
-                tuner.end(began)
-                if tuner.tiny:
-                    self._executor.forget_tuner(key)
+            tuner.end(began)
+            if tuner.tiny:
+                self._executor.forget_tuner(key)
 
     def _record(
         self, definition: OpDefinition, inputs: Sequence[Any], outputs: list[Any], name: str | None
@@ -503,7 +496,7 @@ class EagerExecutor:
                 self.worker.variables_lock, writes=False, state=RunState(), touches=False
             )
         tuner, key = self.tuner(definition, values, steps)
-        began = None if tuner is None else tuner.begin()
+        began = tuner.begin()
         try:
             results = definition.kernel_fn(*arguments, **keywords)  # type: ignore[misc]
         except Exception as error:
@@ -515,10 +508,9 @@ class EagerExecutor:
                     raise explained from error
             raise explain_failure(error, record, [tensor._value for tensor in inputs]) from error
         finally:
-            if tuner is not None:
-                tuner.end(began)
-                if tuner.tiny:
-                    self._tuners[key] = None
+            tuner.end(began)
+            if tuner.tiny:
+                self.forget_tuner(key)
         flat = definition.flatten_results(results)
         outputs = [EagerTensor(value, dtype) for value, dtype in zip(flat, definition.output_dtypes(attrs))]
         if definition.traits & Trait.READS:
@@ -546,16 +538,16 @@ class EagerExecutor:
 
     def forget_tuner(self, key: Any) -> None:
         """Ends the measurements of a short op."""
-        self._tuners[key] = None
+        self._tuners[key] = threads.small_runs
 
     def tuner(self, definition: OpDefinition, values: list[Any], steps: list[Step], calls: int = 1) -> tuple[Any, Any]:
-        """Returns what chooses the number of threads (None for a short op), and its key: the function, or the op and its size."""
+        """Returns what chooses the number of threads, and its key: the function, or the op and its size."""
         first = values[0] if values else None
         key: Any = (definition, calls, first.shape if isinstance(first, torch.Tensor) else None)
         if steps:
             key = steps[0].filename
         elif definition.traits & Trait.BLOCKING:
-            return None, key
+            return threads.small_runs, key
         try:
             return self._tuners[key], key
         except KeyError:

@@ -27,10 +27,6 @@ static void omp_set_num_threads(int n) { (void)n; }
 #ifdef __SSE__
 #include <xmmintrin.h>
 #endif
-#ifdef __linux__
-#include <sys/syscall.h>
-#include <unistd.h>
-#endif
 
 #include "waiting.h"
 
@@ -106,19 +102,16 @@ static int flush(int wanted) {
 }
 #endif
 
-/* At the beginning of a run. OpenMP's threads take the setting over from the thread that starts them. Those of the main thread may be older than its
- * first run. */
-static int flush_all(void) {
-    int was = flush(1);
-#if defined(_OPENMP) && defined(__linux__)
-    static int prepared = 0;
-    if (!prepared && syscall(SYS_gettid) == getpid() && omp_get_max_threads() > 1) {
-        prepared = 1;
-#pragma omp parallel
+/* The same for a team of OpenMP's threads. They take the setting over from the thread that starts them, which may do so between two runs, so each
+ * run of several threads sets it anew. */
+static void flush_team(int n) {
+    (void)n;
+#ifdef _OPENMP
+    if (n > 1) {
+#pragma omp parallel num_threads(n)
         flush(1);
     }
 #endif
-    return was;
 }
 
 static void use_threads(int n) {
@@ -233,13 +226,17 @@ static PyObject *begin(PyObject *object, PyObject *unused) {
     run *mine = &runs[level];
     if (mine->depth++) return PyLong_FromLong(0); /* inside another run, which has chosen */
     int base = omp_get_max_threads();
-    mine->was_flushing = flush_all();
+    mine->was_flushing = flush(1);
     mine->outer = mine->chosen = base;
     mine->waited = 0;
-    if (base == 1 || self->runs++ < WARM_UP) return PyLong_FromLong(0);
+    if (base == 1 || self->runs++ < WARM_UP) {
+        flush_team(base);
+        return PyLong_FromLong(0);
+    }
     if (base != self->base) restart(self, base);
     int wanted = self->counts[self->comparing ? self->tried[self->at] : self->current];
     if (wanted != base) use_threads(mine->chosen = wanted);
+    flush_team(wanted);
     int64_t time = now();
     look(time);
     return PyLong_FromLongLong(time);
@@ -286,6 +283,7 @@ static PyObject *resume_run(PyObject *m, PyObject *unused) {
         mine->waited += now() - mine->paused_at;
         flush(mine->flushes);
         if (mine->depth && mine->chosen != mine->outer) use_threads(mine->chosen);
+        if (mine->flushes) flush_team(mine->chosen);
     }
     Py_RETURN_NONE;
 }
@@ -339,20 +337,21 @@ static PyObject *set_setter(PyObject *m, PyObject *address) {
     Py_RETURN_NONE;
 }
 
-static PyObject *look_around(PyObject *m, PyObject *unused) {
+static PyObject *begin_small(PyObject *m, PyObject *unused) {
     (void)m;
     (void)unused;
-    look(now());
-    Py_RETURN_NONE;
+    return PyBool_FromLong(flush(1));
 }
 
-static PyObject *begin_flushing(PyObject *m, PyObject *unused) {
+static PyObject *begin_fixed(PyObject *m, PyObject *unused) {
     (void)m;
     (void)unused;
-    return PyBool_FromLong(flush_all());
+    int was = flush(1);
+    flush_team(omp_get_max_threads());
+    return PyBool_FromLong(was);
 }
 
-static PyObject *end_flushing(PyObject *m, PyObject *was) {
+static PyObject *end_untuned(PyObject *m, PyObject *was) {
     (void)m;
     flush(was == Py_True);
     Py_RETURN_NONE;
@@ -365,9 +364,9 @@ static PyObject *set_polling(PyObject *m, PyObject *wanted) {
 }
 
 static PyMethodDef functions[] = {
-    {"begin_flushing", begin_flushing, METH_NOARGS, "Part of `begin`: lets subnormal results be zero. Returns whether they were."},
-    {"end_flushing", end_flushing, METH_O, "Part of `end`: takes what `begin_flushing` has returned."},
-    {"look_around", look_around, METH_NOARGS, "Adapts to whether other processes want the processors. Part of `begin`."},
+    {"begin_small", begin_small, METH_NOARGS, "Before a run that uses only this thread. Returns what `end_untuned` takes."},
+    {"begin_fixed", begin_fixed, METH_NOARGS, "Before a run that may use all threads. Returns what `end_untuned` takes."},
+    {"end_untuned", end_untuned, METH_O, "After a run without a tuner."},
     {"pause", pause_run, METH_NOARGS, "Before a wait of a run of this thread."},
     {"resume", resume_run, METH_NOARGS, "After the wait. There is one call for each of `pause`, also if waiting has failed."},
     {"set_polling", set_polling, METH_O, "Lets threads without work poll for long (True) or sleep soon. Returns whether they poll."},

@@ -72,8 +72,9 @@ class Plan:
         self.traced_step: Step | None = None  # runs node by node; compiled for the first traced run
         gpu = worker.placement.gpu
         self.repeated = None if gpu is None else Repeated(planner, self._planner, worker.placement, self._lock)
-        # The number of threads of each step. On a GPU it does not matter.
-        self._tuners: dict[Any, Any] | None = None if worker.placement.gpu is not None else {}
+        self._tuners: dict[
+            Any, Any
+        ] = {}  # for each step what chooses its number of threads; on a GPU it does not matter
         self.shaped = ByShape(self._shaped_step, lambda: self.step, flags) if by_shape else None
         if self.shaped is None or (shapes is None and not flags):
             self.step = emit(planner)
@@ -136,15 +137,10 @@ class Plan:
         if self.repeated is not None:
             return self.repeated.run(self.step.function, holding, values)
         function = self._function(values)
-        if self._tuners is None:
-            threads.look_around()
-            return self._run_untuned(function, holding, values)
         try:
             tuner = self._tuners[function]
         except KeyError:
             tuner = self._tuners[function] = threads.tuner()
-        if tuner is None:
-            return self._run_untuned(function, holding, values)
         began = tuner.begin()
         try:
             return function(holding, *values)
@@ -153,16 +149,7 @@ class Plan:
                 holding.end_wait()
             tuner.end(began)
             if tuner.tiny:
-                self._tuners[function] = None
-
-    def _run_untuned(self, function: Any, holding: Any, values: list[Any]) -> list[Any]:
-        was = threads.begin_flushing()
-        try:
-            return function(holding, *values)
-        finally:
-            if holding is not None:
-                holding.end_wait()
-            threads.end_flushing(was)
+                self._tuners[function] = threads.small_runs
 
     def _execute_watched(self, values: list[Any], options: Any, metadata: Any) -> list[Any]:
         """Executes a run that may block or take long, has a deadline, or is traced."""
@@ -234,8 +221,7 @@ class Plan:
         remarks = (
             [] if step is self.traced_step else loop_runs.summary(step.planner.instructions, step.planner.shape_of)
         )
-        tuner = None if self._tuners is None else self._tuners.get(step.function)
-        chosen = getattr(tuner, "threads", None)
+        chosen = getattr(self._tuners.get(step.function), "threads", None)
         if chosen is not None:
             remarks.append(f"threads: {chosen} of {torch.get_num_threads()}, measured while the step runs")
         return remarks

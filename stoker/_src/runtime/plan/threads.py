@@ -7,6 +7,8 @@ milliseconds now and then, and keeps the fastest number. Threads that the user a
 
 The time that a run waits, for a queue or for Python code, says nothing about the number of threads, so it does not count.
 
+While stoker computes, results that would be subnormal are zero, as in TensorFlow.
+
 Between two ops, threads poll for the next one on a quiet machine and sleep on a busy one (native/waiting.h).
 
 A forked child has only the thread that forked. The OpenMP threads of its parent do not exist there, and a kernel that shares work
@@ -41,10 +43,35 @@ if _native is not None:
     _let_mkl_know()
 
 
+def _nothing() -> None:
+    pass
+
+
+def _ignore(_token: Any) -> None:
+    pass
+
+
+class _Untuned:
+    """Surrounds runs whose number of threads is not measured."""
+
+    tiny, threads = False, None
+
+    def __init__(self, begin: str) -> None:
+        self.begin: Callable[[], Any] = _nothing if _native is None else getattr(_native, begin)
+        self.end: Callable[[Any], None] = _ignore if _native is None else _native.end_untuned
+
+
+small_runs = _Untuned("begin_small")  # too short to share work among threads
+_fixed_runs = _Untuned("begin_fixed")
+
+
 def tuner() -> Any:
-    """Returns an object whose `begin()` and `end(token)` surround each run; None if the number of threads is fixed."""
+    """Returns an object whose `begin()` and `end(token)` surround each run.
+
+    If it then says that runs are `tiny`, `small_runs` takes its place.
+    """
     if _native is None or os.environ.get("STOKER_THREADS") == "fixed":
-        return None
+        return _fixed_runs
     return _native.Tuner()
 
 
@@ -57,8 +84,6 @@ class Tuned:
 
     def __call__(self, holding: Any, *values: Any) -> Any:
         measured = self._tuner
-        if measured is None:
-            return self._function(holding, *values)
         began = measured.begin()
         try:
             return self._function(holding, *values)
@@ -67,7 +92,7 @@ class Tuned:
                 holding.end_wait()
             measured.end(began)
             if measured.tiny:
-                self._tuner = None
+                self._tuner = small_runs
 
 
 _is_forked = False
@@ -88,24 +113,6 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_work_with_one_thread)
 
 
-def look_around() -> None:
-    """Before a run without a tuner: lets threads poll or sleep, depending on whether other processes want the processors."""
-    if _native is not None:
-        _native.look_around()
-
-
-def _nothing() -> None:
-    pass
-
-
-def _ignore(_was: Any) -> None:
-    pass
-
-
 # A run that waits calls `pause` before and `resume` after each wait. Then the wait does not count as the run's time.
 pause: Callable[[], None] = _nothing if _native is None else _native.pause
 resume: Callable[[], None] = _nothing if _native is None else _native.resume
-
-# A run without a tuner lets subnormal results be zero: `end_flushing` takes what `begin_flushing` has returned.
-begin_flushing: Callable[[], Any] = _nothing if _native is None else _native.begin_flushing
-end_flushing: Callable[[Any], None] = _ignore if _native is None else _native.end_flushing
