@@ -14,7 +14,7 @@ import os
 import resource
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -40,27 +40,36 @@ def cases(content: bytes, patterns: list[int], truncations: bool) -> Iterator[Ca
 
 
 def attempt(content: bytes) -> str:
-    """Loads a model and runs it twice with inputs of ones. Returns "ran" or "refused"."""
+    """Loads a model and runs it twice with inputs of ones, then each of its signatures. Returns "ran" or "refused"."""
     try:
         interpreter = stoker.lite.Interpreter(model_content=content)
         interpreter.allocate_tensors()
-        sizes = [int(np.prod(detail["shape"])) for detail in interpreter.get_input_details()]
-        # Inputs of millions of elements are legitimate, and slow.
-        for _ in range(0 if max(sizes, default=0) > 1 << 20 else 2):
-            for detail in interpreter.get_input_details():
-                if detail["dtype"] in (np.bytes_, np.object_):
-                    value = np.full(detail["shape"], b"text", object)
-                else:
-                    value = np.ones(detail["shape"], detail["dtype"])
-                interpreter.set_tensor(detail["index"], value)
+        details = interpreter.get_input_details()
+        for _ in range(2 if are_small(details) else 0):
+            for detail in details:
+                interpreter.set_tensor(detail["index"], ones(detail))
             interpreter.invoke()
             for detail in interpreter.get_output_details():
                 interpreter.get_tensor(detail["index"])
         for key in interpreter.get_signature_list():
-            interpreter.get_signature_runner(key)
+            runner = interpreter.get_signature_runner(key)
+            inputs = runner.get_input_details()
+            if are_small(inputs.values()):
+                runner(**{name: ones(detail) for name, detail in inputs.items()})
     except ValueError:
         return "refused"
     return "ran"
+
+
+def are_small(details: Iterable[dict]) -> bool:
+    """Whether inputs are worth a run: those of millions of elements are legitimate, and slow."""
+    return max((int(np.prod(detail["shape"])) for detail in details), default=0) <= 1 << 20
+
+
+def ones(detail: dict) -> np.ndarray:
+    if detail["dtype"] in (np.bytes_, np.object_):
+        return np.full(detail["shape"], b"text", object)
+    return np.ones(detail["shape"], detail["dtype"])
 
 
 def batch(content: bytes, todo: list[Case]) -> tuple[list[str], str]:

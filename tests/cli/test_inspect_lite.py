@@ -25,6 +25,7 @@ def test_a_quantized_model(capsys):
     assert "DEPTHWISE_CONV_2D  1      3" in out
     assert "1 x 5          0.003906 * (q + 128)" in out
     assert "4 channels of dimension 3" in out and "histogram" in out
+    assert "MAX_POOL_2D        MaxPool2d                          int8  1 x 2 x 2 x 4  0.008043 * (q - 53)\n" in out
     assert "152 of int8, 40 of int32" in out
 
 
@@ -40,6 +41,7 @@ def test_json(capsys):
     assert found["quantization"] == "floating point" and found["operators"]["CONV_2D"] == 1
     (subgraph,) = found["subgraphs"]
     assert [each["op"] for each in subgraph["operators"]][:2] == ["CONV_2D", "DEPTHWISE_CONV_2D"]
+    assert [each["shape"] for each in subgraph["results"]][:2] == [[1, 4, 4, 4], [1, 4, 4, 4]]
     assert subgraph["inputs"][0] == {"name": "x", "type": "float32", "shape": [1, 8, 8, 1]}
     assert max(each["bytes"] for each in subgraph["constants"]) == 320
 

@@ -272,6 +272,39 @@ def test_loops_convert_to_fused_operators(build, fused):
 
 @pytest.mark.parametrize(
     ("build", "fused"),
+    [
+        (lambda x: _outputs(NN.TFLiteLSTMCell(3, use_peepholes=True, num_proj=2), x), 1),
+        (lambda x: _outputs(NN.TFLiteLSTMCell(3, activation=tf.nn.relu), x), 1),
+        (lambda x: _outputs(NN.TfLiteRNNCell(3, activation="relu"), x), 1),
+        (_stacked, 2),
+        (_unrolled, 1),
+        (lambda x: _outputs(NN.TFLiteLSTMCell(3, cell_clip=0.1), x), 0),
+        (lambda x: _outputs(NN.TFLiteLSTMCell(3, num_proj=2, proj_clip=0.05), x), 0),
+        (lambda x: _outputs(NN.TfLiteRNNCell(3, activation="sigmoid"), x), 0),
+    ],
+    ids=["projection", "relu", "rnn", "stacked", "unrolled", "clip", "clipped projection", "sigmoid"],
+)
+def test_hints_of_tensorflow_do_not_state_what_a_cell_does(build, fused):
+    """In a graph that TensorFlow 1.15 wrote, hints have no attributes: a cell is fused if its nodes are those of a plain one, and else converted as it is."""
+    with tf.Graph().as_default(), tf.Session() as session:
+        tf.set_random_seed(1)
+        x = tf.placeholder(tf.float32, X.shape, name="x")
+        out = tf.identity(build(x), name="out")
+        session.run(tf.global_variables_initializer())
+        expected = session.run(out, {x: X})
+        graph_def = session.graph.as_graph_def()
+        for node in _nodes(graph_def):
+            for name in [name for name in node.attr if name.startswith("_tflite_attr_")]:
+                del node.attr[name]
+        frozen = tf.graph_util.convert_variables_to_constants(session, graph_def, ["out"])
+        content = tf.lite.TFLiteConverter(frozen, [x], [out]).convert()
+    counts = read_model(content).operator_counts()
+    assert sum(counts[code] for code in FUSED) == fused and bool(counts["WHILE"]) == (not fused)
+    np.testing.assert_allclose(_run(content), expected, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("build", "fused"),
     [(_everything, 1), (_stacked, 2), (_both_ways, 1), (_unrolled, 1), (lambda x: _unrolled(x)[-1], 1)],
     ids=["everything", "stacked", "both ways", "unrolled", "last step"],
 )
@@ -316,6 +349,20 @@ def test_unrolled_steps_are_not_taken_apart(axis):
         expected = session.run(out, {x: X})
     moves = {"TRANSPOSE": 2} if axis else {}
     assert read_model(content).operator_counts() == {"UNIDIRECTIONAL_SEQUENCE_LSTM": 1, **moves}
+    np.testing.assert_allclose(_run(content), expected, atol=1e-6)
+
+
+def test_unrolled_cells_without_a_fused_operator():
+    """Cells that have no fused operator are converted step by step, and so is what they read."""
+    with tf.Graph().as_default(), tf.Session() as session:
+        tf.set_random_seed(1)
+        x = tf.placeholder(tf.float32, X.shape, name="x")
+        cell = NN.TfLiteRNNCell(3, activation="sigmoid")
+        out = tf.stack(tf.nn.static_rnn(cell, tf.unstack(2.0 * x), dtype=tf.float32)[0])
+        session.run(tf.global_variables_initializer())
+        content = tf.lite.TFLiteConverter.from_session(session, [x], [out]).convert()
+        expected = session.run(out, {x: X})
+    assert read_model(content).operator_counts()["LOGISTIC"] == 4
     np.testing.assert_allclose(_run(content), expected, atol=1e-6)
 
 

@@ -96,6 +96,7 @@ def _subgraph(subgraph: Subgraph, with_statistics: bool) -> dict[str, Any]:
         "operators": [_operator(each) for each in subgraph.operators],
         "inputs": [_tensor(each) for each in subgraph.inputs],
         "outputs": [_tensor(each) for each in subgraph.outputs],
+        "results": [_tensor(tensor) for each in subgraph.operators for tensor in each.outputs],
         "constants": [_constant(each, with_statistics) for each in constants],
         "bytes_by_type": _bytes_by_type(constants),
     }
@@ -167,6 +168,16 @@ def _subgraph_lines(report: Report, subgraph: Subgraph, data: dict[str, Any], wi
         for each in tensors
     ]
     report.table(("", "name", "type", "shape", "quantization"), rows)
+    rows = [
+        (operator.kind, each.name, each.type.lower(), _shape(each), quantization_text(each.quantization))
+        for operator in subgraph.operators
+        for each in operator.outputs
+    ]
+    if rows:
+        report.lines.append("results, in the order in which they are computed")
+        report.table(("op", "result", "type", "shape", "quantization"), rows[:_MOST_ROWS])
+    if len(rows) > _MOST_ROWS:
+        report.lines.append(f"  and {len(rows) - _MOST_ROWS:,} more")
     constants = data["constants"]
     if not constants:
         return

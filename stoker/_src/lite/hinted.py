@@ -23,6 +23,10 @@ from stoker._src.lite.op_hints import ATTRIBUTE_PREFIX, OpHint
 
 _LOOPS = ("While", "StatelessWhile")
 _ACTIVATIONS = {"tanh": 4, "relu": 1, "relu6": 3}
+# What each cell has besides its activation.
+_PLAIN = frozenset(
+    ("Add", "AddV2", "BiasAdd", "ConcatV2", "Const", "Identity", "MatMul", "Mul", "Sigmoid", "Transpose")
+)
 # The hint numbers its arguments like the inputs of the operator.
 _LSTM_INPUTS, _LSTM_STATES, _LSTM_RESULT = 24, (18, 19), 2
 _RNN_INPUTS, _RNN_STATES, _RNN_RESULT = 5, (4,), 1
@@ -66,7 +70,7 @@ def lower_hints(scope: Scope, outputs: Sequence[GraphTensor], controls: Sequence
     for hint in sorted(hints_in(needed_ops(outputs, controls, scope.values)), key=lambda each: -each.level):
         if not hint.inputs or not hint.outputs:
             continue  # the part is needed only for its other results
-        first = len(scope.subgraph.operators)
+        first, values, handles = len(scope.subgraph.operators), dict(scope.values), dict(scope.handles)
         try:
             if hint.level > 1:
                 _lower_loop(scope, hint)
@@ -75,7 +79,9 @@ def lower_hints(scope: Scope, outputs: Sequence[GraphTensor], controls: Sequence
             elif scope.conversion.rules.custom_ops:
                 _lower_custom(scope, hint)
         except Unsupported:
+            # The tensors that these operators made are to be made again.
             del scope.subgraph.operators[first:]
+            scope.values, scope.handles = values, handles
 
 
 # ---- loops ----------------------------------------------------------------------------------------------------------
@@ -207,7 +213,22 @@ class _Cell:
 
 def _cell(hint: Hint, where: _Body | _Here) -> _Cell:
     arguments = {index: (ops[0].name, ops[0].inputs[0]) for index, ops in sorted(hint.inputs.items()) if index != 0}
-    return _Cell(arguments, where, hint.outputs[_RESULTS[hint.function]][0].name, hint.attrs)
+    attrs = hint.attrs if "activation" in hint.attrs else _attrs_of_nodes(hint)
+    return _Cell(arguments, where, hint.outputs[_RESULTS[hint.function]][0].name, attrs)
+
+
+def _attrs_of_nodes(hint: Hint) -> dict[str, Any]:
+    """The attributes of a cell in a graph of TensorFlow, whose hints do not state them, as far as its nodes tell.
+
+    Raises:
+      Unsupported: The cell does more than a plain one, such as clipping its state.
+    """
+    given = [op.outputs[0] for ops in hint.inputs.values() for op in ops]
+    results = [op.inputs[0] for ops in hint.outputs.values() for op in ops]
+    other = {op.type for op in needed_ops(results, (), dict.fromkeys(given))} - _PLAIN
+    if len(other) != 1:
+        raise Unsupported(f"a plain cell has one activation, and this one has {', '.join(sorted(other)) or 'none'}")
+    return {"activation": other.pop().lower()}
 
 
 def _arguments(
