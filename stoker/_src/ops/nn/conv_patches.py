@@ -6,7 +6,7 @@ time: channels-last images and TensorFlow's filters already have the layout of t
 what follows from the sizes; conv_kernels.py keeps it for the next call with the same sizes.
 
 With AVX-512, most convolutions multiply the images where they lie, without a copy of the windows
-(native/convolutions.c), or, with filters of three by three pixels, with less than half of the multiplications (native/winograd.c).
+(native/convolutions.c), or, with filters of three by three or five by five pixels, with less than half of the multiplications (native/winograd.c).
 Depthwise convolutions, for which torch copies images to another layout and back, are no products, but have the
 same routes (native/depthwise.c). On a GPU, only filters of one pixel are products: cuDNN would copy the filter to its layout and back.
 """
@@ -160,7 +160,7 @@ def _saves_multiplications(
     product: str, sizes: Sequence[int], filter_sizes: Sequence[int], found: Windows, steps: Any, rates: Any
 ) -> bool:
     *window, channels, outputs = filter_sizes
-    if _winograd is None or window != [3, 3] or max(*steps, *rates) > 1:
+    if _winograd is None or window not in ([3, 3], [5, 5]) or max(*steps, *rates) > 1:
         return False
     rows, columns = sizes[1:3] if product == "to_input" else found.outputs
     squares = sizes[0] * ((rows + 1) // 2) * ((columns + 1) // 2)
