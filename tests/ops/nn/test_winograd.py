@@ -25,7 +25,12 @@ def convolutions(draw, sides=(3, 5)):
     explicit = tuple(draw(st.integers(0, side - 1)) for _ in range(4))
     fits = all(sizes[i + 1] + explicit[2 * i] + explicit[2 * i + 1] > side for i in (0, 1))
     padding = draw(st.sampled_from(["SAME", "EXPLICIT"])) if fits else "SAME"
-    return sizes, (side, side, sizes[-1], draw(_CHANNELS)), padding, (0, 0, *explicit, 0, 0) if padding == "EXPLICIT" else ()
+    return (
+        sizes,
+        (side, side, sizes[-1], draw(_CHANNELS)),
+        padding,
+        (0, 0, *explicit, 0, 0) if padding == "EXPLICIT" else (),
+    )
 
 
 def _run(sizes, filter_sizes, padding, explicit, tensors, double=False, without=()):

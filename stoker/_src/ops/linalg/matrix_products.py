@@ -111,6 +111,7 @@ def mm_ta_tb(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 
 _PRODUCTS = {(False, False): torch.mm, (True, False): mm_ta, (False, True): mm_tb, (True, True): mm_ta_tb}
 
+
 def own(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     found = blas.matmul(a, b, False, False)
     return torch.mm(a, b) if found is None else found

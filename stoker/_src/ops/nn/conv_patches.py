@@ -37,7 +37,8 @@ _MOST = 1 << 22  # elements of the windows
 # The same if windows move by one pixel: of the forward product and of the gradients of the input and of the filter.
 _MOST_FORWARD, _MOST_TO_INPUT, _MOST_TO_FILTER = 300_000, 1 << 19, 1 << 20
 _MOST_OF_FEW = 1 << 19  # of the forward product if there are few channels
-_FEWEST_COLUMNS = 8  # of a product without a copy; of fewer, the copy of the windows makes a better product
+# Of a product without a copy; of fewer, the copy of the windows makes a better product, if its sums are not shorter still.
+_FEWEST_COLUMNS = 8
 # Without a copy, a filter is read once for each row of results. This is too often for filters of so many elements (more than a cache
 # holds) if rows have less than so many pixels.
 _LARGE_FILTER, _SHORT_ROW = 1 << 18, 14
@@ -145,7 +146,7 @@ def _is_direct(product: str, filter_sizes: Sequence[int], found: Windows, steps:
     if product != "to_input":
         return outputs > 1
     dimensions = zip(found.before, window, steps, rates)
-    return channels >= _FEWEST_COLUMNS and all(_has_shares(*each) for each in dimensions)
+    return (channels >= _FEWEST_COLUMNS or 2 * channels >= outputs) and all(_has_shares(*each) for each in dimensions)
 
 
 def _has_shares(before: int, size: int, step: int, rate: int) -> bool:
