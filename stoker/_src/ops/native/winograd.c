@@ -1,13 +1,14 @@
-/* Convolutions of float32 images (channels last) with filters of three by three pixels that move by one, with fewer multiplications.
+/* Convolutions of float32 images (channels last) with filters of three by three or five by five pixels that move by one, with fewer multiplications.
  *
- * Winograd's algorithm F(2x2, 3x3) (Lavin and Gray, 2015): four results in a square take 16 multiplications for each pair of channels instead of
- * 36. The square of four by four pixels that they depend on, and the filter, are transformed by additions (and halves), the products of the
- * 16 elements are sums over the channels, thus 16 products of matrices, and the results are sums of these. The gradient of the filter is
- * F(3x3, 2x2) with the same transformation of the images.
+ * Winograd's algorithms F(2x2, 3x3) and F(2x2, 5x5) (Lavin and Gray, 2015): four results in a square take 16 multiplications for each pair of
+ * channels instead of 36, or 36 instead of 100. The square of four by four (six by six) pixels that they depend on, and the filter, are transformed
+ * by additions (and a few constants), the products of the elements are sums over the channels, thus 16 (36) products of matrices, and the results are
+ * sums of these. The gradient of the filter is F(3x3, 2x2) or F(5x5, 2x2) with the same transformation of the images.
  *
- * Sums cancel here that do not occur in the definition, so rounding errors are about twice as large, and a number that is not finite reaches
- * neighbours. So the functions say whether all results are finite; if not, the definition has to be computed (convolutions.c).
- * Squares are taken in blocks, whose size depends only on the numbers of channels, so results do not depend on the number of threads.
+ * Sums cancel here that do not occur in the definition, so rounding errors are about twice as large (three times for five by five pixels, whose
+ * transformations also divide by six), and a number that is not finite reaches neighbours. So the functions say whether all results are finite; if
+ * not, the definition has to be computed (convolutions.c). Squares are taken in blocks, whose size depends only on the numbers of channels, so results
+ * do not depend on the number of threads.
  */
 #include "filters.h"
 
@@ -17,7 +18,7 @@
 #include "../../base/native/teams.h"
 
 #ifdef HAS_TILES
-enum { SIDE = 4, ELEMENTS = 16 };                                     /* of the squares of pixels */
+enum { MOST_SIDE = 6 };                                            /* of the squares of pixels: that of the filter plus one */
 enum { ROOM = 1 << 17, FEWEST_SQUARES = 56, MOST_SQUARES = 224 }; /* floats of a block, and squares */
 
 #define FOR_CHANNELS(c, mask, channels)                                                                        \
@@ -26,13 +27,14 @@ enum { ROOM = 1 << 17, FEWEST_SQUARES = 56, MOST_SQUARES = 224 }; /* floats of a
 
 typedef struct {
     windows of;
+    int64_t side, elements;           /* of a square of pixels */
     int64_t down, across, all, block; /* squares of an image, of all images, and of a block */
 } squares;
 
 static squares squares_of(const windows *p) {
-    squares s = {.of = *p, .down = (p->rows + 1) / 2, .across = (p->columns + 1) / 2};
+    squares s = {.of = *p, .side = p->wide + 1, .elements = (p->wide + 1) * (p->wide + 1), .down = (p->rows + 1) / 2, .across = (p->columns + 1) / 2};
     s.all = p->images * s.down * s.across;
-    int64_t fitting = ROOM / (ELEMENTS * (p->channels + p->outputs)) / MOST_ROWS * MOST_ROWS;
+    int64_t fitting = ROOM / (s.elements * (p->channels + p->outputs)) / MOST_ROWS * MOST_ROWS;
     s.block = at_most(at_most(at_least(fitting, FEWEST_SQUARES), MOST_SQUARES), s.all);
     return s;
 }
@@ -56,14 +58,14 @@ static inline void advance(const squares *s, place *at) {
 typedef struct {
     const float *first; /* the pixel at the top left, which may be beyond the border */
     int64_t line, pixel;
-    __mmask16 rows[SIDE], columns[SIDE]; /* all ones for those of the image, else zero */
+    __mmask16 rows[MOST_SIDE], columns[MOST_SIDE]; /* all ones for those of the image, else zero */
     int inside;                          /* whether all are */
 } pixels;
 
 static inline pixels pixels_of(const float *image, int64_t height, int64_t width, int64_t channels, int64_t top, int64_t left, int64_t side) {
     pixels found = {.first = image + (top * width + left) * channels, .line = width * channels, .pixel = channels};
     found.inside = top >= 0 && left >= 0 && top + side <= height && left + side <= width;
-    for (int64_t i = 0; i < SIDE; i++) {
+    for (int64_t i = 0; i < side; i++) {
         found.rows[i] = top + i >= 0 && top + i < height ? 0xffff : 0;
         found.columns[i] = left + i >= 0 && left + i < width ? 0xffff : 0;
     }
@@ -77,71 +79,138 @@ static inline pixels pixels_of(const float *image, int64_t height, int64_t width
 /* Where the next element of all squares of a block begins: not at a multiple of the distances at which caches keep few lines. */
 static inline int64_t apart_of(int64_t count, int64_t channels) { return (count * channels + LANES - 1) / LANES / 2 * 2 * LANES + LANES; }
 
+#define INLINE AVX512 static inline __attribute__((always_inline))
+#define ADD _mm512_add_ps
+#define SUB _mm512_sub_ps
+#define TIMES(factor, x) _mm512_mul_ps(_mm512_set1_ps(factor), x)
+#define PLUS(x, factor, y) _mm512_fmadd_ps(_mm512_set1_ps(factor), y, x) /* x + factor y */
+
+/* The transformations of rows and columns, for squares of `side` pixels. Those of six take 0, 1, -1, 2, -2 and infinity as the points at which
+ * polynomials are evaluated. */
+INLINE void of_pixels(__m512 *t, const __m512 *x, int side) {
+    if (side == 4) {
+        t[0] = SUB(x[0], x[2]), t[1] = ADD(x[1], x[2]), t[2] = SUB(x[2], x[1]), t[3] = SUB(x[1], x[3]);
+        return;
+    }
+    __m512 even = PLUS(x[4], -4.0f, x[2]), odd = PLUS(x[3], -4.0f, x[1]), near = SUB(x[4], x[2]), twice = TIMES(2.0f, SUB(x[3], x[1]));
+    t[0] = PLUS(PLUS(x[4], -5.0f, x[2]), 4.0f, x[0]), t[5] = PLUS(PLUS(x[5], -5.0f, x[3]), 4.0f, x[1]);
+    t[1] = ADD(even, odd), t[2] = SUB(even, odd), t[3] = ADD(near, twice), t[4] = SUB(near, twice);
+}
+
+INLINE void of_filter(__m512 *t, const __m512 *x, int side) {
+    if (side == 4) {
+        __m512 both = ADD(x[0], x[2]);
+        t[0] = x[0], t[1] = TIMES(0.5f, ADD(both, x[1])), t[2] = TIMES(0.5f, SUB(both, x[1])), t[3] = x[2];
+        return;
+    }
+    __m512 even = ADD(ADD(x[0], x[2]), x[4]), odd = ADD(x[1], x[3]);
+    __m512 far = PLUS(PLUS(x[0], 4.0f, x[2]), 16.0f, x[4]), twice = PLUS(TIMES(2.0f, x[1]), 8.0f, x[3]);
+    t[0] = TIMES(0.25f, x[0]), t[1] = TIMES(-1.0f / 6, ADD(even, odd)), t[2] = TIMES(-1.0f / 6, SUB(even, odd));
+    t[3] = TIMES(1.0f / 24, ADD(far, twice)), t[4] = TIMES(1.0f / 24, SUB(far, twice)), t[5] = x[4];
+}
+
+/* From products to two results. */
+INLINE void to_results(__m512 *y, const __m512 *m, int side) {
+    __m512 sum = ADD(m[1], m[2]), difference = SUB(m[1], m[2]);
+    if (side == 4)
+        y[0] = ADD(m[0], sum), y[1] = SUB(difference, m[3]);
+    else
+        y[0] = ADD(ADD(m[0], sum), ADD(m[3], m[4])), y[1] = ADD(PLUS(difference, 2.0f, SUB(m[3], m[4])), m[5]);
+}
+
+/* The gradients of two results, but for what is left to `to_filter`. */
+INLINE void of_gradients(__m512 *t, const __m512 *g, int side) {
+    t[0] = g[0], t[1] = ADD(g[0], g[1]), t[2] = SUB(g[0], g[1]), t[side - 1] = g[1];
+    if (side == 6) t[3] = PLUS(g[0], 2.0f, g[1]), t[4] = PLUS(g[0], -2.0f, g[1]);
+}
+
+/* From products to the gradient of a filter. */
+INLINE void to_filter_side(__m512 *w, const __m512 *m, int side) {
+    if (side == 4) {
+        __m512 both = TIMES(0.5f, ADD(m[1], m[2]));
+        w[0] = ADD(m[0], both), w[1] = TIMES(0.5f, SUB(m[1], m[2])), w[2] = SUB(both, m[3]);
+        return;
+    }
+    __m512 even = TIMES(-1.0f / 6, ADD(m[1], m[2])), odd = TIMES(-1.0f / 6, SUB(m[1], m[2])), far = ADD(m[3], m[4]), twice = SUB(m[3], m[4]);
+    w[0] = PLUS(PLUS(even, 1.0f / 24, far), 0.25f, m[0]), w[1] = PLUS(odd, 1.0f / 12, twice), w[2] = PLUS(even, 1.0f / 6, far);
+    w[3] = PLUS(odd, 1.0f / 3, twice), w[4] = ADD(PLUS(even, 2.0f / 3, far), m[5]);
+}
+
+/* Compiles FUNCTION, whose first argument is the side of squares, for both. */
+#define FOR_SIDE(s, FUNCTION, ...) ((s)->side == 4 ? FUNCTION(4, __VA_ARGS__) : FUNCTION(6, __VA_ARGS__))
+
 /* One square of the images, transformed: its elements are `apart`. */
-AVX512 static inline __attribute__((always_inline)) void transform_square(float *to, const pixels *at, int64_t apart, int inside) {
+INLINE void transform_square(int side, float *to, const pixels *at, int64_t apart, int inside) {
     FOR_CHANNELS(c, mask, at->pixel) {
-        __m512 d[SIDE][SIDE];
-        UNROLL for (int j = 0; j < SIDE; j++) {
-            __m512 a = PIXEL(at, 0, j, c, mask, inside), b = PIXEL(at, 1, j, c, mask, inside);
-            __m512 e = PIXEL(at, 2, j, c, mask, inside), f = PIXEL(at, 3, j, c, mask, inside);
-            d[0][j] = _mm512_sub_ps(a, e), d[1][j] = _mm512_add_ps(b, e), d[2][j] = _mm512_sub_ps(e, b), d[3][j] = _mm512_sub_ps(b, f);
+        __m512 d[MOST_SIDE][MOST_SIDE];
+        UNROLL for (int j = 0; j < side; j++) {
+            __m512 x[MOST_SIDE], t[MOST_SIDE];
+            UNROLL for (int i = 0; i < side; i++) x[i] = PIXEL(at, i, j, c, mask, inside);
+            of_pixels(t, x, side);
+            UNROLL for (int i = 0; i < side; i++) d[i][j] = t[i];
         }
         float *out = to + c;
-        UNROLL for (int i = 0; i < SIDE; i++, out += SIDE * apart) {
-            _mm512_mask_storeu_ps(out, mask, _mm512_sub_ps(d[i][0], d[i][2]));
-            _mm512_mask_storeu_ps(out + apart, mask, _mm512_add_ps(d[i][1], d[i][2]));
-            _mm512_mask_storeu_ps(out + 2 * apart, mask, _mm512_sub_ps(d[i][2], d[i][1]));
-            _mm512_mask_storeu_ps(out + 3 * apart, mask, _mm512_sub_ps(d[i][1], d[i][3]));
+        UNROLL for (int i = 0; i < side; i++) {
+            __m512 t[MOST_SIDE];
+            of_pixels(t, d[i], side);
+            UNROLL for (int j = 0; j < side; j++, out += apart) _mm512_mask_storeu_ps(out, mask, t[j]);
         }
     }
 }
 
-/* to[16][count][channels]: squares `begin` to `end` of a block that begins with square `first`, transformed. */
-AVX512 static void transform_images(const squares *s, float *to, const float *images, int64_t first, int64_t begin, int64_t end, int64_t count) {
+INLINE void transform_images_of(int side, const squares *s, float *to, const float *images, int64_t first, int64_t begin, int64_t end, int64_t count) {
     const windows *p = &s->of;
     place at = place_of(s, first + begin);
     for (int64_t t = begin; t < end; t++, advance(s, &at)) {
         pixels from = pixels_of(images + at.image * p->height * p->width * p->channels, p->height, p->width, p->channels, at.row - p->above,
-                                at.column - p->before, SIDE);
+                                at.column - p->before, side);
         if (from.inside)
-            transform_square(to + t * p->channels, &from, apart_of(count, p->channels), 1);
+            transform_square(side, to + t * p->channels, &from, apart_of(count, p->channels), 1);
         else
-            transform_square(to + t * p->channels, &from, apart_of(count, p->channels), 0);
+            transform_square(side, to + t * p->channels, &from, apart_of(count, p->channels), 0);
     }
 }
 
-/* to[16][count][outputs]: the squares of two by two gradients, transformed but for factors of a half. */
-AVX512 static void transform_gradients(const squares *s, float *to, const float *gradients, int64_t first, int64_t begin, int64_t end, int64_t count) {
+/* to[elements][count][channels]: squares `begin` to `end` of a block that begins with square `first`, transformed. */
+AVX512 static void transform_images(const squares *s, float *to, const float *images, int64_t first, int64_t begin, int64_t end, int64_t count) {
+    FOR_SIDE(s, transform_images_of, s, to, images, first, begin, end, count);
+}
+
+INLINE void transform_gradients_of(int side, const squares *s, float *to, const float *gradients, int64_t first, int64_t begin, int64_t end,
+                                   int64_t count) {
     const windows *p = &s->of;
     int64_t apart = apart_of(count, p->outputs);
     place place = place_of(s, first + begin);
     for (int64_t t = begin; t < end; t++, advance(s, &place)) {
         pixels at = pixels_of(gradients + place.image * p->rows * p->columns * p->outputs, p->rows, p->columns, p->outputs, place.row, place.column, 2);
         FOR_CHANNELS(c, mask, p->outputs) {
-            __m512 d[SIDE][2];
+            __m512 d[MOST_SIDE][2];
             UNROLL for (int j = 0; j < 2; j++) {
-                __m512 a = PIXEL(&at, 0, j, c, mask, 0), b = PIXEL(&at, 1, j, c, mask, 0);
-                d[0][j] = a, d[1][j] = _mm512_add_ps(a, b), d[2][j] = _mm512_sub_ps(a, b), d[3][j] = b;
+                __m512 g[2] = {PIXEL(&at, 0, j, c, mask, 0), PIXEL(&at, 1, j, c, mask, 0)}, found[MOST_SIDE];
+                of_gradients(found, g, side);
+                UNROLL for (int i = 0; i < side; i++) d[i][j] = found[i];
             }
             float *out = to + t * p->outputs + c;
-            UNROLL for (int i = 0; i < SIDE; i++, out += SIDE * apart) {
-                _mm512_mask_storeu_ps(out, mask, d[i][0]);
-                _mm512_mask_storeu_ps(out + apart, mask, _mm512_add_ps(d[i][0], d[i][1]));
-                _mm512_mask_storeu_ps(out + 2 * apart, mask, _mm512_sub_ps(d[i][0], d[i][1]));
-                _mm512_mask_storeu_ps(out + 3 * apart, mask, d[i][1]);
+            UNROLL for (int i = 0; i < side; i++) {
+                __m512 found[MOST_SIDE];
+                of_gradients(found, d[i], side);
+                UNROLL for (int j = 0; j < side; j++, out += apart) _mm512_mask_storeu_ps(out, mask, found[j]);
             }
         }
     }
 }
 
+/* to[elements][count][outputs]: the squares of two by two gradients, transformed. */
+AVX512 static void transform_gradients(const squares *s, float *to, const float *gradients, int64_t first, int64_t begin, int64_t end, int64_t count) {
+    FOR_SIDE(s, transform_gradients_of, s, to, gradients, first, begin, end, count);
+}
+
 /* The columns of one element of the transformed filter: panels[outputs / 16 vectors][channels][16 vectors]. */
 static int64_t panels_size(const windows *p) { return p->channels * ((p->outputs + LANES - 1) / LANES * LANES); }
 
-/* to[16][panels]: the filter, transformed. */
-AVX512 static void transform_filter(const squares *s, float *to, const float *filter) {
+INLINE void transform_filter_of(int side, const squares *s, float *to, const float *filter) {
     const windows *p = &s->of;
     int64_t tap = p->channels * p->outputs, size = panels_size(p);
-    const __m512 half = _mm512_set1_ps(0.5f);
     for (int64_t j = 0, vectors; j < p->outputs; j += LANES * vectors, to += p->channels * LANES * vectors) {
         vectors = vectors_of(p->outputs - j, s->block);
         int64_t columns = at_most(p->outputs - j, LANES * vectors);
@@ -149,27 +218,27 @@ AVX512 static void transform_filter(const squares *s, float *to, const float *fi
             FOR_CHANNELS(c, mask, columns) {
                 const float *from = filter + k * p->outputs + j + c;
                 float *out = to + k * LANES * vectors + c;
-                __m512 g[SIDE][3];
-                UNROLL for (int x = 0; x < 3; x++) {
-                    __m512 a = _mm512_maskz_loadu_ps(mask, from + x * tap), b = _mm512_maskz_loadu_ps(mask, from + (3 + x) * tap);
-                    __m512 e = _mm512_maskz_loadu_ps(mask, from + (6 + x) * tap), both = _mm512_add_ps(a, e);
-                    g[0][x] = a, g[3][x] = e;
-                    g[1][x] = _mm512_mul_ps(half, _mm512_add_ps(both, b)), g[2][x] = _mm512_mul_ps(half, _mm512_sub_ps(both, b));
+                __m512 g[MOST_SIDE][MOST_SIDE];
+                UNROLL for (int x = 0; x < side - 1; x++) {
+                    __m512 w[MOST_SIDE], t[MOST_SIDE];
+                    UNROLL for (int y = 0; y < side - 1; y++) w[y] = _mm512_maskz_loadu_ps(mask, from + ((side - 1) * y + x) * tap);
+                    of_filter(t, w, side);
+                    UNROLL for (int y = 0; y < side; y++) g[y][x] = t[y];
                 }
-                UNROLL for (int y = 0; y < SIDE; y++, out += SIDE * size) {
-                    __m512 both = _mm512_add_ps(g[y][0], g[y][2]);
-                    _mm512_storeu_ps(out, g[y][0]);
-                    _mm512_storeu_ps(out + size, _mm512_mul_ps(half, _mm512_add_ps(both, g[y][1])));
-                    _mm512_storeu_ps(out + 2 * size, _mm512_mul_ps(half, _mm512_sub_ps(both, g[y][1])));
-                    _mm512_storeu_ps(out + 3 * size, g[y][2]);
+                UNROLL for (int y = 0; y < side; y++) {
+                    __m512 t[MOST_SIDE];
+                    of_filter(t, g[y], side);
+                    UNROLL for (int x = 0; x < side; x++, out += size) _mm512_storeu_ps(out, t[x]);
                 }
             }
         }
     }
 }
 
-/* The results of a block from the products[16][count][outputs]. Returns whether they are finite. */
-AVX512 static int finish(const squares *s, float *out, const float *products, int64_t first, int64_t count) {
+/* to[elements][panels]: the filter, transformed. */
+AVX512 static void transform_filter(const squares *s, float *to, const float *filter) { FOR_SIDE(s, transform_filter_of, s, to, filter); }
+
+INLINE int finish_of(int side, const squares *s, float *out, const float *products, int64_t first, int64_t count) {
     const windows *p = &s->of;
     int64_t apart = apart_of(count, p->outputs), line = p->columns * p->outputs;
     __m512 vanishing = _mm512_setzero_ps(), zero = vanishing;
@@ -179,63 +248,71 @@ AVX512 static int finish(const squares *s, float *out, const float *products, in
         int below = at.row + 1 < p->rows, beside = at.column + 1 < p->columns;
         FOR_CHANNELS(c, mask, p->outputs) {
             const float *from = products + t * p->outputs + c;
-            __m512 m[2][SIDE];
-            UNROLL for (int j = 0; j < SIDE; j++) {
-                __m512 a = _mm512_maskz_loadu_ps(mask, from + j * apart), b = _mm512_maskz_loadu_ps(mask, from + (SIDE + j) * apart);
-                __m512 e = _mm512_maskz_loadu_ps(mask, from + (2 * SIDE + j) * apart), f = _mm512_maskz_loadu_ps(mask, from + (3 * SIDE + j) * apart);
-                m[0][j] = _mm512_add_ps(a, _mm512_add_ps(b, e)), m[1][j] = _mm512_sub_ps(_mm512_sub_ps(b, e), f);
+            __m512 m[2][MOST_SIDE];
+            UNROLL for (int j = 0; j < side; j++) {
+                __m512 x[MOST_SIDE], y[2];
+                UNROLL for (int i = 0; i < side; i++) x[i] = _mm512_maskz_loadu_ps(mask, from + (side * i + j) * apart);
+                to_results(y, x, side);
+                m[0][j] = y[0], m[1][j] = y[1];
             }
             UNROLL for (int i = 0; i < 2; i++) {
-                __m512 left = _mm512_add_ps(m[i][0], _mm512_add_ps(m[i][1], m[i][2]));
-                __m512 right = _mm512_sub_ps(_mm512_sub_ps(m[i][1], m[i][2]), m[i][3]);
-                vanishing = _mm512_fmadd_ps(left, zero, vanishing), vanishing = _mm512_fmadd_ps(right, zero, vanishing);
+                __m512 y[2];
+                to_results(y, m[i], side);
+                vanishing = _mm512_fmadd_ps(y[0], zero, vanishing), vanishing = _mm512_fmadd_ps(y[1], zero, vanishing);
                 if (i && !below) break;
-                _mm512_mask_storeu_ps(to + i * line + c, mask, left);
-                if (beside) _mm512_mask_storeu_ps(to + i * line + p->outputs + c, mask, right);
+                _mm512_mask_storeu_ps(to + i * line + c, mask, y[0]);
+                if (beside) _mm512_mask_storeu_ps(to + i * line + p->outputs + c, mask, y[1]);
             }
         }
     }
     return _mm512_reduce_add_ps(vanishing) == 0.0f;
 }
 
-/* The gradient of the filter from its transformed sums[16][channels, outputs]. Returns whether it is finite. */
-AVX512 static int finish_filter(const windows *p, float *out, const float *sums) {
-    int64_t tap = p->channels * p->outputs;
-    const __m512 half = _mm512_set1_ps(0.5f), zero = _mm512_setzero_ps();
+/* The results of a block from the products[elements][count][outputs]. Returns whether they are finite. */
+AVX512 static int finish(const squares *s, float *out, const float *products, int64_t first, int64_t count) {
+    return FOR_SIDE(s, finish_of, s, out, products, first, count);
+}
+
+INLINE int finish_filter_of(int side, const squares *s, float *out, const float *sums) {
+    int64_t tap = s->of.channels * s->of.outputs;
+    const __m512 zero = _mm512_setzero_ps();
     __m512 vanishing = zero;
     FOR_CHANNELS(c, mask, tap) {
-        __m512 m[3][SIDE];
-        UNROLL for (int j = 0; j < SIDE; j++) {
-            __m512 a = _mm512_maskz_loadu_ps(mask, sums + j * tap + c), b = _mm512_maskz_loadu_ps(mask, sums + (SIDE + j) * tap + c);
-            __m512 e = _mm512_maskz_loadu_ps(mask, sums + (2 * SIDE + j) * tap + c), f = _mm512_maskz_loadu_ps(mask, sums + (3 * SIDE + j) * tap + c);
-            __m512 both = _mm512_mul_ps(half, _mm512_add_ps(b, e));
-            m[0][j] = _mm512_add_ps(a, both), m[1][j] = _mm512_mul_ps(half, _mm512_sub_ps(b, e)), m[2][j] = _mm512_sub_ps(both, f);
+        __m512 m[MOST_SIDE][MOST_SIDE];
+        UNROLL for (int j = 0; j < side; j++) {
+            __m512 x[MOST_SIDE], w[MOST_SIDE];
+            UNROLL for (int i = 0; i < side; i++) x[i] = _mm512_maskz_loadu_ps(mask, sums + (side * i + j) * tap + c);
+            to_filter_side(w, x, side);
+            UNROLL for (int i = 0; i < side - 1; i++) m[i][j] = w[i];
         }
-        UNROLL for (int i = 0; i < 3; i++) {
-            __m512 both = _mm512_mul_ps(half, _mm512_add_ps(m[i][1], m[i][2]));
-            __m512 found[3] = {_mm512_add_ps(m[i][0], both), _mm512_mul_ps(half, _mm512_sub_ps(m[i][1], m[i][2])), _mm512_sub_ps(both, m[i][3])};
-            UNROLL for (int j = 0; j < 3; j++) {
+        UNROLL for (int i = 0; i < side - 1; i++) {
+            __m512 found[MOST_SIDE];
+            to_filter_side(found, m[i], side);
+            UNROLL for (int j = 0; j < side - 1; j++) {
                 vanishing = _mm512_fmadd_ps(found[j], zero, vanishing);
-                _mm512_mask_storeu_ps(out + (3 * i + j) * tap + c, mask, found[j]);
+                _mm512_mask_storeu_ps(out + ((side - 1) * i + j) * tap + c, mask, found[j]);
             }
         }
     }
     return _mm512_reduce_add_ps(vanishing) == 0.0f;
 }
+
+/* The gradient of the filter from its transformed sums[elements][channels, outputs]. Returns whether it is finite. */
+AVX512 static int finish_filter(const squares *s, float *out, const float *sums) { return FOR_SIDE(s, finish_filter_of, s, out, sums); }
 
 enum { NO_MEMORY = -1, NOT_FINITE, FINITE };
 
 /* How many floats the squares and the products of a block need. */
-static int64_t room_of(const squares *s) { return ELEMENTS * (apart_of(s->block, s->of.channels) + apart_of(s->block, s->of.outputs)); }
+static int64_t room_of(const squares *s) { return s->elements * (apart_of(s->block, s->of.channels) + apart_of(s->block, s->of.outputs)); }
 
 /* A block of results. */
 static int convolve_block(const squares *s, float *out, const float *images, const float *filter, int64_t first, float *room) {
     const windows *p = &s->of;
     int64_t count = at_most(s->block, s->all - first), start = 0, size = panels_size(p);
     int64_t apart = apart_of(count, p->channels), products_apart = apart_of(count, p->outputs);
-    float *products = room + ELEMENTS * apart;
+    float *products = room + s->elements * apart;
     transform_images(s, room, images, first, 0, count, count);
-    for (int64_t e = 0; e < ELEMENTS; e++) {
+    for (int64_t e = 0; e < s->elements; e++) {
         const float *b = filter + e * size;
         for (int64_t j = 0, vectors; j < p->outputs; j += LANES * vectors, b += p->channels * LANES * vectors) {
             vectors = vectors_of(p->outputs - j, s->block);
@@ -251,7 +328,7 @@ static int convolve(const windows *p, float *out, const float *images, const flo
     squares s = squares_of(p);
     int64_t blocks = (s.all + s.block - 1) / s.block, each = room_of(&s);
     threads = (int)at_most(threads, blocks);
-    float *transformed = malloc((size_t)(ELEMENTS * panels_size(p)) * sizeof(float)), *room = malloc((size_t)(each * threads) * sizeof(float));
+    float *transformed = malloc((size_t)(s.elements * panels_size(p)) * sizeof(float)), *room = malloc((size_t)(each * threads) * sizeof(float));
     int found = transformed != NULL && room != NULL ? FINITE : NO_MEMORY;
     if (found == FINITE) {
         transform_filter(&s, transformed, filter);
@@ -271,10 +348,11 @@ static int convolve(const windows *p, float *out, const float *images, const flo
 
 static int to_images(const windows *p, float *out, const float *gradient, const float *filter, int threads) {
     windows of_gradient = {.images = p->images, .height = p->rows, .width = p->columns, .channels = p->outputs, .rows = p->height,
-                           .columns = p->width, .above = 2 - p->above, .before = 2 - p->before, .outputs = p->channels};
-    float *other = malloc((size_t)(9 * p->channels * p->outputs) * sizeof(float));
+                           .columns = p->width, .tall = p->tall, .wide = p->wide, .above = p->tall - 1 - p->above,
+                           .before = p->wide - 1 - p->before, .outputs = p->channels};
+    float *other = malloc((size_t)(p->tall * p->wide * p->channels * p->outputs) * sizeof(float));
     if (other == NULL) return NO_MEMORY;
-    turn(other, filter, 9, p->channels, p->outputs);
+    turn(other, filter, p->tall * p->wide, p->channels, p->outputs);
     int found = convolve(&of_gradient, out, gradient, other, threads);
     free(other);
     return found;
@@ -290,18 +368,18 @@ static void sum_block(const windows *p, float *sums, const float *squares, const
     }
 }
 
-/* The gradient of the filter: out[3, 3, channels, outputs]. */
+/* The gradient of the filter: out[tall, wide, channels, outputs]. */
 static int to_filter_of(const windows *p, float *out, const float *images, const float *gradient, int threads) {
     squares s = squares_of(p);
-    float *sums = malloc((size_t)(ELEMENTS * p->channels * p->outputs) * sizeof(float));
+    float *sums = malloc((size_t)(s.elements * p->channels * p->outputs) * sizeof(float));
     float *room = malloc((size_t)room_of(&s) * sizeof(float));
     int found = sums != NULL && room != NULL ? FINITE : NO_MEMORY;
     if (found == FINITE) {
-        int64_t parts = (threads + ELEMENTS - 1) / ELEMENTS; /* of the rows of an element */
+        int64_t parts = (threads + s.elements - 1) / s.elements; /* of the rows of an element */
 #pragma omp parallel num_threads(team_for(threads)) if (threads > 1)
         for (int64_t first = 0; first < s.all; first += s.block) {
             int64_t count = at_most(s.block, s.all - first);
-            float *gradients = room + ELEMENTS * apart_of(count, p->channels);
+            float *gradients = room + s.elements * apart_of(count, p->channels);
 #pragma omp for schedule(static)
             for (int64_t thread = 0; thread < threads; thread++) {
                 int64_t begin = count * thread / threads, end = count * (thread + 1) / threads;
@@ -309,13 +387,13 @@ static int to_filter_of(const windows *p, float *out, const float *images, const
                 transform_gradients(&s, gradients, gradient, first, begin, end, count);
             }
 #pragma omp for schedule(static)
-            for (int64_t share = 0; share < ELEMENTS * parts; share++) {
+            for (int64_t share = 0; share < s.elements * parts; share++) {
                 int64_t e = share / parts, part = share % parts;
                 sum_block(p, sums + e * p->channels * p->outputs, room + e * apart_of(count, p->channels), gradients + e * apart_of(count, p->outputs), count,
                           p->channels * part / parts, p->channels * (part + 1) / parts, first > 0);
             }
         }
-        found = finish_filter(p, out, sums);
+        found = finish_filter(&s, out, sums);
     }
     free(sums);
     free(room);
@@ -341,7 +419,7 @@ static PyMethodDef METHODS[] = {{NULL, NULL, 0, NULL}};
 #endif
 
 static struct PyModuleDef MODULE = {
-    PyModuleDef_HEAD_INIT, "winograd", "Convolutions with filters of three by three pixels. The functions return whether the results are finite.",
+    PyModuleDef_HEAD_INIT, "winograd", "Convolutions with filters of three by three or five by five pixels. The functions return whether the results are finite.",
     -1, METHODS, NULL, NULL, NULL, NULL,
 };
 

@@ -6,7 +6,7 @@ time: channels-last images and TensorFlow's filters already have the layout of t
 what follows from the sizes; conv_kernels.py keeps it for the next call with the same sizes.
 
 With AVX-512, most convolutions multiply the images where they lie, without a copy of the windows
-(native/convolutions.c), or, with filters of three by three pixels, with less than half of the multiplications (native/winograd.c).
+(native/convolutions.c), or, with filters of three by three or five by five pixels, with less than half of the multiplications (native/winograd.c).
 Depthwise convolutions, for which torch copies images to another layout and back, are no products, but have the
 same routes (native/depthwise.c). On a GPU, only filters of one pixel are products: cuDNN would copy the filter to its layout and back.
 """
@@ -37,7 +37,8 @@ _MOST = 1 << 22  # elements of the windows
 # The same if windows move by one pixel: of the forward product and of the gradients of the input and of the filter.
 _MOST_FORWARD, _MOST_TO_INPUT, _MOST_TO_FILTER = 300_000, 1 << 19, 1 << 20
 _MOST_OF_FEW = 1 << 19  # of the forward product if there are few channels
-_FEWEST_COLUMNS = 8  # of a product without a copy; of fewer, the copy of the windows makes a better product
+# Of a product without a copy; of fewer, the copy of the windows makes a better product, if its sums are not shorter still.
+_FEWEST_COLUMNS = 8
 # Without a copy, a filter is read once for each row of results. This is too often for filters of so many elements (more than a cache
 # holds) if rows have less than so many pixels.
 _LARGE_FILTER, _SHORT_ROW = 1 << 18, 14
@@ -145,7 +146,7 @@ def _is_direct(product: str, filter_sizes: Sequence[int], found: Windows, steps:
     if product != "to_input":
         return outputs > 1
     dimensions = zip(found.before, window, steps, rates)
-    return channels >= _FEWEST_COLUMNS and all(_has_shares(*each) for each in dimensions)
+    return (channels >= _FEWEST_COLUMNS or 2 * channels >= outputs) and all(_has_shares(*each) for each in dimensions)
 
 
 def _has_shares(before: int, size: int, step: int, rate: int) -> bool:
@@ -160,7 +161,7 @@ def _saves_multiplications(
     product: str, sizes: Sequence[int], filter_sizes: Sequence[int], found: Windows, steps: Any, rates: Any
 ) -> bool:
     *window, channels, outputs = filter_sizes
-    if _winograd is None or window != [3, 3] or max(*steps, *rates) > 1:
+    if _winograd is None or window not in ([3, 3], [5, 5]) or max(*steps, *rates) > 1:
         return False
     rows, columns = sizes[1:3] if product == "to_input" else found.outputs
     squares = sizes[0] * ((rows + 1) // 2) * ((columns + 1) // 2)
