@@ -13,7 +13,7 @@ from stoker._src.graph import context, conversion, scopes
 from stoker._src.keras import optimizers, together
 from stoker._src.keras.base import is_symbolic
 from stoker._src.keras.compiled import Compiled
-from stoker._src.keras.data import Arrays, Sequence, Stream, standardized, unpacked
+from stoker._src.keras.data import Arrays, Sequence, Stream, rows, standardized, unpacked
 from stoker._src.keras.learning_phase import learning_phase
 from stoker._src.keras.runs import Run
 from stoker._src.keras.sessions import get_session
@@ -242,6 +242,7 @@ class Training:
         """Runs one batch: the predictions, or the loss and the values of the metrics."""
         own: Any = self
         x, y = standardized(x, own.input_names), standardized(y, own.output_names)
+        w = _by_output(w, own.output_names)
         if self._together and kind != "predict":
             count = together.row_count(x)
             given = _weight_list(w, 1 if y is None else len(nest.flatten(y)))
@@ -532,7 +533,22 @@ def _placeholder(value: Any, name: str | None = None) -> Any:
 def _as_input(value: Any) -> Any:
     if isinstance(value, np.ndarray) and value.dtype == np.float64:
         value = value.astype(np.float32)
-    return conversion.convert_to_tensor(value)
+    return None if value is None else conversion.convert_to_tensor(value)
+
+
+def _by_output(w: Any, names: list[str] | None) -> Any:
+    """Weights that are given by the names of outputs, in the outputs' order.
+
+    Raises:
+        ValueError: no output has the name.
+    """
+    if not isinstance(w, dict) or not names:
+        return w
+    if unknown := sorted(set(w) - set(names)):
+        raise ValueError(
+            f"Unknown entries in sample_weight dictionary: {unknown}. Only expected following keys: {names}"
+        )
+    return [w.get(name) for name in names]
 
 
 def _weight_list(w: Any, count: int) -> list[Any]:
@@ -595,7 +611,7 @@ def _divided(x: Any, y: Any, w: Any, share: float, model: Any) -> tuple[Any, Any
         raise ValueError("If your data is in the form of symbolic tensors, you cannot use `validation_split`.")
     at = int(len(nest.flatten(x)[0]) * (1.0 - share))
     first, second = (
-        tuple(None if part is None else nest.map_structure(lambda a, s=kept: a[s], part) for part in (x, y, w))
+        tuple(None if part is None else nest.map_structure(lambda a, s=kept: rows(a, s), part) for part in (x, y, w))
         for kept in (slice(0, at), slice(at, None))
     )
     return first[0], first[1], first[2], second
