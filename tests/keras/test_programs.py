@@ -216,3 +216,15 @@ def test_weights_of_several_outputs(mode, request):
     by_name = losses({"b": weights})
     assert_close(by_name, losses([None, weights]))
     assert_close(by_name, losses([np.ones(8), weights]))
+
+
+def test_losses_and_metrics_by_name(eager):
+    """`return_dict` gives names to what evaluation and single batches return."""
+    model = tf2.keras.Sequential([tf2.keras.layers.Dense(1, input_shape=(2,), kernel_initializer="ones")])
+    model.compile("sgd", "mse", metrics=[tf2.keras.metrics.MeanAbsoluteError(name="mae")])
+    x, y = np.ones([4, 2], np.float32), np.zeros([4, 1], np.float32)
+    assert model.evaluate(x, y, verbose=0, return_dict=True) == {"loss": 4.0, "mae": 2.0}
+    assert model.test_on_batch(x, y, return_dict=True) == {"loss": 4.0, "mae": 2.0}
+    assert model.train_on_batch(x, y, return_dict=True) == {"loss": 4.0, "mae": 2.0}
+    model.compile("sgd", "mse")
+    assert set(model.evaluate(x, y, verbose=0, return_dict=True)) == {"loss"}

@@ -260,21 +260,39 @@ class Training:
         return [each.numpy() for each in found]
 
     def train_on_batch(
-        self, x: Any, y: Any = None, sample_weight: Any = None, class_weight: Any = None, reset_metrics: bool = True
+        self,
+        x: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        class_weight: Any = None,
+        reset_metrics: bool = True,
+        return_dict: bool = False,
     ) -> Any:
-        """One training step. Returns the loss, or a list with the metrics."""
+        """One training step. Returns the loss, or a list with the metrics; a dictionary by name on request."""
         weights = _with_class_weights(sample_weight, class_weight, y)
-        return self._one("train", x, y, weights, reset_metrics)
+        return self._one("train", x, y, weights, reset_metrics, return_dict)
 
-    def test_on_batch(self, x: Any, y: Any = None, sample_weight: Any = None, reset_metrics: bool = True) -> Any:
-        """The loss of one batch, or a list with the metrics."""
-        return self._one("test", x, y, sample_weight, reset_metrics)
+    def test_on_batch(
+        self,
+        x: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        reset_metrics: bool = True,
+        return_dict: bool = False,
+    ) -> Any:
+        """The loss of one batch, or a list with the metrics; a dictionary by name on request."""
+        return self._one("test", x, y, sample_weight, reset_metrics, return_dict)
 
-    def _one(self, kind: str, x: Any, y: Any, weights: Any, reset: bool) -> Any:
+    def _one(self, kind: str, x: Any, y: Any, weights: Any, reset: bool, by_name: bool) -> Any:
         self._ready()
         if reset:
             self.reset_metrics()
-        found = self._run(kind, x, y, weights)
+        return self._returned(self._run(kind, x, y, weights), by_name)
+
+    def _returned(self, found: list[Any], by_name: bool) -> Any:
+        """A loss alone, or the loss and the metrics in a list or by name."""
+        if by_name:
+            return dict(zip(self.metrics_names, found))
         return found[0] if len(found) == 1 else found
 
     def predict_on_batch(self, x: Any) -> Any:
@@ -421,8 +439,10 @@ class Training:
         max_queue_size: int = 10,
         workers: int = 1,
         use_multiprocessing: bool = False,
+        return_dict: bool = False,
     ) -> Any:
-        """The loss over all batches, or a list with the metrics. The arguments are those of `fit`."""
+        """The loss over all batches, or a list with the metrics; a dictionary by name on request. The other arguments are those of
+        `fit`."""
         self._ready()
         source = self._source(x, y, sample_weight, batch_size, steps, workers=workers, queue=max_queue_size)
         try:
@@ -430,7 +450,7 @@ class Training:
         finally:
             if hasattr(source, "close"):
                 source.close()
-        return found[0] if len(found) == 1 else found
+        return self._returned(found, return_dict)
 
     def predict(
         self,
