@@ -191,3 +191,40 @@ def test_apply_gradients_keeps_to_bounds_in_2_x(two, eager, monkeypatch):
             value = loss()
         optimizer.apply_gradients(zip(recorded.gradient(value, [v, w]), [v, w]))
         np.testing.assert_allclose([*v.numpy(), w.numpy()], expected if two else [-1.0, -2.0, -3.0], rtol=1e-6)
+
+
+@pytest.mark.parametrize("mode", ["graph", "eager"])
+def test_weights_of_several_outputs(mode, request):
+    """Weights of examples by the names of outputs are those in a list in the outputs' order; an output may have none."""
+    if mode == "eager":
+        request.getfixturevalue("eager")
+        tf.keras.backend.clear_session()
+    x, weights = np.arange(16, dtype=np.float32).reshape(8, 2) / 16, np.linspace(0, 2, 8)
+
+    def losses(given):
+        inputs = tf.keras.Input((2,))
+        outputs = [tf.keras.layers.Dense(1, kernel_initializer="ones", name=name)(inputs) for name in ("a", "b")]
+        model = tf.keras.Model(inputs, outputs)
+        model.compile(tf.keras.optimizers.SGD(0.1), "mse")
+        options = {"batch_size": 4, "epochs": 2, "verbose": 0, "shuffle": False, "validation_split": 0.5}
+        return model.fit(x, {"a": x[:, 0], "b": x[:, 1]}, sample_weight=given, **options).history
+
+    if mode == "graph":
+        with pytest.raises(ValueError, match=r"Unknown entries in sample_weight dictionary: \['c'\]"):
+            losses({"c": weights})
+    assert_close(losses({"b": weights, "a": weights * 3}), losses([weights * 3, weights]))
+    by_name = losses({"b": weights})
+    assert_close(by_name, losses([None, weights]))
+    assert_close(by_name, losses([np.ones(8), weights]))
+
+
+def test_losses_and_metrics_by_name(eager):
+    """`return_dict` gives names to what evaluation and single batches return."""
+    model = tf2.keras.Sequential([tf2.keras.layers.Dense(1, input_shape=(2,), kernel_initializer="ones")])
+    model.compile("sgd", "mse", metrics=[tf2.keras.metrics.MeanAbsoluteError(name="mae")])
+    x, y = np.ones([4, 2], np.float32), np.zeros([4, 1], np.float32)
+    assert model.evaluate(x, y, verbose=0, return_dict=True) == {"loss": 4.0, "mae": 2.0}
+    assert model.test_on_batch(x, y, return_dict=True) == {"loss": 4.0, "mae": 2.0}
+    assert model.train_on_batch(x, y, return_dict=True) == {"loss": 4.0, "mae": 2.0}
+    model.compile("sgd", "mse")
+    assert set(model.evaluate(x, y, verbose=0, return_dict=True)) == {"loss"}

@@ -124,6 +124,35 @@ def accuracy(predictions: Any, labels: Any, weights: Any = None, name: str | Non
         return reductions.reduce_sum(correct) / count
 
 
+@export(v1=_both("f1_score"))
+@metric
+def f1_score(
+    labels: Any,
+    predictions: Any,
+    weights: Any = None,
+    num_thresholds: int = 200,
+    metrics_collections: Any = None,
+    updates_collections: Any = None,
+    name: str | None = None,
+) -> Any:
+    """The best F1 score at any of `num_thresholds` thresholds in [0, 1], between which the predictions are.
+
+    F1 is the harmonic mean of precision and recall.
+    """
+
+    def best(counts: dict[str, Any]) -> Any:
+        edge = metrics_thresholds.EDGE
+        precision = arithmetic.divide(counts["tp"], edge + counts["tp"] + counts["fp"])
+        recall = arithmetic.divide(counts["tp"], edge + counts["tp"] + counts["fn"])
+        return reductions.reduce_max(2.0 * precision * recall / (precision + recall + edge))
+
+    with variable_scope.variable_scope(name, "f1", (labels, predictions, weights)):
+        kinds = ("true_positives", "false_negatives", "false_positives")
+        thresholds = metrics_thresholds.grid(num_thresholds)
+        values, updates = metrics_thresholds.confusion(labels, predictions, thresholds, weights, kinds)
+        return best(values), best(updates)
+
+
 @export(v1=_both("aggregate_metrics"))
 def aggregate_metrics(*value_update_tuples: Any) -> tuple[list[Any], list[Any]]:
     """Splits pairs of values and updates into a list of each.

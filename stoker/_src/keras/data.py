@@ -90,7 +90,8 @@ class Arrays:
             if order is not None:
                 chosen = order[chosen]
             parts = tuple(
-                None if part is None else nest.map_structure(lambda a, at=chosen: a[at], part) for part in self.parts
+                None if part is None else nest.map_structure(lambda a, at=chosen: rows(a, at), part)
+                for part in self.parts
             )
             yield parts, min(self.batch_size, self.samples - start)  # type: ignore[misc]
 
@@ -219,6 +220,11 @@ def standardized(data: Any, names: list[str] | None) -> Any:
         data = [data[name] for name in names]
         data = data[0] if len(data) == 1 else data
     return nest.map_structure(_array, data)
+
+
+def rows(array: Any, at: Any) -> Any:
+    """Rows of an array, or None for outputs without weights."""
+    return None if array is None else array[at]
 
 
 def _in_memory(value: Any) -> Any:

@@ -13,7 +13,7 @@ from stoker._src.graph import context, conversion, scopes
 from stoker._src.keras import optimizers, together
 from stoker._src.keras.base import is_symbolic
 from stoker._src.keras.compiled import Compiled
-from stoker._src.keras.data import Arrays, Sequence, Stream, standardized, unpacked
+from stoker._src.keras.data import Arrays, Sequence, Stream, rows, standardized, unpacked
 from stoker._src.keras.learning_phase import learning_phase
 from stoker._src.keras.runs import Run
 from stoker._src.keras.sessions import get_session
@@ -242,6 +242,7 @@ class Training:
         """Runs one batch: the predictions, or the loss and the values of the metrics."""
         own: Any = self
         x, y = standardized(x, own.input_names), standardized(y, own.output_names)
+        w = _by_output(w, own.output_names)
         if self._together and kind != "predict":
             count = together.row_count(x)
             given = _weight_list(w, 1 if y is None else len(nest.flatten(y)))
@@ -259,21 +260,39 @@ class Training:
         return [each.numpy() for each in found]
 
     def train_on_batch(
-        self, x: Any, y: Any = None, sample_weight: Any = None, class_weight: Any = None, reset_metrics: bool = True
+        self,
+        x: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        class_weight: Any = None,
+        reset_metrics: bool = True,
+        return_dict: bool = False,
     ) -> Any:
-        """One training step. Returns the loss, or a list with the metrics."""
+        """One training step. Returns the loss, or a list with the metrics; a dictionary by name on request."""
         weights = _with_class_weights(sample_weight, class_weight, y)
-        return self._one("train", x, y, weights, reset_metrics)
+        return self._one("train", x, y, weights, reset_metrics, return_dict)
 
-    def test_on_batch(self, x: Any, y: Any = None, sample_weight: Any = None, reset_metrics: bool = True) -> Any:
-        """The loss of one batch, or a list with the metrics."""
-        return self._one("test", x, y, sample_weight, reset_metrics)
+    def test_on_batch(
+        self,
+        x: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        reset_metrics: bool = True,
+        return_dict: bool = False,
+    ) -> Any:
+        """The loss of one batch, or a list with the metrics; a dictionary by name on request."""
+        return self._one("test", x, y, sample_weight, reset_metrics, return_dict)
 
-    def _one(self, kind: str, x: Any, y: Any, weights: Any, reset: bool) -> Any:
+    def _one(self, kind: str, x: Any, y: Any, weights: Any, reset: bool, by_name: bool) -> Any:
         self._ready()
         if reset:
             self.reset_metrics()
-        found = self._run(kind, x, y, weights)
+        return self._returned(self._run(kind, x, y, weights), by_name)
+
+    def _returned(self, found: list[Any], by_name: bool) -> Any:
+        """A loss alone, or the loss and the metrics in a list or by name."""
+        if by_name:
+            return dict(zip(self.metrics_names, found))
         return found[0] if len(found) == 1 else found
 
     def predict_on_batch(self, x: Any) -> Any:
@@ -420,8 +439,10 @@ class Training:
         max_queue_size: int = 10,
         workers: int = 1,
         use_multiprocessing: bool = False,
+        return_dict: bool = False,
     ) -> Any:
-        """The loss over all batches, or a list with the metrics. The arguments are those of `fit`."""
+        """The loss over all batches, or a list with the metrics; a dictionary by name on request. The other arguments are those of
+        `fit`."""
         self._ready()
         source = self._source(x, y, sample_weight, batch_size, steps, workers=workers, queue=max_queue_size)
         try:
@@ -429,7 +450,7 @@ class Training:
         finally:
             if hasattr(source, "close"):
                 source.close()
-        return found[0] if len(found) == 1 else found
+        return self._returned(found, return_dict)
 
     def predict(
         self,
@@ -532,7 +553,22 @@ def _placeholder(value: Any, name: str | None = None) -> Any:
 def _as_input(value: Any) -> Any:
     if isinstance(value, np.ndarray) and value.dtype == np.float64:
         value = value.astype(np.float32)
-    return conversion.convert_to_tensor(value)
+    return None if value is None else conversion.convert_to_tensor(value)
+
+
+def _by_output(w: Any, names: list[str] | None) -> Any:
+    """Weights that are given by the names of outputs, in the outputs' order.
+
+    Raises:
+        ValueError: no output has the name.
+    """
+    if not isinstance(w, dict) or not names:
+        return w
+    if unknown := sorted(set(w) - set(names)):
+        raise ValueError(
+            f"Unknown entries in sample_weight dictionary: {unknown}. Only expected following keys: {names}"
+        )
+    return [w.get(name) for name in names]
 
 
 def _weight_list(w: Any, count: int) -> list[Any]:
@@ -595,7 +631,7 @@ def _divided(x: Any, y: Any, w: Any, share: float, model: Any) -> tuple[Any, Any
         raise ValueError("If your data is in the form of symbolic tensors, you cannot use `validation_split`.")
     at = int(len(nest.flatten(x)[0]) * (1.0 - share))
     first, second = (
-        tuple(None if part is None else nest.map_structure(lambda a, s=kept: a[s], part) for part in (x, y, w))
+        tuple(None if part is None else nest.map_structure(lambda a, s=kept: rows(a, s), part) for part in (x, y, w))
         for kept in (slice(0, at), slice(at, None))
     )
     return first[0], first[1], first[2], second

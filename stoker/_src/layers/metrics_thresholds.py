@@ -19,10 +19,10 @@ from stoker._src.ops.variables import variable_scope
 
 _ALL = ("true_positives", "false_negatives", "true_negatives", "false_positives")
 _SHORT = {"true_positives": "tp", "false_negatives": "fn", "true_negatives": "tn", "false_positives": "fp"}
-_EDGE = 1e-7
+EDGE = 1e-7
 
 
-def _confusion(
+def confusion(
     labels: Any, predictions: Any, thresholds: list[float], weights: Any, kinds: tuple[str, ...] = _ALL
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """The counts of each kind at each threshold (a score above it counts as true), and the ops that update them."""
@@ -65,10 +65,10 @@ def _confusion(
     return values, updates
 
 
-def _grid(count: int) -> list[float]:
+def grid(count: int) -> list[float]:
     """`count` evenly spaced thresholds in [0, 1], the outermost slightly outside."""
     inner = [(i + 1) * 1.0 / (count - 1) for i in range(count - 2)]
-    return [0.0 - _EDGE, *inner, 1.0 + _EDGE]
+    return [0.0 - EDGE, *inner, 1.0 + EDGE]
 
 
 @export(v1="metrics.auc")
@@ -108,10 +108,10 @@ def auc(
         if thresholds is not None:
             if any(not 0 <= each <= 1 for each in thresholds):
                 raise ValueError("threshold values must be in the range [0, 1]")
-            levels = [0.0 - _EDGE, *sorted(thresholds), 1.0 + _EDGE]
+            levels = [0.0 - EDGE, *sorted(thresholds), 1.0 + EDGE]
         else:
-            levels = _grid(num_thresholds)
-        values, updates = _confusion(labels, predictions, levels, weights)
+            levels = grid(num_thresholds)
+        values, updates = confusion(labels, predictions, levels, weights)
         value = _area(values, curve, summation_method, "value")
         update = _area(updates, curve, summation_method, "update_op")
         return value, update
@@ -162,7 +162,7 @@ def _at_best(
 
     If several thresholds are equally close, a specificity uses the highest and a sensitivity the lowest.
     """
-    given: Any = arithmetic.divide(counts[fixed[0]], counts[fixed[0]] + counts[fixed[1]] + _EDGE)
+    given: Any = arithmetic.divide(counts[fixed[0]], counts[fixed[0]] + counts[fixed[1]] + EDGE)
     distance: Any = unary_functions.abs(given - wanted)
     if fixed == ("tp", "fn"):
         last: Any = shaping.shape(distance)[0]
@@ -170,7 +170,7 @@ def _at_best(
     else:
         index = casting.cast(scans.argmin(distance, 0), dtypes.int32)
     hit, miss = (convert_to_tensor(counts[key])[index] for key in shown)
-    return arithmetic.divide(hit, hit + miss + _EDGE, name=name)
+    return arithmetic.divide(hit, hit + miss + EDGE, name=name)
 
 
 def _rate_at_rate(
@@ -180,7 +180,7 @@ def _rate_at_rate(
     if not 0 <= wanted <= 1:
         raise ValueError(f"{label.split('_')[-1]} must be in the range [0, 1]. Currently: {wanted}.")
     with variable_scope.variable_scope(name, label, (predictions, labels, weights)):
-        values, updates = _confusion(labels, predictions, _grid(num_thresholds), weights)
+        values, updates = confusion(labels, predictions, grid(num_thresholds), weights)
         value = _at_best(values, wanted, fixed, shown, "value")
         update = _at_best(updates, wanted, fixed, shown, "update_op")
         return value, update
@@ -236,7 +236,7 @@ def _counting(kind: str, doc: str) -> Callable[..., Metric]:
         name: str | None = None,
     ) -> Metric:
         with variable_scope.variable_scope(name, kind, (predictions, labels, weights)):
-            values, updates = _confusion(labels, predictions, list(thresholds), weights, (kind,))
+            values, updates = confusion(labels, predictions, list(thresholds), weights, (kind,))
             return shaping.identity(values[_SHORT[kind]]), updates[_SHORT[kind]]
 
     return count
@@ -273,11 +273,11 @@ def _hit_rate(label: str, other: str) -> Callable[..., Metric]:
     ) -> Metric:
         with variable_scope.variable_scope(name, f"{label}_at_thresholds", (predictions, labels, weights)):
             kinds = ("true_positives", other)
-            values, updates = _confusion(labels, predictions, list(thresholds), weights, kinds)
+            values, updates = confusion(labels, predictions, list(thresholds), weights, kinds)
 
             def ratio(counts: dict[str, Any], ending: str) -> Tensor:
                 hits, misses = counts["tp"], counts[_SHORT[other]]
-                return arithmetic.divide(hits, _EDGE + hits + misses, name=f"{label}_{ending}")
+                return arithmetic.divide(hits, EDGE + hits + misses, name=f"{label}_{ending}")
 
             return ratio(values, "value"), ratio(updates, "update_op")
 

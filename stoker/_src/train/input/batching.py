@@ -25,19 +25,19 @@ from stoker._src.train.input.queue_runner import QueueRunner, add_queue_runner
 # -- what all eight functions do ---------------------------------------------------------------------------------
 
 
-def _as_list(tensors: Any) -> list[Any]:
+def as_list(tensors: Any) -> list[Any]:
     """Returns the components of one example. The values of a dictionary are in the order of its keys."""
     return [tensors[key] for key in sorted(tensors)] if isinstance(tensors, dict) else list(tensors)
 
 
-def _in_form_of(tensors: Any, batches: list[Any]) -> Any:
+def in_form_of(tensors: Any, batches: list[Any]) -> Any:
     """Returns the batches in the structure of the examples. A single component is returned without a list."""
     if isinstance(tensors, dict):
         return dict(zip(sorted(tensors), batches))
     return batches[0] if len(batches) == 1 else batches
 
 
-def _examples(tensors_list: Any) -> list[list[Any]]:
+def examples_of(tensors_list: Any) -> list[list[Any]]:
     """Returns the components of one example from each source, as tensors and sparse tensors.
 
     Raises:
@@ -45,7 +45,7 @@ def _examples(tensors_list: Any) -> list[list[Any]]:
     """
     if isinstance(tensors_list[0], dict) and any(set(each) != set(tensors_list[0]) for each in tensors_list):
         raise ValueError("All dictionaries in tensors_list must have the same keys")
-    examples = [[convert_to_tensor_or_sparse_tensor(value) for value in _as_list(each)] for each in tensors_list]
+    examples = [[convert_to_tensor_or_sparse_tensor(value) for value in as_list(each)] for each in tensors_list]
     kinds = [[isinstance(value, SparseTensor) and value.dtype for value in example] for example in examples]
     for example, kind in zip(examples, kinds):
         if kind != kinds[0]:
@@ -66,7 +66,7 @@ def _kept(keep_input: Any, enqueue_many: bool) -> Tensor:
     return kept
 
 
-def _if_kept(kept: Tensor, then: Callable[[], Any], otherwise: Callable[[], Any]) -> Any:
+def if_kept(kept: Tensor, then: Callable[[], Any], otherwise: Callable[[], Any]) -> Any:
     """Calls `then` under the condition `kept`, or directly if the condition is constant."""
     known = constant_value(kept)
     if known is None:
@@ -83,7 +83,7 @@ class _Stored(NamedTuple):
     rank: int | None
 
 
-def _store_sparse(
+def store_sparse(
     components: list[Any], enqueue_many: bool, kept: Tensor, maps: list[_Stored | None]
 ) -> tuple[list[Tensor], list[_Stored | None]]:
     """Replaces sparse tensors by their keys. All sources share the maps of the first one."""
@@ -119,11 +119,11 @@ def _store(component: SparseTensor, enqueue_many: bool, kept: Tensor, place: _St
             return constants.constant(-1, dtype=dtypes.int64)
         return -1 * shaping.ones(component.dense_shape[0:1], dtype=dtypes.int64)
 
-    number = _if_kept(kept, lambda: add(*parts, shared_name=name), none)
+    number = if_kept(kept, lambda: add(*parts, shared_name=name), none)
     return number, place or _Stored(number.op, name, component.dtype, rank)
 
 
-def _restore_sparse(batches: list[Tensor], stored: list[_Stored | None]) -> list[Any]:
+def restore_sparse(batches: list[Tensor], stored: list[_Stored | None]) -> list[Any]:
     """Replaces the keys of the dequeued batches by sparse tensors."""
     if not any(stored):
         return batches
@@ -150,7 +150,7 @@ def _take(numbers: Tensor, place: _Stored) -> SparseTensor:
     return SparseTensor(indices, values, dense_shape)
 
 
-def _dtypes(examples: list[list[Tensor]]) -> list[Any]:
+def dtypes_of(examples: list[list[Tensor]]) -> list[Any]:
     """Returns the dtypes of the components. All sources must agree on them."""
     first = [component.dtype.base_dtype for component in examples[0]]
     for example in examples[1:]:
@@ -162,7 +162,7 @@ def _dtypes(examples: list[list[Tensor]]) -> list[Any]:
     return first
 
 
-def _shapes(examples: list[list[Tensor]], shapes: Any, enqueue_many: bool) -> Any:
+def shapes_of(examples: list[list[Tensor]], shapes: Any, enqueue_many: bool) -> Any:
     """Returns the shapes of the components. All sources must agree on them. Those of the first source are used."""
     if shapes is not None:
         return shapes
@@ -185,7 +185,7 @@ def _enqueue(queue: QueueBase, examples: list[list[Tensor]], threads: int, enque
         if kept.static_shape.rank == 1:
             side = casting.cast(kept, dtypes.int32)
             return insert([scattering.dynamic_partition(component, side, 2)[1] for component in example])
-        return _if_kept(kept, lambda: insert(example), grouping.no_op)
+        return if_kept(kept, lambda: insert(example), grouping.no_op)
 
     ops = [op_of(example) for example in examples] * threads
     add_queue_runner(QueueRunner(queue, ops))
@@ -208,18 +208,18 @@ def _through_queue(
 
     `make_queue` creates the queue from dtypes and shapes. `measure` adds a summary of it.
     """
-    examples = _examples(tensors_list)
+    examples = examples_of(tensors_list)
     kept = _kept(keep_input, enqueue_many)
     numbered: list[list[Tensor]] = []
     stored: list[_Stored | None] = [None] * len(examples[0])
     for example in examples:
-        dense, stored = _store_sparse(example, enqueue_many, kept, stored)
+        dense, stored = store_sparse(example, enqueue_many, kept, stored)
         numbered.append(dense)
-    queue = make_queue(_dtypes(numbered), _shapes(numbered, shapes, enqueue_many))
+    queue = make_queue(dtypes_of(numbered), shapes_of(numbered, shapes, enqueue_many))
     _enqueue(queue, numbered, threads, enqueue_many, kept)
     measure(queue)
     batches = queue.dequeue_up_to(batch_size, name=scope) if smaller else queue.dequeue_many(batch_size, name=scope)
-    return _in_form_of(tensors_list[0], _restore_sparse(_as_list(batches if len(stored) > 1 else [batches]), stored))
+    return in_form_of(tensors_list[0], restore_sparse(as_list(batches if len(stored) > 1 else [batches]), stored))
 
 
 def _in_order(
@@ -244,7 +244,7 @@ def _in_order(
 
     if not tensors_list:
         raise ValueError("Expected at least one set of tensors")
-    with name_scope(name, default_name, [value for each in tensors_list for value in _as_list(each)]) as scope:
+    with name_scope(name, default_name, [value for each in tensors_list for value in as_list(each)]) as scope:
         return _through_queue(tensors_list, keep_input, batch_size, make_queue, measure, scope, **options)
 
 
@@ -277,7 +277,7 @@ def _shuffled(
         raise ValueError("Expected at least one set of tensors")
     if capacity <= min_after_dequeue:
         raise ValueError(f"capacity {capacity} must be bigger than min_after_dequeue {min_after_dequeue}.")
-    with name_scope(name, default_name, [value for each in tensors_list for value in _as_list(each)]) as scope:
+    with name_scope(name, default_name, [value for each in tensors_list for value in as_list(each)]) as scope:
         return _through_queue(tensors_list, keep_input, batch_size, make_queue, measure, scope, **options)
 
 

@@ -6,6 +6,7 @@ from stoker._src.contrib.metrics import accuracy as accuracy
 from stoker._src.contrib.metrics import aggregate_metric_map as aggregate_metric_map
 from stoker._src.contrib.metrics import aggregate_metrics as aggregate_metrics
 from stoker._src.contrib.metrics import count as count
+from stoker._src.contrib.metrics import f1_score as f1_score
 from stoker._src.contrib.metrics import streaming_accuracy as streaming_accuracy
 from stoker._src.contrib.metrics import streaming_auc as streaming_auc
 from stoker._src.contrib.metrics import streaming_covariance as streaming_covariance

@@ -2,6 +2,8 @@
 
 # Written by scripts/api_gen.py.
 # fmt: off
+from stoker._src.contrib.buckets import bucket as bucket
+from stoker._src.contrib.buckets import bucket_by_sequence_length as bucket_by_sequence_length
 from stoker._src.contrib.hparams import HParams as HParams
 from stoker._src.contrib.training import byte_size_load_fn as byte_size_load_fn
 from stoker._src.contrib.training import GreedyLoadBalancingStrategy as GreedyLoadBalancingStrategy
