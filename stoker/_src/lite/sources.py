@@ -11,10 +11,12 @@ from google.protobuf import text_format
 from google.protobuf.message import DecodeError
 
 from stoker._src.base import dtypes, nest
+from stoker._src.base.errors import FailedPreconditionError
 from stoker._src.base.shapes import as_shape
 from stoker._src.formats import gfile
 from stoker._src.formats.keras_files import KerasModel, Weights
 from stoker._src.formats.protos import GraphDef
+from stoker._src.graph import context
 from stoker._src.graph.definition import find_definition
 from stoker._src.graph.graph import Graph
 from stoker._src.graph.interchange.importer import import_graph_def
@@ -27,6 +29,7 @@ from stoker._src.lite.keras.network import build_network
 from stoker._src.lite.lowering import Value, Variable, needed_ops
 from stoker._src.runtime.session import Session
 from stoker._src.saved_model import constants, files
+from stoker._src.saved_model.loaded import load
 from stoker._src.saved_model.loader import load_into
 from stoker._src.saved_model.signatures import get_tensor_from_tensor_info
 
@@ -249,16 +252,32 @@ def from_saved_model(
             raise ValueError("Only support at least one signature key.")
         if keys is None:
             keys = _default_keys(meta, available)
-        sources = []
         for key in keys:
             if key not in meta.signature_def:
                 raise ValueError(
                     f"No '{key}' in the SavedModel's SignatureDefs. Possible values are '{','.join(available)}'."
                 )
-            sources.append(_signature(session, key, meta.signature_def[key], input_arrays, output_arrays))
+        try:
+            sources = [_signature(session, key, meta.signature_def[key], input_arrays, output_arrays) for key in keys]
+        except FailedPreconditionError:
+            if input_arrays is not None or output_arrays is not None or not meta.object_graph_def.nodes:
+                raise
+            # `tf.saved_model.save` of a model of Keras 3 makes copies of its variables: the graph restores these, the objects restore all.
+            return _signatures_of_objects(directory, tags, keys)
     for source in sources[1:]:
         for name, variable in source.variables.items():
             source.variables[name] = sources[0].variables.setdefault(name, variable)
+    return sources
+
+
+def _signatures_of_objects(directory: Any, tags: Any, keys: Sequence[str]) -> list[Source]:
+    """The signatures of a SavedModel's objects."""
+    with context.enter_eager():
+        loaded = load(directory, list(tags))
+        sources = from_concrete_functions([loaded.signatures[key] for key in keys])
+    for key, source in zip(keys, sources, strict=True):
+        source.signature = key
+        source.name = key if key != constants.DEFAULT_SERVING_SIGNATURE_DEF_KEY else "main"
     return sources
 
 
@@ -406,7 +425,8 @@ def _result_names(function: Any, source: Source) -> list[str]:
 def _captured(inner: GraphTensor, value: Any, shared: dict[int, Variable]) -> Value:
     if inner.dtype is not dtypes.resource:
         return np.asarray(value.numpy())
-    reference = getattr(inner, "variable", None)
+    # Functions of a loaded SavedModel know their variables from what they are called with alone.
+    reference = getattr(inner, "variable", None) or getattr(value, "variable", None)
     variable = reference() if reference is not None else None
     if variable is None:
         raise ConverterError(
