@@ -200,6 +200,28 @@ def test_signatures_of_a_loaded_model(tmp_path):
         np.testing.assert_allclose(interpret(x=x)["y"], x + count, rtol=1e-6)
 
 
+def test_variables_and_tables_that_share_a_name():
+    """Eager mode calls all variables without a name "Variable": the interpreter keeps them apart, and the entries of a captured table."""
+    table = tf.lookup.StaticHashTable(
+        tf.lookup.KeyValueTensorInitializer(["a", "b"], tf.constant([0, 1], tf.int64)), tf.constant(2, tf.int64)
+    )
+    counts, total = tf.Variable(tf.zeros([3])), tf.Variable(0.0)
+
+    @tf.function(input_signature=[tf.TensorSpec([1], tf.string, name="word")])
+    def count(word):
+        place = table.lookup(word)[0]
+        before = tf.gather(counts, place)
+        counts.assign(counts + tf.one_hot(place, 3))
+        return {"before": before, "total": total.assign_add(1.0), "counts": counts.read_value()}
+
+    run = runner(Converter.from_concrete_functions([count.get_concrete_function()]).convert())
+    words = ["b", "c", "b"]
+    found = [run(word=np.array([word.encode()], object)) for word in words]
+    assert [float(each["before"]) for each in found] == [0, 0, 1]
+    assert [float(each["total"]) for each in found] == [1, 2, 3]
+    np.testing.assert_array_equal(found[-1]["counts"], [0, 2, 1])
+
+
 def test_a_model_that_keras_exported_has_one_signature(tmp_path):
     """Keras exports the function `serve` under two keys; TensorFlow 2.21 converts the default one alone. Other modules keep all their signatures."""
     module: Any = tf.Module()
