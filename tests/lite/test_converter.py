@@ -226,6 +226,10 @@ def test_settings_that_contradict_are_refused(dense):
             {"inference_type": tf.uint8, "quantized_input_stats": {"x": (0, 1)}, "default_ranges_stats": 6},
             "default_ranges_stats are two numbers, found 6",
         ),
+        (
+            {"inference_type": tf.int8, "quantized_input_stats": {"x": (127.5, 127.5)}},
+            "mean of the input 'x' is 127.5. It is the number that stands for zero, from -128 to 127 in INT8",
+        ),
     ],
 )
 def test_options_that_would_be_without_effect_are_refused(dense, settings, message):

@@ -10,6 +10,7 @@ import pytest
 
 import stoker as tf
 from stoker._src.lite.flatbuffer import read_model
+from tests.lite.running import run_model
 
 pytestmark = pytest.mark.usefixtures("eager")
 Converter = tf.lite.TFLiteConverter
@@ -151,6 +152,74 @@ def test_saved_models_of_tensorflow_2():
         Converter.from_saved_model(GOLDEN / "two_tf2", signature_keys="none")
     all_keys = tf.lite.Interpreter(model_content=Converter.from_saved_model(GOLDEN / "two_tf2", []).convert())
     assert sorted(all_keys.get_signature_list()) == sorted(loaded.signatures)
+
+
+@pytest.mark.parametrize(("lower", "upper"), [(-1, 0), (0, -1), (1, 2), (-1, -1)])
+def test_bands_of_matrices_of_any_size(lower, upper):
+    """The band of a matrix is where it was asked for also if the interpreter decides about the size, as for masks of sequences."""
+
+    @tf.function(input_signature=[tf.TensorSpec([None, None, None], tf.float32, name="x")])
+    def band(x):
+        ones = tf.ones([tf.shape(x)[1], tf.shape(x)[1]])
+        return {"band": tf.linalg.band_part(x, lower, upper), "mask": tf.linalg.band_part(ones, lower, upper)}
+
+    run = runner(Converter.from_concrete_functions([band.get_concrete_function()]).convert())
+    for shape in ((2, 3, 5), (1, 4, 2)):
+        x = RANDOM.randn(*shape).astype(np.float32)
+        for key, value in band(tf.constant(x)).items():
+            np.testing.assert_array_equal(run(x=x)[key], value)
+
+
+def test_saved_models_of_keras_3():
+    """`tf.saved_model.save` of such a model: its variables are restored with its objects."""
+    values = np.load(GOLDEN / "keras3" / "values.npz")
+    model = Converter.from_saved_model(GOLDEN / "keras3").convert()
+    (signature,) = tf.lite.Interpreter(model_content=model).get_signature_list().values()
+    found = runner(model)(**{signature["inputs"][0]: values["x"]})
+    np.testing.assert_allclose(found[signature["outputs"][0]], values["y"], rtol=1e-5, atol=1e-6)
+    first = tf.compat.v1.lite.TFLiteConverter.from_saved_model(str(GOLDEN / "keras3")).convert()
+    (found,) = run_model(first, [values["x"][:1]])
+    np.testing.assert_allclose(found, values["y"][:1], rtol=1e-5, atol=1e-6)
+
+
+def test_signatures_of_a_loaded_model(tmp_path):
+    """Functions of a loaded SavedModel find the variables they read and change, as those that were traced here."""
+    module: Any = tf.Module()
+    module.w, module.count = tf.Variable(np.eye(3, dtype=np.float32)), tf.Variable(0.0)
+
+    @tf.function(input_signature=[tf.TensorSpec([None, 3], tf.float32, name="x")])
+    def run(x):
+        return {"y": tf.matmul(x, module.w) + module.count.assign_add(1.0)}
+
+    module.run = run
+    tf.saved_model.save(module, str(tmp_path / "export"), signatures={"serving_default": run})
+    loaded = tf.saved_model.load(str(tmp_path / "export"))
+    interpret = runner(Converter.from_concrete_functions([loaded.signatures["serving_default"]], loaded).convert())
+    x = RANDOM.randn(2, 3).astype(np.float32)
+    for count in (1.0, 2.0):
+        np.testing.assert_allclose(interpret(x=x)["y"], x + count, rtol=1e-6)
+
+
+def test_variables_and_tables_that_share_a_name():
+    """Eager mode calls all variables without a name "Variable": the interpreter keeps them apart, and the entries of a captured table."""
+    table = tf.lookup.StaticHashTable(
+        tf.lookup.KeyValueTensorInitializer(["a", "b"], tf.constant([0, 1], tf.int64)), tf.constant(2, tf.int64)
+    )
+    counts, total = tf.Variable(tf.zeros([3])), tf.Variable(0.0)
+
+    @tf.function(input_signature=[tf.TensorSpec([1], tf.string, name="word")])
+    def count(word):
+        place = table.lookup(word)[0]
+        before = tf.gather(counts, place)
+        counts.assign(counts + tf.one_hot(place, 3))
+        return {"before": before, "total": total.assign_add(1.0), "counts": counts.read_value()}
+
+    run = runner(Converter.from_concrete_functions([count.get_concrete_function()]).convert())
+    words = ["b", "c", "b"]
+    found = [run(word=np.array([word.encode()], object)) for word in words]
+    assert [float(each["before"]) for each in found] == [0, 0, 1]
+    assert [float(each["total"]) for each in found] == [1, 2, 3]
+    np.testing.assert_array_equal(found[-1]["counts"], [0, 2, 1])
 
 
 def test_a_model_that_keras_exported_has_one_signature(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -11,10 +12,12 @@ from google.protobuf import text_format
 from google.protobuf.message import DecodeError
 
 from stoker._src.base import dtypes, nest
+from stoker._src.base.errors import FailedPreconditionError
 from stoker._src.base.shapes import as_shape
 from stoker._src.formats import gfile
 from stoker._src.formats.keras_files import KerasModel, Weights
 from stoker._src.formats.protos import GraphDef
+from stoker._src.graph import context
 from stoker._src.graph.definition import find_definition
 from stoker._src.graph.graph import Graph
 from stoker._src.graph.interchange.importer import import_graph_def
@@ -24,9 +27,12 @@ from stoker._src.graph.tensor_spec import TensorSpec
 from stoker._src.lite.convert import ConverterError, Source
 from stoker._src.lite.custom_nodes import import_with_custom_nodes, is_unregistered
 from stoker._src.lite.keras.network import build_network
-from stoker._src.lite.lowering import Value, Variable, needed_ops
+from stoker._src.lite.lowering import Table, Value, Variable, needed_ops
+from stoker._src.ops.resources.table_ops import LookupTable
+from stoker._src.ops.support.values import to_numpy
 from stoker._src.runtime.session import Session
 from stoker._src.saved_model import constants, files
+from stoker._src.saved_model.loaded import load
 from stoker._src.saved_model.loader import load_into
 from stoker._src.saved_model.signatures import get_tensor_from_tensor_info
 
@@ -249,16 +255,32 @@ def from_saved_model(
             raise ValueError("Only support at least one signature key.")
         if keys is None:
             keys = _default_keys(meta, available)
-        sources = []
         for key in keys:
             if key not in meta.signature_def:
                 raise ValueError(
                     f"No '{key}' in the SavedModel's SignatureDefs. Possible values are '{','.join(available)}'."
                 )
-            sources.append(_signature(session, key, meta.signature_def[key], input_arrays, output_arrays))
+        try:
+            sources = [_signature(session, key, meta.signature_def[key], input_arrays, output_arrays) for key in keys]
+        except FailedPreconditionError:
+            if input_arrays is not None or output_arrays is not None or not meta.object_graph_def.nodes:
+                raise
+            # `tf.saved_model.save` of a model of Keras 3 makes copies of its variables: the graph restores these, the objects restore all.
+            return _signatures_of_objects(directory, tags, keys)
     for source in sources[1:]:
         for name, variable in source.variables.items():
             source.variables[name] = sources[0].variables.setdefault(name, variable)
+    return sources
+
+
+def _signatures_of_objects(directory: Any, tags: Any, keys: Sequence[str]) -> list[Source]:
+    """The signatures of a SavedModel's objects."""
+    with context.enter_eager():
+        loaded = load(directory, list(tags))
+        sources = from_concrete_functions([loaded.signatures[key] for key in keys])
+    for key, source in zip(keys, sources, strict=True):
+        source.signature = key
+        source.name = key if key != constants.DEFAULT_SERVING_SIGNATURE_DEF_KEY else "main"
     return sources
 
 
@@ -365,11 +387,11 @@ def _values_of(variable: Any) -> np.ndarray:
 
 def from_concrete_functions(functions: Sequence[Any]) -> list[Source]:
     """Traced functions, with the current values of the variables they use."""
-    shared: dict[int, Variable] = {}
+    shared: dict[int, Variable | Table] = {}
     return [_function_source(each, shared, len(functions) == 1) for each in functions]
 
 
-def _function_source(function: Any, shared: dict[int, Variable], alone: bool) -> Source:
+def _function_source(function: Any, shared: dict[int, Variable | Table], alone: bool) -> Source:
     body = function._function
     captured_count = len(function.captured_inputs)
     arguments = body.inputs[: len(body.inputs) - captured_count]
@@ -403,15 +425,30 @@ def _result_names(function: Any, source: Source) -> list[str]:
     return [f"output_{position}" for position in range(len(source.outputs))]
 
 
-def _captured(inner: GraphTensor, value: Any, shared: dict[int, Variable]) -> Value:
+def _captured(inner: GraphTensor, value: Any, shared: dict[int, Variable | Table]) -> Value:
     if inner.dtype is not dtypes.resource:
         return np.asarray(value.numpy())
-    reference = getattr(inner, "variable", None)
+    # Functions of a loaded SavedModel know their variables from what they are called with alone.
+    reference = getattr(inner, "variable", None) or getattr(value, "variable", None)
     variable = reference() if reference is not None else None
+    state = getattr(value, "_value", None)
+    if variable is None and isinstance(state, LookupTable) and state.static:
+        if id(state) not in shared:
+            keys, values = (to_numpy(each) for each in state.export())
+            shared[id(state)] = Table(_unused(state.name, shared), state.key_dtype, state.value_dtype, keys, values)
+        return shared[id(state)]
     if variable is None:
         raise ConverterError(
-            f"The function captures '{inner.name}', which is neither a tensor nor a variable that still exists."
+            f"The function captures '{inner.name}', which is neither a tensor nor a variable that still exists, nor a table with fixed entries."
         )
     if id(variable) not in shared:
-        shared[id(variable)] = Variable(variable.name.partition(":")[0], np.asarray(variable.numpy()))
+        name = _unused(variable.name.partition(":")[0], shared)
+        shared[id(variable)] = Variable(name, np.asarray(variable.numpy()))
     return shared[id(variable)]
+
+
+def _unused(name: str, shared: dict[int, Variable | Table]) -> str:
+    """A name that nothing else has: the interpreter finds variables and tables by their names, of which eager mode gives several the same."""
+    used = {each.name for each in shared.values()}
+    candidates = itertools.chain([name], (f"{name}_{n}" for n in itertools.count(1)))
+    return next(each for each in candidates if each not in used)

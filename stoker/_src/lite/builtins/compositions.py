@@ -10,7 +10,7 @@ from ai_edge_litert import schema_py_generated as schema
 from stoker._src.graph.tensor import Operation
 from stoker._src.lite.builtins.elementwise import Expression, composed
 from stoker._src.lite.lowering import Scope, Unsupported, lowers
-from stoker._src.lite.model import Tensor
+from stoker._src.lite.model import TYPE_CODES, Tensor
 
 # ---- functions of each element ------------------------------------------------------------------------------------
 
@@ -56,12 +56,46 @@ def _matrix(scope: Scope, op: Operation) -> tuple[Tensor, int, int]:
 
 @lowers("MatrixBandPart", "BatchMatrixBandPart")
 def band_part(scope: Scope, op: Operation) -> Any:
-    x, rows, columns = _matrix(scope, op)
+    x = scope.tensor(op.inputs[0])
     lower, upper = (int(scope.required(tensor, "the width of the band")) for tensor in op.inputs[1:])
-    below = np.arange(rows)[:, None] - np.arange(columns)[None, :]
-    kept = ((lower < 0) | (below <= lower)) & ((upper < 0) | (-below <= upper))
-    inputs = [scope.constant(kept, f"{op.name}/band"), x, scope.constant(0, dtype=op.outputs[0].dtype.as_numpy_dtype)]
+    if lower < 0 and upper < 0:
+        return x
+    if x.shape is None or min(x.shape[-2:]) < 0:
+        kept = _band_of_any_size(scope, op, x, lower, upper)
+    else:
+        below = np.arange(x.shape[-2])[:, None] - np.arange(x.shape[-1])[None, :]
+        inside = ((lower < 0) | (below <= lower)) & ((upper < 0) | (-below <= upper))
+        kept = scope.constant(inside, f"{op.name}/band")
+    inputs = [kept, x, scope.constant(0, dtype=op.outputs[0].dtype.as_numpy_dtype)]
     return scope.emit("SELECT_V2", inputs, scope.result(op), schema.SelectV2OptionsT())
+
+
+def _band_of_any_size(scope: Scope, op: Operation, x: Tensor, lower: int, upper: int) -> Tensor:
+    """Where the matrices of `x`, whose size is unknown, keep their elements."""
+    rank = scope.shape_of(op.inputs[0]).rank
+    if rank is None:
+        raise Unsupported("the rank of its input must be known", "give the input a static shape")
+
+    def number(value: int) -> Tensor:
+        return scope.constant(value, dtype=np.int32)
+
+    def emit(code: str, inputs: list[Tensor], shape: tuple[int, ...], options: Any, type_name: str = "INT32") -> Tensor:
+        return scope.emit(code, inputs, scope.temporary(op, type_name, shape), options)
+
+    sizes = emit("SHAPE", [x], (rank,), schema.ShapeOptionsT(outType=TYPE_CODES["INT32"]))
+    places = []
+    for axis in (1, 2):
+        size = emit("GATHER", [sizes, number(rank - 3 + axis)], (), schema.GatherOptionsT())
+        along = emit("RANGE", [number(0), size, number(1)], (-1,), schema.RangeOptionsT())
+        places.append(along)
+    rows = emit("EXPAND_DIMS", [places[0], number(1)], (-1, 1), schema.ExpandDimsOptionsT())
+    below = emit("SUB", [rows, places[1]], (-1, -1), schema.SubOptionsT())
+    tests = []
+    if lower >= 0:
+        tests.append(emit("LESS_EQUAL", [below, number(lower)], (-1, -1), schema.LessEqualOptionsT(), "BOOL"))
+    if upper >= 0:
+        tests.append(emit("GREATER_EQUAL", [below, number(-upper)], (-1, -1), schema.GreaterEqualOptionsT(), "BOOL"))
+    return tests[0] if len(tests) == 1 else emit("LOGICAL_AND", tests, (-1, -1), schema.LogicalAndOptionsT(), "BOOL")
 
 
 @lowers("MatrixDiagPart", "MatrixDiagPartV2", "MatrixDiagPartV3")

@@ -50,13 +50,22 @@ def read_variable(scope: Scope, op: Operation) -> Any:
 @lowers("ResourceGather")
 def resource_gather(scope: Scope, op: Operation) -> Any:
     variable = scope.values.get(op.inputs[0])
-    if not isinstance(variable, Variable) or variable.assigned:
-        raise Unsupported("rows of a variable that changes cannot be looked up", "read the variable and use tf.gather")
+    if not isinstance(variable, Variable):
+        raise Unsupported("the variable has no value in TFLite")
     indices = scope.tensor(op.inputs[1])
     if op.attrs.get("batch_dims", 0):
         raise Unsupported("a variable's rows are looked up without batch dimensions", "use tf.gather on its value")
-    options = schema.GatherOptionsT(axis=0)
-    return scope.emit("GATHER", [scope.constant(variable.value, variable.name), indices], scope.result(op), options)
+    result = scope.result(op)
+    if result.shape is None and indices.shape is not None:
+        # A function of a SavedModel does not say the shapes of the variables that it is called with.
+        result.shape = (*indices.shape, *variable.value.shape[1:])
+    rows = _read(scope, op, variable) if variable.assigned else scope.constant(variable.value, variable.name)
+    return scope.emit("GATHER", [rows, indices], result, schema.GatherOptionsT(axis=0))
+
+
+def _read(scope: Scope, op: Operation, variable: Variable) -> Tensor:
+    before = scope.temporary(op, type_of(variable.value.dtype), variable.value.shape)
+    return scope.emit("READ_VARIABLE", [handle(scope, variable)], before, schema.ReadVariableOptionsT())
 
 
 def handle(scope: Scope, variable: Variable) -> Tensor:
@@ -92,8 +101,7 @@ def assign_variable(scope: Scope, op: Operation) -> Any:
         )
     resource, value = handle(scope, variable), scope.tensor(op.inputs[1])
     if op.type != "AssignVariableOp":
-        before = scope.temporary(op, value.type, variable.value.shape)
-        scope.emit("READ_VARIABLE", [resource], before, schema.ReadVariableOptionsT())
+        before = _read(scope, op, variable)
         code, options = (
             ("ADD", schema.AddOptionsT()) if op.type == "AssignAddVariableOp" else ("SUB", schema.SubOptionsT())
         )
@@ -112,12 +120,6 @@ _TABLES = (("INT64", "STRING"), ("STRING", "INT64"))
 @lowers("HashTableV2", "HashTable")
 def hash_table(scope: Scope, op: Operation) -> Any:
     table = Table(op.name, op.attr("key_dtype"), op.attr("value_dtype"))
-    kinds = (type_of(table.key_dtype), type_of(table.value_dtype))
-    if kinds not in _TABLES:
-        raise Unsupported(
-            f"TFLite has tables from int64 to string and from string to int64, not from {table.key_dtype.name} to {table.value_dtype.name}",
-            "look the keys up before the model, or use tf.gather on a constant",
-        )
     table.keys, table.values = scope.conversion.tables.get(op.name, (None, None))
     if table.keys is None:
         raise Unsupported("the table has no entries", "initialize the tables before the conversion")
@@ -127,6 +129,11 @@ def hash_table(scope: Scope, op: Operation) -> Any:
 def _table_handle(scope: Scope, table: Any) -> Tensor:
     if not isinstance(table, Table):
         raise Unsupported("the table has no value in TFLite")
+    if (type_of(table.key_dtype), type_of(table.value_dtype)) not in _TABLES:
+        raise Unsupported(
+            f"TFLite has tables from int64 to string and from string to int64, not from {table.key_dtype.name} to {table.value_dtype.name}",
+            "look the keys up before the model, or use tf.gather on a constant",
+        )
     initial = scope.conversion.initializer()
     if table not in scope.conversion.initialized:
         inside = _table_operator(table)

@@ -16,7 +16,7 @@ from stoker._src.lite.quantization.calibration import Ranges, observe_ranges
 from stoker._src.lite.quantization.forms import use_integer_forms, use_reciprocals
 from stoker._src.lite.quantization.integer import quantize_integer
 from stoker._src.lite.quantization.plan import Plan, QuantizationError, TrainedRange
-from stoker._src.lite.quantization.schemes import INT8, INT16, UINT8, Scheme
+from stoker._src.lite.quantization.schemes import INT8, INT16, UINT8, Scheme, limits
 from stoker._src.lite.quantization.weights import quantize_weights, store_as_half
 from stoker._src.lite.versions import without_channel_scales, without_integers
 
@@ -207,6 +207,11 @@ def _input_numbers(name: str, request: Request, scheme: Scheme) -> Quantization:
         raise QuantizationError(f"The deviation of the input '{name}' is {deviation}, which is not positive.")
     wanted = scheme.activations if request.input_type is None else type_of(request.input_type)
     # The statistics describe the input as passed by the caller.
+    smallest, largest = limits(wanted) if wanted in ("INT8", "UINT8") else limits(scheme.activations)
+    if not smallest <= round(mean) <= largest:
+        raise QuantizationError(
+            f"The mean of the input '{name}' is {mean:g}. It is the number that stands for zero, from {smallest} to {largest} in {wanted}."
+        )
     shift = {("UINT8", "INT8"): -128, ("INT8", "UINT8"): 128}.get((wanted, scheme.activations), 0)
     return Quantization(np.array([1 / deviation], np.float32), np.array([round(mean) + shift], np.int64))
 
