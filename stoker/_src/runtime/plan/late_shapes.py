@@ -5,8 +5,9 @@ follow work on shapes that depend on it, so nothing folds or fuses. Such ops bec
 compiled for the shapes of its inputs once they have been seen twice. Shapes that change from run to run do not cause compilation: those
 runs take a step that holds for any shapes.
 
-Values whose sizes vary independently must not meet in one key. A region therefore grows from the results of one instruction, and an
-op whose result has a size that does not follow from its inputs' shapes (the number of segments) ends it.
+Values whose sizes vary independently must not meet in one key. A region therefore grows from the results of one instruction, or from
+what the plan is given (in the body of a loop also elements of lists), and an op whose result has a size that does not follow from its
+inputs' shapes (the number of segments) ends it.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from stoker._src.runtime.plan.instructions import EFFECTS, Instruction, Value, r
 from stoker._src.runtime.plan.known_shapes import Known
 
 _FEWEST = 3  # fewest ops that could be fused in a region worth compiling
-_MOST_STEPS = 8  # steps of one region
+_MOST_STEPS = 32  # steps of one region
 _MOST_SEEN = 64  # shapes to remember; a program that shows more of them has no fixed shapes
 
 ShapeOf = Callable[[Tensor], Shape]
@@ -207,6 +208,8 @@ class _Regions:
             return False
         if self._has_new_size(instruction, touched):
             return False
+        if len(touched) > 1 and len({self._of(each.origins) for each in touched}) == 1:
+            touched = [self._united(touched)]
         if len(touched) == 1 and self._of(late) <= self._of(touched[0].origins):
             region = touched[0]
         else:
@@ -222,6 +225,18 @@ class _Regions:
         region.origins |= late
         region.add(instruction, external, helpers)
         return True
+
+    def _united(self, regions: list[_Region]) -> _Region:
+        """One region of several open ones, about whose sizes the same decides."""
+        first, *others = regions
+        for other in others:
+            self.open.remove(other)
+            first.members += other.members
+            first.ops |= other.ops
+            first.made |= other.made
+            first.inputs.update(other.inputs)
+            first.origins |= other.origins
+        return first
 
     def _has_new_size(self, instruction: Instruction, touched: list[_Region]) -> bool:
         """Whether a result has a size that the shapes of the inputs do not determine. It is tried with ones for unknown sizes."""
@@ -279,6 +294,8 @@ def _maker(instruction: Instruction, position: int) -> Any:
     by = None if op is None or instruction.kind != "kernel" else op.definition.planning.sized_by
     if op is None or by is None:
         return id(instruction)
+    if not by:
+        return None  # as for the values that the plan is given
     return op.definition, tuple(instruction.arguments[i] for i in by), position
 
 
