@@ -243,3 +243,17 @@ def test_the_gradient_of_an_iteration_is_one_region(cut):
     assert len(late) == 2 and all(len(each._functions) >= 3 for each in late)  # of the body and of its gradient
     types = {each.op.type for each in inner if each.op is not None and not isinstance(each.kernel, LateStep)}
     assert not types & {"BroadcastTo", "BroadcastGradientArgs", "SigmoidGrad", "TanhGrad", "StridedSliceGrad"}
+
+
+def test_the_more_shapes_have_a_step_the_more_often_others_must_turn_up():
+    """Of twelve sizes that take turns, eight have a step of their own after two rounds, and all after four."""
+    with tf.Graph().as_default(), tf.Session() as session:
+        mask, x = tf.placeholder(tf.bool, [12]), tf.placeholder(tf.float32, [12, 2])
+        loss = tf.reduce_sum(tf.tanh(tf.square(tf.sigmoid(tf.boolean_mask(x, mask)))))
+        compiled = []
+        for _ in range(5):
+            for count in range(1, 13):
+                found = session.run(loss, {mask: np.arange(12) < count, x: np.zeros((12, 2))})
+                np.testing.assert_allclose(found, 2 * count * np.tanh(0.25), rtol=1e-5)
+            compiled.append([len(each._functions) for each in _late_steps(session)])
+    assert compiled == [[0], [8], [8], [12], [12]]
