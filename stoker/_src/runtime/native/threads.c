@@ -10,8 +10,8 @@
  *
  * The number of threads is a setting of the calling thread, in OpenMP as in MKL. All functions are called with the GIL held.
  *
- * During a run, results that would be subnormal are zero, as in TensorFlow: Intel's processors take more than a hundred times as long for
- * them. What Python code computes while the run waits for it is as exact as outside of runs.
+ * During a session's run, results that would be subnormal are zero, as in TensorFlow: Intel's processors take more than a hundred times as
+ * long for them. What Python code computes while the run waits for it is as exact as outside of runs.
  */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -56,7 +56,7 @@ enum { LEVELS = 16 };
 typedef struct {
     int depth, outer, chosen;  /* runs inside of each other; the numbers of threads that the caller allows and that the run has */
     int64_t waited, paused_at; /* ns */
-    int was_flushing, flushes; /* whether subnormal results were zero before the run; whether they are in the run */
+    int flushes;               /* whether subnormal results are zero in the run */
 } run;
 static __thread run runs[LEVELS];
 static __thread int level = 0, beyond = 0; /* beyond: waits that found no level */
@@ -233,7 +233,6 @@ static PyObject *begin(PyObject *object, PyObject *unused) {
     run *mine = &runs[level];
     if (mine->depth++) return PyLong_FromLong(0); /* inside another run, which has chosen */
     int base = omp_get_max_threads();
-    mine->was_flushing = flush_all();
     mine->outer = mine->chosen = base;
     mine->waited = 0;
     if (base == 1 || self->runs++ < WARM_UP) return PyLong_FromLong(0);
@@ -252,7 +251,6 @@ static PyObject *end(PyObject *object, PyObject *began) {
         long long start = PyLong_AsLongLong(began);
         if (start == -1 && PyErr_Occurred()) return NULL;
         if (omp_get_max_threads() != mine->outer) use_threads(mine->outer);
-        flush(mine->was_flushing);
         if (start) {
             int64_t time = now(), spent = time - start - mine->waited;
             measured(self, spent > 0 ? spent : 0, time);
@@ -365,8 +363,8 @@ static PyObject *set_polling(PyObject *m, PyObject *wanted) {
 }
 
 static PyMethodDef functions[] = {
-    {"begin_flushing", begin_flushing, METH_NOARGS, "Part of `begin`: lets subnormal results be zero. Returns whether they were."},
-    {"end_flushing", end_flushing, METH_O, "Part of `end`: takes what `begin_flushing` has returned."},
+    {"begin_flushing", begin_flushing, METH_NOARGS, "Lets subnormal results be zero, at the beginning of a run. Returns whether they were."},
+    {"end_flushing", end_flushing, METH_O, "At the end of the run: takes what `begin_flushing` has returned."},
     {"look_around", look_around, METH_NOARGS, "Adapts to whether other processes want the processors. Part of `begin`."},
     {"pause", pause_run, METH_NOARGS, "Before a wait of a run of this thread."},
     {"resume", resume_run, METH_NOARGS, "After the wait. There is one call for each of `pause`, also if waiting has failed."},

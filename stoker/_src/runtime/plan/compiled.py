@@ -136,15 +136,24 @@ class Plan:
         if self.repeated is not None:
             return self.repeated.run(self.step.function, holding, values)
         function = self._function(values)
+        was = threads.begin_flushing()
+        try:
+            return self._run_on_cpu(function, holding, values)
+        finally:
+            if holding is not None:
+                holding.end_wait()
+            threads.end_flushing(was)
+
+    def _run_on_cpu(self, function: Any, holding: Any, values: list[Any]) -> list[Any]:
         if self._tuners is None:
             threads.look_around()
-            return self._run_untuned(function, holding, values)
+            return function(holding, *values)
         try:
             tuner = self._tuners[function]
         except KeyError:
             tuner = self._tuners[function] = threads.tuner()
         if tuner is None:
-            return self._run_untuned(function, holding, values)
+            return function(holding, *values)
         began = tuner.begin()
         try:
             return function(holding, *values)
@@ -154,15 +163,6 @@ class Plan:
             tuner.end(began)
             if tuner.tiny:
                 self._tuners[function] = None
-
-    def _run_untuned(self, function: Any, holding: Any, values: list[Any]) -> list[Any]:
-        was = threads.begin_flushing()
-        try:
-            return function(holding, *values)
-        finally:
-            if holding is not None:
-                holding.end_wait()
-            threads.end_flushing(was)
 
     def _execute_watched(self, values: list[Any], options: Any, metadata: Any) -> list[Any]:
         """Executes a run that may block or take long, has a deadline, or is traced."""

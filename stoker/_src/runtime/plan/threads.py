@@ -106,6 +106,6 @@ def _ignore(_was: Any) -> None:
 pause: Callable[[], None] = _nothing if _native is None else _native.pause
 resume: Callable[[], None] = _nothing if _native is None else _native.resume
 
-# A run without a tuner lets subnormal results be zero: `end_flushing` takes what `begin_flushing` has returned.
+# In between, results that would be subnormal are zero: `end_flushing` takes what `begin_flushing` has returned.
 begin_flushing: Callable[[], Any] = _nothing if _native is None else _native.begin_flushing
 end_flushing: Callable[[Any], None] = _ignore if _native is None else _native.end_flushing
