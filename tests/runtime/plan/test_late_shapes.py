@@ -177,3 +177,83 @@ def test_rows_that_are_divided_alike_meet_in_one_region(divided):
         session.run(fetches, feed)
     plan = session.explain(fetches, feed)
     assert "MatMul(" not in plan and "not fused, the shape depends on data" not in plan
+
+
+def _in_loops(session):
+    """The instructions in the bodies of a session's loops, but not those in their late steps."""
+    waiting = [step for plan in session._plans.values() for step in plan._steps()]
+    found = []
+    while waiting:
+        for instruction in waiting.pop().planner.instructions:
+            if not isinstance(instruction.kernel, LateStep):
+                waiting += instruction.steps
+                for step in instruction.steps:
+                    found += step.planner.instructions
+    return found
+
+
+@pytest.fixture(scope="module")
+def cut():
+    """A session, how many rows of each of three tables count, the tables, and (losses, gradient) of a loop over the tables."""
+    with tf.Graph().as_default() as graph:
+        counts, x = tf.placeholder(tf.int32, [3, 2]), tf.placeholder(tf.float32, [3, 6, 4])
+
+        def each(given):
+            table, count = given
+            first, second = table[: count[0]], table[6 - count[1] :]
+            pairs = tf.sigmoid(first[:, None] - second[None])
+            return tf.reduce_sum(pairs * tf.tanh(first)[:, None]) + tf.reduce_sum(tf.square(tf.sigmoid(second)))
+
+        losses = tf.map_fn(each, (x, counts), dtype=tf.float32)
+        (gradient,) = tf.gradients(losses, [x])
+    session = tf.Session(graph=graph)
+    yield session, counts, x, [losses, gradient]
+    session.close()
+
+
+def _cut_by_numpy(table, first, second):
+    a, b = table[:first, None], table[None, 6 - second :]
+    pairs, tanh, own = 1 / (1 + np.exp(b - a)), np.tanh(a), 1 / (1 + np.exp(-b[0]))
+    gradient, slope = np.zeros_like(table), pairs * (1 - pairs) * tanh
+    gradient[:first] += (slope + pairs * (1 - tanh**2)).sum(1)
+    gradient[6 - second :] += 2 * own**2 * (1 - own) - slope.sum(0)
+    return (pairs * tanh).sum() + (own**2).sum(), gradient
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.lists(st.lists(st.integers(0, 6), min_size=6, max_size=6), min_size=1, max_size=3), st.integers(0, 1000))
+def test_loops_over_parts_of_different_sizes(cut, sizes, seed):
+    """A loop whose iterations work on different numbers of rows, and its gradient, agree with NumPy however often sizes are seen."""
+    session, counts, x, fetches = cut
+    tables = np.random.RandomState(seed).randn(3, 6, 4)
+    for chosen in [np.reshape(each, [3, 2]) for each in sizes for _ in range(3)]:
+        losses, gradient = session.run(fetches, {counts: chosen, x: tables})
+        expected = [_cut_by_numpy(table, *pair) for table, pair in zip(tables, chosen)]
+        np.testing.assert_allclose(losses, [loss for loss, _ in expected], rtol=2e-5, atol=1e-5)
+        np.testing.assert_allclose(gradient, [slope for _, slope in expected], rtol=2e-4, atol=1e-5)
+
+
+def test_the_gradient_of_an_iteration_is_one_region(cut):
+    """What the iterations of a loop's gradient take from lists has sizes that belong together: the ops on it are one late step."""
+    session, counts, x, fetches = cut
+    for _ in range(3):
+        session.run(fetches, {counts: [[2, 3], [4, 5], [1, 6]], x: np.ones((3, 6, 4))})
+    inner = _in_loops(session)
+    late = [each.kernel for each in inner if isinstance(each.kernel, LateStep)]
+    assert len(late) == 2 and all(len(each._functions) >= 3 for each in late)  # of the body and of its gradient
+    types = {each.op.type for each in inner if each.op is not None and not isinstance(each.kernel, LateStep)}
+    assert not types & {"BroadcastTo", "BroadcastGradientArgs", "SigmoidGrad", "TanhGrad", "StridedSliceGrad"}
+
+
+def test_the_more_shapes_have_a_step_the_more_often_others_must_turn_up():
+    """Of twelve sizes that take turns, eight have a step of their own after two rounds, and all after four."""
+    with tf.Graph().as_default(), tf.Session() as session:
+        mask, x = tf.placeholder(tf.bool, [12]), tf.placeholder(tf.float32, [12, 2])
+        loss = tf.reduce_sum(tf.tanh(tf.square(tf.sigmoid(tf.boolean_mask(x, mask)))))
+        compiled = []
+        for _ in range(5):
+            for count in range(1, 13):
+                found = session.run(loss, {mask: np.arange(12) < count, x: np.zeros((12, 2))})
+                np.testing.assert_allclose(found, 2 * count * np.tanh(0.25), rtol=1e-5)
+            compiled.append([len(each._functions) for each in _late_steps(session)])
+    assert compiled == [[0], [8], [8], [12], [12]]

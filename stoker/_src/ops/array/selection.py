@@ -40,7 +40,7 @@ WHERE.planning.sized_by = (0,)
 def where_kernel(input: torch.Tensor) -> torch.Tensor:
     if not 1 <= input.ndim <= 8:
         raise InvalidArgumentError(None, None, f"WhereOp : Unhandled input dimensions: {input.ndim}")
-    return torch.nonzero(signed(input))
+    return torch.nonzero(signed(input)).contiguous()  # torch writes it column by column
 
 
 @WHERE.shape

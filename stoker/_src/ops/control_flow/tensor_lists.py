@@ -226,6 +226,8 @@ def tensor_list_pop_back_kernel(
 
 
 TENSOR_LIST_POP_BACK.planning.list_role = "pop"
+# In the body of a loop, elements of lists come from outside, like the other values that an iteration is given: their sizes belong together.
+TENSOR_LIST_POP_BACK.planning.sized_by = ()
 
 
 @TENSOR_LIST_POP_BACK.shape(as_shapes=["element_shape"])
@@ -301,6 +303,7 @@ def tensor_list_get_item_kernel(
     return input_handle.item(index, _shape_of(element_shape))
 
 
+TENSOR_LIST_GET_ITEM.planning.sized_by = ()
 TENSOR_LIST_GET_ITEM.planning.list_role = "get"
 
 

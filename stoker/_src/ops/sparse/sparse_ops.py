@@ -59,7 +59,11 @@ def sort_keys(indices: torch.Tensor, sizes: list[int]) -> torch.Tensor:
     _check_rank(indices, sizes)
     if not len(sizes) or not len(indices):
         return indices.new_zeros(indices.shape[0])
-    if numbers.prod(map(abs, sizes)) >= 2**63 or bool(_outside(indices, sizes).any()):
+    is_small = numbers.prod(map(abs, sizes)) < 2**63
+    flat = table_rows.flatten(indices, sizes) if is_small else None
+    if flat is not None:
+        return flat
+    if not is_small or bool(_outside(indices, sizes).any()):
         return torch.unique(indices, dim=0, return_inverse=True)[1]
     return _flat(indices, sizes)
 
@@ -87,6 +91,9 @@ def flat_positions(indices: torch.Tensor, sizes: list[int]) -> torch.Tensor:
     _check_rank(indices, sizes)
     if not len(sizes):
         return indices.new_zeros(indices.shape[0])
+    flat = table_rows.flatten(indices, sizes)
+    if flat is not None:
+        return flat
     indices = indices.long()
     outside = _outside(indices, sizes)
     if bool(outside.any()):
@@ -109,7 +116,7 @@ def coordinates(flat: torch.Tensor, sizes: list[int]) -> torch.Tensor:
 
 
 def check_order(flat: torch.Tensor, indices: torch.Tensor) -> None:
-    if flat.numel() < 2:
+    if flat.numel() < 2 or bool((flat[1:] > flat[:-1]).all()):
         return
     steps = flat[1:] - flat[:-1]
     bad = torch.nonzero(steps <= 0).reshape(-1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable
 from typing import Any
@@ -237,7 +238,7 @@ STRING_SPLIT_V2 = define(
 
 def _sparse_rows(rows: list[list[bytes]]) -> tuple[torch.Tensor, np.ndarray, torch.Tensor]:
     """Converts rows of strings to the three components of a sparse matrix."""
-    flat = [item for row in rows for item in row] if len(rows) != 1 else rows[0]
+    flat = list(itertools.chain.from_iterable(rows)) if len(rows) != 1 else rows[0]
     values = np.empty(len(flat), dtype=object)
     values[:] = flat
     indices = np.empty((len(flat), 2), dtype=np.int64)
@@ -245,10 +246,10 @@ def _sparse_rows(rows: list[list[bytes]]) -> tuple[torch.Tensor, np.ndarray, tor
     if len(rows) == 1:
         indices[:, 0] = 0
         return torch.from_numpy(indices), values, torch.from_numpy(np.array([1, len(flat)]))
-    lengths = np.array([len(row) for row in rows], dtype=np.int64)
+    lengths = np.array(list(map(len, rows)), dtype=np.int64)
     indices[:, 0] = np.repeat(np.arange(len(rows)), lengths)
     indices[:, 1] -= np.repeat(np.cumsum(lengths) - lengths, lengths)
-    return torch.from_numpy(indices), values, torch.tensor([len(rows), max(map(len, rows), default=0)])
+    return torch.from_numpy(indices), values, torch.tensor([len(rows), max(lengths.tolist(), default=0)])
 
 
 @STRING_SPLIT.kernel
@@ -266,7 +267,7 @@ def string_split_kernel(input: np.ndarray, delimiter: np.ndarray, *, skip_empty:
         pattern = re.compile(b"[" + re.escape(marks) + b"]")
         rows = [pattern.split(item) if item else [] for item in input.tolist()]
     if skip_empty:
-        rows = [[part for part in row if part] for row in rows]
+        rows = [[part for part in row if part] if b"" in row else row for row in rows]
     return _sparse_rows(rows)
 
 

@@ -2,11 +2,12 @@
 
 The number of rows of a dequeued batch, of a segment sum or of a masked tensor is not known when a plan is compiled. The pure ops that
 follow work on shapes that depend on it, so nothing folds or fuses. Such ops become one instruction, a `LateStep`: a step of its own,
-compiled for the shapes of its inputs once they have been seen twice. Shapes that change from run to run do not cause compilation: those
+compiled for the shapes of its inputs once they have been seen twice (more often, if there are many others). Shapes that change from run to run do not cause compilation: those
 runs take a step that holds for any shapes.
 
-Values whose sizes vary independently must not meet in one key. A region therefore grows from the results of one instruction, and an
-op whose result has a size that does not follow from its inputs' shapes (the number of segments) ends it.
+Values whose sizes vary independently must not meet in one key. A region therefore grows from the results of one instruction, or from
+what the plan is given (in the body of a loop also elements of lists), and an op whose result has a size that does not follow from its
+inputs' shapes (the number of segments) ends it.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ from stoker._src.runtime.plan.instructions import EFFECTS, Instruction, Value, r
 from stoker._src.runtime.plan.known_shapes import Known
 
 _FEWEST = 3  # fewest ops that could be fused in a region worth compiling
-_MOST_STEPS = 8  # steps of one region
+_MOST_STEPS = 32  # steps of one region
+_DOUBLING = 8  # number of steps after which shapes must have been seen twice as often to have one
 _MOST_SEEN = 64  # shapes to remember; a program that shows more of them has no fixed shapes
 
 ShapeOf = Callable[[Tensor], Shape]
@@ -41,7 +43,7 @@ class LateStep:
         self._steps = steps  # all compiled steps, so that failures are found in them
         self._functions: dict[Any, Any] = {}
         self._general: Any = None
-        self._seen: set[Any] = set()
+        self._seen: dict[Any, int] = {}  # how often
         self._lock = forking.lock()
 
     def __call__(self, *tensors: Any) -> tuple[Any, ...]:
@@ -55,14 +57,15 @@ class LateStep:
         with self._lock:
             if key in self._functions:
                 return self._functions[key]
-            if key in self._seen and len(self._functions) < _MOST_STEPS:
+            times = self._seen.get(key, 0) + 1
+            if len(self._functions) < _MOST_STEPS and times >= 2 << len(self._functions) // _DOUBLING:
                 shapes = list(self._shapes)
                 for i, shape in zip(self._late, key):
                     shapes[i] = Shape(shape)
                 function = self._functions[key] = self._made([Known(shape) for shape in shapes])
                 return function
-            if len(self._seen) < _MOST_SEEN:
-                self._seen.add(key)
+            if times > 1 or len(self._seen) < _MOST_SEEN:
+                self._seen[key] = times
             if self._general is None:
                 self._general = self._made(None)
             return self._general
@@ -207,6 +210,8 @@ class _Regions:
             return False
         if self._has_new_size(instruction, touched):
             return False
+        if len(touched) > 1 and len({self._of(each.origins) for each in touched}) == 1:
+            touched = [self._united(touched)]
         if len(touched) == 1 and self._of(late) <= self._of(touched[0].origins):
             region = touched[0]
         else:
@@ -222,6 +227,18 @@ class _Regions:
         region.origins |= late
         region.add(instruction, external, helpers)
         return True
+
+    def _united(self, regions: list[_Region]) -> _Region:
+        """One region of several open ones, about whose sizes the same decides."""
+        first, *others = regions
+        for other in others:
+            self.open.remove(other)
+            first.members += other.members
+            first.ops |= other.ops
+            first.made |= other.made
+            first.inputs.update(other.inputs)
+            first.origins |= other.origins
+        return first
 
     def _has_new_size(self, instruction: Instruction, touched: list[_Region]) -> bool:
         """Whether a result has a size that the shapes of the inputs do not determine. It is tried with ones for unknown sizes."""
@@ -279,6 +296,8 @@ def _maker(instruction: Instruction, position: int) -> Any:
     by = None if op is None or instruction.kind != "kernel" else op.definition.planning.sized_by
     if op is None or by is None:
         return id(instruction)
+    if not by:
+        return None  # as for the values that the plan is given
     return op.definition, tuple(instruction.arguments[i] for i in by), position
 
 
