@@ -8,6 +8,7 @@ import pytest
 import stoker as tf2
 import stoker.compat.v1 as tf
 from stoker._src.base.errors import InvalidArgumentError
+from stoker._src.graph import context
 from tests.ops.samples import Sample, check_sample, f32, f64, i32, i64, samples
 from tests.running import run
 
@@ -121,3 +122,20 @@ def test_zero_fraction() -> None:
     """The share of zeros as float32; NaN when there are no elements."""
     assert run(tf.nn.zero_fraction(tf.constant([0, 1, 0, 4]))) == np.float32(0.5)
     assert np.isnan(run(tf.nn.zero_fraction(tf.constant([], tf.float32))))
+
+
+@pytest.mark.parametrize("shape, biases", [((2, 1), 3), ((2, 3), 1), ((2, 3, 1), 4)])
+@pytest.mark.parametrize("data_format", ["N..C", "NC.."])
+def test_a_bias_of_another_size_is_an_error(shape, biases, data_format):
+    """A single channel or a single bias is not repeated, also where only feeds tell the sizes, fused or not, and in eager mode."""
+    value = np.ones(shape if data_format == "N..C" else (shape[0], *shape[:0:-1]), np.float32)
+    bias = np.ones(biases, np.float32)
+    with tf.Graph().as_default(), tf.Session() as session:
+        x, b = tf.placeholder(tf.float32, [None] * len(shape)), tf.placeholder(tf.float32, [None])
+        y = tf.nn.bias_add(x, b, data_format=data_format)
+        for fetch in (y, tf.nn.relu(y) * 2.0):
+            for _ in range(3):
+                with pytest.raises(InvalidArgumentError, match="BiasAdd"):
+                    session.run(fetch, {x: value, b: bias})
+    with context.enter_eager(), pytest.raises(InvalidArgumentError, match="BiasAdd"):
+        tf.nn.bias_add(value, bias, data_format=data_format)

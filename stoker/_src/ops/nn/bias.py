@@ -40,9 +40,15 @@ def _bias_axis(rank: int, data_format: str) -> int:
 
 @BIAS_ADD.kernel
 def bias_add_kernel(value: torch.Tensor, bias: torch.Tensor, *, data_format: str) -> torch.Tensor:
+    _check_sizes(value, bias, data_format)
     if data_format == "NCHW" and value.dim() > 2:
         bias = bias.reshape(-1, *(1,) * (value.dim() - 2))
     return _add(value, bias)
+
+
+def _check_sizes(value: torch.Tensor, bias: torch.Tensor, data_format: str) -> None:
+    if value.shape[_bias_axis(value.dim(), data_format)] != bias.shape[0]:  # torch would repeat a single number
+        _biased_shape(Shape(value.shape), Shape(bias.shape), data_format)
 
 
 def _add(value: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
@@ -78,6 +84,7 @@ def stacked_sum(out_backprop: list[torch.Tensor]) -> torch.Tensor:
 
 @BIAS_ADD_V1.kernel
 def bias_add_v1_kernel(value: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
+    _check_sizes(value, bias, "NHWC")
     return _add(value, bias)
 
 
