@@ -14,8 +14,8 @@ assert _spec is not None and _spec.loader is not None
 cases = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(cases)
 
-# What a variable is worth after twenty steps is allowed more where an optimizer divides by the size of the gradient: Adam
-# turns the last bit of a gradient near zero into part of a step.
+# What variables, losses, gradients and metrics are worth in twenty steps is allowed more where an optimizer divides by the size of the gradient: Adam
+# turns the last bit of a gradient near zero, which differs from processor to processor, into part of a step. (In float64 it does not.)
 LOOSE = {"perceptron": 2e-4}
 
 
@@ -30,5 +30,6 @@ def test_network_trains_as_in_tensorflow(name):
     assert found.keys() == expected.keys()
     assert found.pop("names").tolist() == expected["names"].tolist()
     for key, value in found.items():
-        tolerance = {"initial": 3e-7, "final": LOOSE.get(name, 1e-5)}.get(key.split("|")[0], 1e-5)
+        is_early = key.endswith("|first")
+        tolerance = 3e-7 if key.startswith("initial|") else 1e-5 if is_early else LOOSE.get(name, 1e-5)
         np.testing.assert_allclose(value, expected[key], rtol=tolerance, atol=tolerance, err_msg=key)
