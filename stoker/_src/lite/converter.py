@@ -27,7 +27,7 @@ from stoker._src.lite.options import (
     listed,
     listed_types,
 )
-from stoker._src.lite.quantization.request import Request, quantize
+from stoker._src.lite.quantization.request import INT16_OPS, Request, quantize
 from stoker._src.lite.versions import is_runtime
 from stoker._src.runtime.functions.concrete_function import ConcreteFunction
 from stoker._src.runtime.functions.def_function import function
@@ -74,6 +74,9 @@ class _Converter:
             custom_ops=bool(self.allow_custom_ops),
             user_select_ops=frozenset(self.target_spec.experimental_select_user_tf_ops),
             cells=not set(self.optimizations) & _QUANTIZING,
+            integers=bool(set(self.optimizations) & _QUANTIZING)
+            and self.representative_dataset is not None
+            and INT16_OPS not in supported,
             runtime=runtime,
         )
 
@@ -285,7 +288,7 @@ class TFLiteConverter(_Converter):
 
         Raises:
           IOError: The file does not exist or cannot be parsed.
-          ValueError: The graph has variables or lacks the tensors, or a shape contradicts the graph.
+          ValueError: The graph has variables, tables without entries, or lacks the tensors, or a shape contradicts the graph.
         """
         graph_def = sources.read_graph_def(graph_def_file)
         if not sources.is_frozen(graph_def):
