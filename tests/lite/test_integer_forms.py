@@ -179,3 +179,20 @@ def test_a_softplus_is_rounded_once(first):
     assert codes[:6] == ["RELU", "ABS", "LOGISTIC", "LOG", "SUB", "QUANTIZE"]
     (found,) = run_model(model, [array])
     np.testing.assert_allclose(found, expected, atol=0.05)
+
+
+@pytest.mark.parametrize(
+    ("build", "tolerance"),
+    [
+        (tf.nn.lrn, 0.03),
+        (lambda x: tf.nn.lrn(x, 1, 2.0, 0.1, 0.75), 0.03),
+        (tf.sign, 0.005),
+    ],
+    ids=["default", "as in AlexNet", "sign"],
+)
+def test_forms_where_floating_point_is_not_allowed(build, tolerance):
+    """Normalization by neighbouring channels and signs have no integer kernels, but operators that have make the same of them."""
+    array = np.round(IMAGE * 2) / 2
+    model, expected = _integers(build, array, [tf.lite.OpsSet.TFLITE_BUILTINS_INT8])
+    (found,) = run_model(model, [array])
+    np.testing.assert_allclose(found, expected, atol=tolerance * np.abs(expected).max())

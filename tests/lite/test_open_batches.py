@@ -106,4 +106,6 @@ def test_other_transposed_convolutions_state_their_shape(batch, channels, intege
     """A constant shape lets XNNPACK compute those that it is faster at."""
     model, *_ = _upsampled(batch, channels, integers, stride)
     (operator,) = [each for each in read_model(model).main.operators if each.code == "TRANSPOSE_CONV"]
-    assert operator.inputs[0].data is not None
+    sizes = operator.inputs[0]
+    assert sizes is not None
+    assert sizes.data is not None

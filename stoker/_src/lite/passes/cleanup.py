@@ -87,7 +87,8 @@ def unmoved_transpose(editor: Editor, operator: Operator) -> bool:
         return False
     # A batch of one that stays the first dimension is not stated, because the interpreter may change it.
     keeps_batch = source.shape[:1] == (1,) and order.data[0] == 0 and 0 not in source.shape
-    shape = sizes("shape", (-1, *result.shape[1:]) if keeps_batch else result.shape)
+    sized = list(result.shape or ())
+    shape = sizes("shape", [-1, *sized[1:]] if keeps_batch else sized)
     editor.change(operator, "RESHAPE", [source, shape], options=schema.ReshapeOptionsT(newShape=shape.data))
     return True
 
