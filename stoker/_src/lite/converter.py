@@ -27,7 +27,7 @@ from stoker._src.lite.options import (
     listed,
     listed_types,
 )
-from stoker._src.lite.quantization.request import INT16_OPS, Request, quantize
+from stoker._src.lite.quantization.request import Request, quantize
 from stoker._src.lite.versions import is_runtime
 from stoker._src.runtime.functions.concrete_function import ConcreteFunction
 from stoker._src.runtime.functions.def_function import function
@@ -74,9 +74,7 @@ class _Converter:
             custom_ops=bool(self.allow_custom_ops),
             user_select_ops=frozenset(self.target_spec.experimental_select_user_tf_ops),
             cells=not set(self.optimizations) & _QUANTIZING,
-            integers=bool(set(self.optimizations) & _QUANTIZING)
-            and self.representative_dataset is not None
-            and INT16_OPS not in supported,
+            to_bytes=self._numbers().to_bytes,
             runtime=runtime,
         )
 

@@ -36,7 +36,7 @@ def use_integer_forms(model: Model, scheme: Scheme, trained: bool, strict: bool 
                 _become_product(operator, operator.inputs[0], _scalar(-1.0, "minus_one"))
             elif operator.code == "DIV":
                 root = producers.get(operator.inputs[1])  # type: ignore[arg-type]
-                if root is not None and root.code == "SQRT" and _is_private(subgraph, consumers, root.outputs[0]):
+                if root is not None and root.code == "SQRT" and is_private(subgraph, consumers, root.outputs[0]):
                     root.code = "RSQRT"
                     activation = operator.options.fusedActivationFunction
                     _become_product(operator, *operator.inputs[:2], activation=activation)
@@ -64,8 +64,7 @@ def use_integer_forms(model: Model, scheme: Scheme, trained: bool, strict: bool 
                 made.extend(_sums(operator))
                 continue
             elif operator.code in _STRICT_FORMS and strict and not trained and scheme is INT8:
-                found = _STRICT_FORMS[operator.code](operator)
-                made.extend(found or [operator])
+                made.extend(_STRICT_FORMS[operator.code](operator) or [operator])
                 continue
             elif operator.code == "PRELU" and scheme is INT16:
                 # The kernel for 16 bits takes the slopes for smaller numbers than they are.
@@ -190,7 +189,8 @@ def _normalized_by_channels(operator: Operator) -> list[Operator]:
 _STRICT_FORMS = {"SIGN": _signs, "LOCAL_RESPONSE_NORMALIZATION": _normalized_by_channels}
 
 
-def _is_private(subgraph: Subgraph, consumers: dict[Tensor, list[Operator]], tensor: Tensor) -> bool:
+def is_private(subgraph: Subgraph, consumers: dict[Tensor, list[Operator]], tensor: Tensor) -> bool:
+    """Whether one operator reads a tensor, and nothing else."""
     return len(consumers[tensor]) == 1 and tensor not in subgraph.outputs
 
 

@@ -15,6 +15,7 @@ from flatbuffers import flexbuffers
 
 from stoker._src.lite.model import TYPE_CODES, Model, Operator, Quantization, Subgraph, Tensor
 from stoker._src.lite.quantization import arrays, recurrent
+from stoker._src.lite.quantization.forms import is_private
 from stoker._src.lite.quantization.interface import Interface
 from stoker._src.lite.quantization.plan import Plan, QuantizationError, TrainedRange
 from stoker._src.lite.quantization.schemes import (
@@ -739,14 +740,9 @@ def _beside_logarithm(
         rectified, logarithm = (producers.get(each) for each in operator.inputs)  # type: ignore[arg-type]
         if rectified is None or rectified.code != "RELU" or logarithm is None or logarithm.code != "LOG":
             continue
-        if _is_private(subgraph, consumers, rectified) and _is_private(subgraph, consumers, logarithm):
+        if all(is_private(subgraph, consumers, each.outputs[0]) for each in (rectified, logarithm)):
             found |= {operator, rectified}
     return found
-
-
-def _is_private(subgraph: Subgraph, consumers: dict[Tensor, list[Operator]], operator: Operator) -> bool:
-    (result,) = operator.outputs
-    return len(consumers[result]) == 1 and result not in subgraph.outputs
 
 
 def _form(tensor: Tensor, numbers: Quantization, type_name: str) -> tuple[Tensor, float, int, str]:
