@@ -120,6 +120,25 @@ def test_from_frozen_graph_refuses(dense, tmp_path):
         Converter.from_frozen_graph(str(tmp_path / "live.pb"), ["x"], ["y"])
 
 
+def test_tables_of_frozen_graphs(tmp_path):
+    """What fills a table is converted with it; a graph that was frozen without it is refused with what to do."""
+    with tf.Graph().as_default() as graph, tf.Session(graph=graph) as session:
+        keys = tf.lookup.KeyValueTensorInitializer(["a", "b"], tf.constant([5, 6], tf.int64))
+        table = tf.lookup.StaticHashTable(keys, -1)
+        words = tf.placeholder(tf.string, [2], name="words")
+        tf.identity(table.lookup(words), name="numbers")
+        session.run(tf.tables_initializer())
+        complete = graph.as_graph_def()
+        frozen_def = tf.graph_util.convert_variables_to_constants(session, complete, ["numbers"])
+    for name, graph_def in (("complete", complete), ("frozen", frozen_def)):
+        (tmp_path / f"{name}.pb").write_bytes(graph_def.SerializeToString())
+    model = Converter.from_frozen_graph(str(tmp_path / "complete.pb"), ["words"], ["numbers"]).convert()
+    (found,) = run_model(model, [np.array([b"b", b"z"], object)])
+    assert found.tolist() == [6, -1]
+    with pytest.raises(ValueError, match="from_session, after its initializers have run, or with from_saved_model"):
+        Converter.from_frozen_graph(str(tmp_path / "frozen.pb"), ["words"], ["numbers"])
+
+
 def test_the_constructor_takes_tensors_or_arrays(dense, tmp_path):
     """A GraphDef with tensors, or with names and shapes; neither is a ValueError."""
     session, x, y = dense

@@ -167,3 +167,32 @@ def test_bytes_that_others_read_stay_integers_without_a_scale():
     content, expected = _integers(build, pictures, [tf.lite.OpsSet.TFLITE_BUILTINS])
     assert all(each.quantization is None for each in read_model(content).main.inputs)
     np.testing.assert_allclose(run_model(content, [pictures])[0], expected, atol=0.02 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("first", [[], [INT16]], ids=["INT8", "INT16"])
+def test_a_softplus_is_rounded_once(first):
+    """Its logarithm is floating point, and so is the rest of it: nothing between its argument and its result is rounded."""
+    array = np.linspace(-6, 6, 24, dtype=np.float32).reshape(1, 24)
+    ops = [*first, tf.lite.OpsSet.TFLITE_BUILTINS]
+    model, expected = _integers(lambda x: tf.nn.relu(tf.nn.softplus(x) - 1.0), array, ops)
+    codes = [operator.code for operator in read_model(model).main.operators]
+    assert codes[:6] == ["RELU", "ABS", "LOGISTIC", "LOG", "SUB", "QUANTIZE"]
+    (found,) = run_model(model, [array])
+    np.testing.assert_allclose(found, expected, atol=0.05)
+
+
+@pytest.mark.parametrize(
+    ("build", "tolerance"),
+    [
+        (tf.nn.lrn, 0.03),
+        (lambda x: tf.nn.lrn(x, 1, 2.0, 0.1, 0.75), 0.03),
+        (tf.sign, 0.005),
+    ],
+    ids=["default", "as in AlexNet", "sign"],
+)
+def test_forms_where_floating_point_is_not_allowed(build, tolerance):
+    """Normalization by neighbouring channels and signs have no integer kernels, but operators that have make the same of them."""
+    array = np.round(IMAGE * 2) / 2
+    model, expected = _integers(build, array, [tf.lite.OpsSet.TFLITE_BUILTINS_INT8])
+    (found,) = run_model(model, [array])
+    np.testing.assert_allclose(found, expected, atol=tolerance * np.abs(expected).max())

@@ -225,6 +225,39 @@ def test_inputs_that_are_not_set_are_zero():
     np.testing.assert_array_equal(interpreter.get_tensor(output), [4, 5])
 
 
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (np.array(b"bytes", object), b"bytes"),
+        (np.array(b"with zeros\0\0", object), b"with zeros\0\0"),
+        (np.array("Grüße", object), "Grüße".encode()),
+        (np.array("Grüße"), "Grüße".encode()),
+        (np.array(b"bytes"), b"bytes"),
+        (np.array("", object), b""),
+    ],
+    ids=["bytes", "zeros", "text", "characters", "fixed", "empty"],
+)
+def test_a_single_string(value, expected):
+    """A string without dimensions is given as an object, as bytes or as text, by `set_tensor` and by a signature. LiteRT would read an object's address."""
+
+    @tf.function(input_signature=[tf.TensorSpec([], tf.string, name="word")])
+    def listed(word: tf.Tensor) -> dict[str, tf.Tensor]:
+        return {"words": tf.reshape(word, [1])}
+
+    model = tf.lite.TFLiteConverter.from_concrete_functions([listed.get_concrete_function()]).convert()
+    interpreter = tf.lite.Interpreter(model_content=model)
+    interpreter.allocate_tensors()
+    (given,), (result,) = interpreter.get_input_details(), interpreter.get_output_details()
+    interpreter.invoke()
+    assert interpreter.get_tensor(result["index"]).tolist() == [b""]
+    interpreter.set_tensor(given["index"], value)
+    interpreter.invoke()
+    assert interpreter.get_tensor(result["index"]).tolist() == [expected]
+    assert interpreter.get_signature_runner()(word=value)["words"].tolist() == [expected]
+    with pytest.raises(ValueError, match="A string is bytes or text, found 3 of type int"):
+        interpreter.set_tensor(given["index"], np.array(3, object))
+
+
 def test_strings_that_have_no_value_yet():
     """Inputs are empty strings until they are set; results cannot be read before there are some. LiteRT follows stray addresses."""
     interpreter = _interpreter("text")

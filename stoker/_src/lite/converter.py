@@ -74,6 +74,7 @@ class _Converter:
             custom_ops=bool(self.allow_custom_ops),
             user_select_ops=frozenset(self.target_spec.experimental_select_user_tf_ops),
             cells=not set(self.optimizations) & _QUANTIZING,
+            to_bytes=self._numbers().to_bytes,
             runtime=runtime,
         )
 
@@ -285,7 +286,7 @@ class TFLiteConverter(_Converter):
 
         Raises:
           IOError: The file does not exist or cannot be parsed.
-          ValueError: The graph has variables or lacks the tensors, or a shape contradicts the graph.
+          ValueError: The graph has variables, tables without entries, or lacks the tensors, or a shape contradicts the graph.
         """
         graph_def = sources.read_graph_def(graph_def_file)
         if not sources.is_frozen(graph_def):

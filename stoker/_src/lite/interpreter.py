@@ -219,7 +219,7 @@ class Interpreter:
             count = math.prod(int(size) for size in detail["shape"])
             if count > _MOST_STRINGS:
                 raise MemoryError(f"input '{detail['name']}' has {count} strings")
-            self._litert.set_tensor(detail["index"], np.full(detail["shape"], b"", object))
+            self._litert.set_tensor(detail["index"], _texts(np.full(detail["shape"], b"", object)))
         elif not detail["shape"].size:
             self._litert.set_tensor(detail["index"], np.zeros([], detail["dtype"]))
         elif detail["shape"].all():
@@ -265,11 +265,14 @@ class Interpreter:
         """Copies `value` into an input.
 
         Raises:
-            ValueError: shape or type differ from the tensor's, memory is not allocated yet, or the tensor is a constant.
+            ValueError: shape or type differ from the tensor's, memory is not allocated yet, the tensor is a constant, or a string is neither bytes
+                nor text.
         """
         if tensor_index in self._limits.constants:
             # LiteRT would write into the file, or into the bytes that the model was given in.
             raise InterpreterError(f"Tensor {tensor_index} is a constant of the model, which cannot be set.")
+        if self._not_numbers.get(tensor_index) is np.bytes_:
+            value = _texts(value)
         self._checked(self._litert.set_tensor, tensor_index, value)
         self._set.add(tensor_index)
 
@@ -363,6 +366,8 @@ class SignatureRunner:
     def __call__(self, **inputs: Any) -> dict[str, np.ndarray[Any, Any]]:
         details, given = self.get_input_details(), {name: np.asarray(value) for name, value in inputs.items()}
         for name, value in given.items():
+            if name in details and details[name]["dtype"] is np.bytes_:
+                given[name] = _texts(value)
             if name in details and value.ndim != len(details[name]["shape_signature"]):
                 wanted = [None if size < 0 else int(size) for size in details[name]["shape_signature"]]
                 raise ValueError(f"The input '{name}' has the shape {list(value.shape)}, and the model takes {wanted}.")
@@ -375,6 +380,22 @@ class SignatureRunner:
     def get_output_details(self) -> dict[str, dict[str, Any]]:
         """The details of the outputs by name."""
         return self._runner.get_output_details()
+
+
+# NumPy makes an array of strings without bytes only as a part of another.
+_EMPTY_TEXT = np.zeros((), [("text", "S0"), ("rest", "i1")])["text"]
+
+
+def _texts(value: Any) -> Any:
+    """Strings as LiteRT reads them. Of a single one it reads the bytes of the array, where an object has its address, and text four bytes a character."""
+    if not isinstance(value, np.ndarray) or value.shape or value.dtype.kind not in "OU":
+        return value
+    text = value.item()
+    if isinstance(text, str):
+        text = text.encode()
+    if not isinstance(text, bytes):
+        raise ValueError(f"A string is bytes or text, found {text!r} of type {type(text).__name__}.")
+    return np.frombuffer(text, f"S{len(text)}").reshape(()) if text else _EMPTY_TEXT
 
 
 def _read_only(array: Any) -> Any:

@@ -138,6 +138,8 @@ class Rules:
     """Whether fake quantization is moved if it prevents folding."""
     cells: bool = True
     """Whether the LSTM cell of a loop becomes one operator, whose kernel supports only floating point."""
+    to_bytes: bool = False
+    """Whether activations become integers of 8 bits."""
     runtime: str | None = None
     """The oldest runtime that must have all builtins."""
 

@@ -197,9 +197,19 @@ def tensors_named(graph: Graph, names: Sequence[str]) -> list[GraphTensor]:
 
 
 def from_graph(graph: Graph, inputs: list[GraphTensor], outputs: list[GraphTensor]) -> Source:
-    """A graph without variables."""
+    """A graph without variables.
+
+    Raises:
+      ValueError: It has a table or a variable, and nothing that says what is in it.
+    """
     with Session(graph=graph) as session:
-        return from_session(session, inputs, outputs)
+        try:
+            return from_session(session, inputs, outputs)
+        except FailedPreconditionError as error:
+            raise ValueError(
+                "The graph has a table or a variable and does not say what is in it, because a frozen graph has only what its outputs need: "
+                f"convert the model with from_session, after its initializers have run, or with from_saved_model. {error}"
+            ) from error
 
 
 def set_shapes(source: Source, shapes: dict[str, Any] | None) -> None:

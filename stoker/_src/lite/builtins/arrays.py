@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,18 +11,29 @@ from ai_edge_litert import schema_py_generated as schema
 
 from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Operation
+from stoker._src.graph.tensor import Tensor as GraphTensor
 from stoker._src.lite.lowering import Scope, Unsupported, lowers
 from stoker._src.lite.model import TYPE_CODES, Tensor, numpy_dtype
 
 
 def reshaped(
-    scope: Scope, tensor: Tensor, result: Tensor, shape: Tensor | None = None, op: Operation | None = None
+    scope: Scope,
+    tensor: Tensor,
+    result: Tensor,
+    shape: Tensor | None = None,
+    op: Operation | None = None,
+    inferred: Sequence[int] = (),
 ) -> Tensor:
-    """Emits a RESHAPE to the result's shape, or to a shape that is computed. With `op`, the size that its graph leaves open is inferred."""
+    """Emits a RESHAPE to the result's shape, or to a shape that is computed.
+
+    With `op`, the size that its graph leaves open is inferred. `inferred` are the places of such sizes, if the caller knows: a single one is inferred.
+    """
     if shape is None:
         sizes = np.array(result.shape, np.int32)
         if op is not None:
-            sizes[_open_size(scope, op, result)] = -1
+            inferred = _open_size(scope, op, result)
+        if len(inferred) == 1 and -1 not in sizes and 0 not in sizes:
+            sizes[inferred[0]] = -1
         shape = scope.constant(sizes, "shape")
         return scope.emit("RESHAPE", [tensor, shape], result, schema.ReshapeOptionsT(newShape=sizes))
     return scope.emit("RESHAPE", [tensor, shape], result)
@@ -36,10 +48,35 @@ def _open_size(scope: Scope, op: Operation, result: Tensor) -> list[int]:
     if shape is None or -1 in shape or 0 in shape or static.rank != len(shape):
         return []
     places = [place for place, size in enumerate(static) if size is None]
-    pack = op.inputs[1].op if op.type == "Reshape" else None
-    if pack is not None and pack.type == "Pack" and len(pack.inputs) == len(shape):
-        places = [place for place in places if constant_value(pack.inputs[place]) is None] or places
+    stated = _stated_sizes(op.inputs[1]) if op.type == "Reshape" else []
+    if len(stated) == len(shape):
+        places = [place for place in places if stated[place] is None] or places
     return places if len(places) == 1 else []
+
+
+def _stated_sizes(tensor: GraphTensor) -> list[int | None]:
+    """The elements of a number or list of sizes that do not depend on those that the graph leaves open, which are None. Empty if nothing is known.
+
+    `tf.tensordot`, and layers that use it, compute the shapes of their reshapes in this way.
+    """
+    value, op = constant_value(tensor), tensor.op
+    if value is not None:
+        return [int(each) for each in value.reshape(-1)]
+    if op.type == "Shape":
+        return list(op.inputs[0].static_shape.dims or ())
+    if op.type in ("Identity", "Cast"):
+        return _stated_sizes(op.inputs[0])
+    if op.type in ("Pack", "ConcatV2"):
+        parts = [_stated_sizes(each) for each in (op.inputs if op.type == "Pack" else op.inputs[:-1])]
+        return [size for part in parts for size in part] if all(parts) else []
+    if op.type in ("Gather", "GatherV2", "Prod"):
+        sizes, positions = _stated_sizes(op.inputs[0]), constant_value(op.inputs[1])
+        if not sizes or positions is None:
+            return []
+        if op.type == "Prod":
+            return [None if None in sizes else math.prod(size for size in sizes if size is not None)]
+        return [sizes[each] for each in positions.reshape(-1)]
+    return [None] if tensor.static_shape.rank == 0 else []
 
 
 @lowers("Reshape")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import string
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -60,6 +61,19 @@ def batch_matmul(scope: Scope, op: Operation) -> Any:
     return _batch_matmul(scope, scope.tensor(a), scope.tensor(b), result, adj_x, adj_y)
 
 
+class _Sizes(dict[str, int]):
+    """The sizes of labels."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: set[str] = set()
+        """The labels whose sizes the graph leaves open, such as the batch. The interpreter may change them."""
+
+    def inferred(self, groups: Sequence[Sequence[str]]) -> list[int]:
+        """The places of the dimensions that consist of labels with an open size."""
+        return [place for place, labels in enumerate(groups) if self.open.intersection(labels)]
+
+
 @lowers("Einsum")
 def einsum(scope: Scope, op: Operation) -> Any:
     """An einsum of one or two tensors: transposes turn it into a matrix product, and reshapes merge and split dimensions."""
@@ -72,7 +86,11 @@ def einsum(scope: Scope, op: Operation) -> Any:
     labels = terms.split(",")
     if any(len(set(term)) != len(term) for term in (*labels, out)) or len(labels) > 2:
         raise Unsupported(f"the equation {equation} repeats a label", "write it with tf.matmul and tf.transpose")
-    sizes: dict[str, int] = {}
+    sizes = _Sizes()
+    for tensor, term in zip(op.inputs, labels, strict=True):
+        static = tensor.static_shape
+        if static.rank == len(term):
+            sizes.open.update(label for label, size in zip(term, static, strict=True) if size is None)
     for term, shape in zip(labels, shapes, strict=True):
         for label, size in zip(term, shape, strict=True):
             if 1 in (size, sizes.get(label, size)) and size != sizes.get(label, size):
@@ -130,14 +148,14 @@ def _with_weights(
     groups: tuple[list[str], list[str], list[str]],
     weights: np.ndarray,
     out: str,
-    sizes: dict[str, int],
+    sizes: _Sizes,
 ) -> Tensor:
     """The product with a constant, whose rows are the columns of the result: it keeps the dimensions before the last one."""
     rows, inner, columns = groups
     tensor = _arranged(scope, op, tensor, term, [*rows, *inner], sizes)
     kept = tuple(sizes[each] for each in rows)
     if len(inner) != 1:
-        tensor = _merge(scope, op, tensor, (*kept, weights.shape[1]))
+        tensor = _merge(scope, op, tensor, (*kept, weights.shape[1]), sizes.inferred([*rows, inner]))
     labels, result = "".join((*rows, *columns)), scope.result(op)
     direct = labels == out and len(columns) == 1
     product = scope.emit(
@@ -157,7 +175,7 @@ def _split(
     labels: str,
     out: str,
     result: Tensor,
-    sizes: dict[str, int],
+    sizes: _Sizes,
 ) -> Tensor:
     """Divides merged dimensions again, and puts all into the order of the result."""
     if is_merged:
@@ -165,13 +183,14 @@ def _split(
         if sum(size < 0 for size in full) > 1:
             raise Unsupported("more than one size of its result is unknown", "give the inputs static shapes")
         last = labels == out
-        product = reshaped(scope, product, result if last else scope.temporary(op, result.type, full))
+        whole = result if last else scope.temporary(op, result.type, full)
+        product = reshaped(scope, product, whole, inferred=sizes.inferred(labels))
         if last:
             return product
     return _ordered(scope, op, product, labels, out, result, sizes)
 
 
-def _merged(labels: list[str], sizes: dict[str, int]) -> int:
+def _merged(labels: list[str], sizes: _Sizes) -> int:
     values = [sizes[each] for each in labels]
     return -1 if any(size < 0 for size in values) else math.prod(values)
 
@@ -189,34 +208,30 @@ def _summed(scope: Scope, op: Operation, tensor: Tensor, term: str, wanted: set[
 
 
 def _matrix(
-    scope: Scope, op: Operation, tensor: Tensor, term: str, groups: tuple[list[str], ...], sizes: dict[str, int]
+    scope: Scope, op: Operation, tensor: Tensor, term: str, groups: tuple[list[str], ...], sizes: _Sizes
 ) -> Tensor:
     """The tensor with its dimensions in three groups. The dimensions of each of the last two are merged into one."""
     tensor = _arranged(scope, op, tensor, term, [label for group in groups for label in group], sizes)
     if len(groups[1]) == len(groups[2]) == 1:
         return tensor
     shape = (*[sizes[each] for each in groups[0]], _merged(groups[1], sizes), _merged(groups[2], sizes))
-    return _merge(scope, op, tensor, shape)
+    return _merge(scope, op, tensor, shape, sizes.inferred([*groups[0], groups[1], groups[2]]))
 
 
-def _arranged(
-    scope: Scope, op: Operation, tensor: Tensor, term: str, order: list[str], sizes: dict[str, int]
-) -> Tensor:
+def _arranged(scope: Scope, op: Operation, tensor: Tensor, term: str, order: list[str], sizes: _Sizes) -> Tensor:
     if "".join(order) == term:
         return tensor
     shape = tuple(sizes[each] for each in order)
     return transposed(scope, tensor, [term.index(each) for each in order], scope.temporary(op, tensor.type, shape))
 
 
-def _merge(scope: Scope, op: Operation, tensor: Tensor, shape: tuple[int, ...]) -> Tensor:
+def _merge(scope: Scope, op: Operation, tensor: Tensor, shape: tuple[int, ...], inferred: list[int]) -> Tensor:
     if sum(size < 0 for size in shape) > 1:
         raise Unsupported("more than one size of an input is unknown", "give the inputs static shapes")
-    return reshaped(scope, tensor, scope.temporary(op, tensor.type, shape))
+    return reshaped(scope, tensor, scope.temporary(op, tensor.type, shape), inferred=inferred)
 
 
-def _ordered(
-    scope: Scope, op: Operation, tensor: Tensor, term: str, out: str, result: Tensor, sizes: dict[str, int]
-) -> Tensor:
+def _ordered(scope: Scope, op: Operation, tensor: Tensor, term: str, out: str, result: Tensor, sizes: _Sizes) -> Tensor:
     if term == out:
         return tensor
     return transposed(scope, tensor, [term.index(each) for each in out], result)

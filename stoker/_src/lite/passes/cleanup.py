@@ -85,7 +85,10 @@ def unmoved_transpose(editor: Editor, operator: Operator) -> bool:
     # Products of matrices transpose their operand themselves.
     if moved != sorted(moved) or any(each.code == "BATCH_MATMUL" for each in editor.consumers.get(result, ())):
         return False
-    shape = sizes("shape", result.shape)
+    # A batch of one that stays the first dimension is not stated, because the interpreter may change it.
+    keeps_batch = source.shape[:1] == (1,) and order.data[0] == 0 and 0 not in source.shape
+    sized = list(result.shape or ())
+    shape = sizes("shape", [-1, *sized[1:]] if keeps_batch else sized)
     editor.change(operator, "RESHAPE", [source, shape], options=schema.ReshapeOptionsT(newShape=shape.data))
     return True
 

@@ -449,7 +449,9 @@ def flattened_product(editor: Editor, operator: Operator) -> bool:
     elif editor.is_private(inside, product) and -1 not in wanted:
         # The reshape does more than prepare the product: it keeps the leading dimensions.
         inside.shape = wanted
-        shape = sizes("shape", wanted)
+        stated = operator.inputs[1].data if operator.inputs[1] is not None else None
+        # A size that the last reshape infers, such as the batch, is inferred by the first one.
+        shape = sizes("shape", wanted if stated is None else (*stated[:-1], wanted[-1]))
         editor.change(before, inputs=[source, shape])
         before.options = schema.ReshapeOptionsT(newShape=shape.data)
     else:

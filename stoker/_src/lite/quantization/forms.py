@@ -9,7 +9,7 @@ from ai_edge_litert import schema_py_generated as schema
 
 from stoker._src.lite.model import TYPE_CODES, Model, Operator, Subgraph, Tensor
 from stoker._src.lite.quantization.calibration import Ranges
-from stoker._src.lite.quantization.schemes import INT16, Scheme
+from stoker._src.lite.quantization.schemes import INT8, INT16, Scheme
 
 
 def use_integer_forms(model: Model, scheme: Scheme, trained: bool, strict: bool = False) -> None:
@@ -36,7 +36,7 @@ def use_integer_forms(model: Model, scheme: Scheme, trained: bool, strict: bool 
                 _become_product(operator, operator.inputs[0], _scalar(-1.0, "minus_one"))
             elif operator.code == "DIV":
                 root = producers.get(operator.inputs[1])  # type: ignore[arg-type]
-                if root is not None and root.code == "SQRT" and _is_private(subgraph, consumers, root.outputs[0]):
+                if root is not None and root.code == "SQRT" and is_private(subgraph, consumers, root.outputs[0]):
                     root.code = "RSQRT"
                     activation = operator.options.fusedActivationFunction
                     _become_product(operator, *operator.inputs[:2], activation=activation)
@@ -62,6 +62,9 @@ def use_integer_forms(model: Model, scheme: Scheme, trained: bool, strict: bool 
                 operator.options = schema.MaximumMinimumOptionsT()
             elif operator.code == "ADD_N" and strict and not trained:
                 made.extend(_sums(operator))
+                continue
+            elif operator.code in _STRICT_FORMS and strict and not trained and scheme is INT8:
+                made.extend(_STRICT_FORMS[operator.code](operator) or [operator])
                 continue
             elif operator.code == "PRELU" and scheme is INT16:
                 # The kernel for 16 bits takes the slopes for smaller numbers than they are.
@@ -140,7 +143,54 @@ def _sums(operator: Operator) -> list[Operator]:
     return made
 
 
-def _is_private(subgraph: Subgraph, consumers: dict[Tensor, list[Operator]], tensor: Tensor) -> bool:
+def _signs(operator: Operator) -> list[Operator]:
+    """(x > 0) - (x < 0)."""
+    (x,), (result,) = operator.inputs, operator.outputs
+    made, signs = [], []
+    for code, name, options in (
+        ("GREATER", "above", schema.GreaterOptionsT()),
+        ("LESS", "below", schema.LessOptionsT()),
+    ):
+        truth = Tensor(f"{result.name}/is_{name}", "BOOL", result.shape)
+        sign = Tensor(f"{result.name}/{name}", "FLOAT32", result.shape)
+        made += [
+            Operator(code, [x, _scalar(0.0, "zero")], [truth], options),
+            Operator("CAST", [truth], [sign], schema.CastOptionsT()),
+        ]
+        signs.append(sign)
+    return [*made, Operator("SUB", signs, [result], schema.SubOptionsT())]
+
+
+def _normalized_by_channels(operator: Operator) -> list[Operator]:
+    """x * exp(-beta * log(bias + alpha * sums)), where a convolution adds the squares of neighbouring channels. Empty if their number is not known."""
+    (x,), (result,), options = operator.inputs, operator.outputs, operator.options
+    if x is None or x.shape is None or len(x.shape) != 4 or x.shape[3] < 1 or options.bias <= 0:
+        return []
+    count = x.shape[3]
+    places = np.arange(count)
+    near = np.abs(places[:, None] - places) <= options.radius
+    weights = (options.alpha * near).astype(np.float32).reshape(count, 1, 1, count)
+    names = ("squares", "sums", "logarithm", "exponent", "factor")
+    squares, sums, logarithm, exponent, factor = (Tensor(f"{result.name}/{name}", "FLOAT32", x.shape) for name in names)
+    filters = Tensor(f"{result.name}/neighbours", "FLOAT32", weights.shape, weights)
+    bias = Tensor(f"{result.name}/bias", "FLOAT32", (count,), np.full(count, options.bias, np.float32))
+    convolution = schema.Conv2DOptionsT(strideH=1, strideW=1, dilationHFactor=1, dilationWFactor=1)
+    return [
+        Operator("MUL", [x, x], [squares], schema.MulOptionsT()),
+        Operator("CONV_2D", [squares, filters, bias], [sums], convolution),
+        Operator("LOG", [sums], [logarithm]),
+        Operator("MUL", [logarithm, _scalar(-options.beta, "minus_beta")], [exponent], schema.MulOptionsT()),
+        Operator("EXP", [exponent], [factor], schema.ExpOptionsT()),
+        Operator("MUL", [x, factor], [result], schema.MulOptionsT()),
+    ]
+
+
+# Where floating point is not allowed, these are better than none.
+_STRICT_FORMS = {"SIGN": _signs, "LOCAL_RESPONSE_NORMALIZATION": _normalized_by_channels}
+
+
+def is_private(subgraph: Subgraph, consumers: dict[Tensor, list[Operator]], tensor: Tensor) -> bool:
+    """Whether one operator reads a tensor, and nothing else."""
     return len(consumers[tensor]) == 1 and tensor not in subgraph.outputs
 
 

@@ -15,6 +15,7 @@ from flatbuffers import flexbuffers
 
 from stoker._src.lite.model import TYPE_CODES, Model, Operator, Quantization, Subgraph, Tensor
 from stoker._src.lite.quantization import arrays, recurrent
+from stoker._src.lite.quantization.forms import is_private
 from stoker._src.lite.quantization.interface import Interface
 from stoker._src.lite.quantization.plan import Plan, QuantizationError, TrainedRange
 from stoker._src.lite.quantization.schemes import (
@@ -113,7 +114,9 @@ class _Rewriting:
         """The scales and types of outputs that the caller receives as integers, by position."""
 
         self.before_suppression = _before_suppression(subgraph, self.consumers)
-        self.before_logarithm = set() if plan.strict or plan.trained else _before_logarithm(subgraph, self.consumers)
+        keeps_floats = not plan.strict and not plan.trained
+        self.before_logarithm = _before_logarithm(subgraph, self.consumers) if keeps_floats else set()
+        self.beside_logarithm = _beside_logarithm(subgraph, self.producers, self.consumers) if keeps_floats else set()
 
     def decide_all(self) -> None:
         for operator in self.subgraph.operators:
@@ -185,6 +188,8 @@ class _Rewriting:
             return "it prepares arguments of a non-maximum suppression, which is floating point"
         if operator in self.before_logarithm:
             return "a logarithm reads its result, which has no steps near zero"
+        if operator in self.beside_logarithm:
+            return "it is a part of a softplus, whose logarithm is floating point"
         if getattr(operator.options, "fusedActivationFunction", 0) not in _CLAMPS:
             return "its fused activation is not a clamp"
         if any(each.is_variable for each in touched):
@@ -721,6 +726,22 @@ def _before_logarithm(subgraph: Subgraph, consumers: dict[Tensor, list[Operator]
         readers = [reader for each in operator.outputs for reader in consumers.get(each, ())]
         if readers and all(each in found or each.code == "LOG" for each in readers):
             found.add(operator)
+    return found
+
+
+def _beside_logarithm(
+    subgraph: Subgraph, producers: dict[Tensor, Operator], consumers: dict[Tensor, list[Operator]]
+) -> set[Operator]:
+    """The rest of each relu(x) - log(f(x)), which a softplus is: rounded once, at its end, it is as small, and more exact."""
+    found: set[Operator] = set()
+    for operator in subgraph.operators:
+        if operator.code != "SUB":
+            continue
+        rectified, logarithm = (producers.get(each) for each in operator.inputs)  # type: ignore[arg-type]
+        if rectified is None or rectified.code != "RELU" or logarithm is None or logarithm.code != "LOG":
+            continue
+        if all(is_private(subgraph, consumers, each.outputs[0]) for each in (rectified, logarithm)):
+            found |= {operator, rectified}
     return found
 
 

@@ -72,6 +72,12 @@ class Request:
         return dtypes.float16 in types and dtypes.int8 not in types
 
     @property
+    def to_bytes(self) -> bool:
+        """Whether activations become integers of 8 bits, with ranges from samples."""
+        has_samples = self.optimize and self.representative_dataset is not None
+        return has_samples and self.scheme is INT8 and not self.prefers_half
+
+    @property
     def from_training(self) -> bool:
         return dtypes.as_dtype(self.inference_type) in (dtypes.uint8, dtypes.int8)
 
