@@ -194,8 +194,8 @@ def transpose_conv(scope: Scope, op: Operation) -> Any:
 def _better_computed(scope: Scope, op: Operation, outputs: int) -> bool:
     """Whether a shape that is known is nevertheless computed, from a batch that the graph leaves open.
 
-    XNNPACK takes a transposed convolution only if its shape is a constant. With the matrix units of x86 processors (AMX), one of integers with strides
-    takes it the same time for one channel of the result as for 64: six times that of the plain kernel for 8, as much as that for about 32.
+    XNNPACK takes a transposed convolution only if its shape is a constant. On the processor that this was measured on (x86 with AMX), one of integers
+    with strides takes it the same time for one channel of the result as for 64: six times that of the plain kernel for 8, as much as that for about 32.
     """
     inputs = scope.shape_of(op.inputs[1]).of_rank(4)[3]
     is_slow = outputs <= 16 or (outputs <= 32 and inputs is not None and inputs <= 32)
