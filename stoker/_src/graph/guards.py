@@ -73,6 +73,8 @@ def _elements(value: Any) -> list[Any]:
 
 def _reformed(arg: Arg, value: Any) -> Any:
     """Converts the value of an input to its single element, or to a vector of its elements."""
+    if arg.reform != "flat" and (not isinstance(value, list) if arg.host else value.ndim == 0):
+        return value
     flat: Any = _elements(value) if arg.host else value.reshape(-1)
     if arg.reform == "flat":
         return flat

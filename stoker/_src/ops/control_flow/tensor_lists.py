@@ -32,6 +32,11 @@ def _shape_of(sizes: Any) -> Shape:
                 None, None, f"The only valid scalar shape tensor is the fully unknown shape -1, not {sizes}."
             )
         return UNKNOWN_SHAPE
+    return _of_sizes(tuple(sizes))
+
+
+@functools.lru_cache(maxsize=1024)
+def _of_sizes(sizes: tuple[int, ...]) -> Shape:
     for size in sizes:
         if size < -1:
             raise InvalidArgumentError(None, None, f"Dimension {size} must be >= -1")
@@ -551,8 +556,12 @@ def _concatenated(source: TensorList, shape: Shape, leading: list[int], dtype: D
     shape = source.shape.merge(shape)
     if leading and shape.dims is not None:  # these determine the first size of each item
         shape = Shape((None, *shape.dims[1:]))
-    items = []
+    items: list[Any] = []
+    accepted = None  # the shape of an item that was checked
     for i, item in enumerate(source.items()):
+        if item is not None and item.shape == accepted:
+            items.append(item)
+            continue
         if item is None:
             sizes = list((shape.dims or ())[1:])
             if shape.dims is None or None in sizes or (i >= len(leading) and shape.dims[0] is None):
@@ -572,6 +581,7 @@ def _concatenated(source: TensorList, shape: Shape, leading: list[int], dtype: D
                 f"expected {shape}, got {Shape(item.shape)}",
             )
         items.append(item)
+        accepted = item.shape
     lengths = torch.tensor([item.shape[0] for item in items], dtype=torch.int64)
     if not items:
         sizes = list((shape.dims or ())[1:])
