@@ -22,6 +22,7 @@ from stoker._src.ops.support.waiting import current_run
 
 _SET, _PUSH, _POP = range(3)
 _UNDO_PUSH = (_POP,)
+_MORE = {_SET: 0, _PUSH: 1, _POP: -1}  # items that undoing a change adds
 _ROWS_AT_ONCE = 50_000
 _NEW = object.__new__
 
@@ -88,7 +89,22 @@ class TensorList:
         return self._items
 
     def length(self) -> int:
-        return len(self.items()) if self._stack is None else self._stack.shape[0]
+        """The number of items. An older list is not rebuilt to count them."""
+        if self._stack is not None:
+            return self._stack.shape[0]
+        newest, more = self._newest()
+        return len(newest) + more
+
+    def _newest(self) -> tuple[list[Any], int]:
+        """The Python list that the newest list owns, and how many more items this list has."""
+        at, more = self, 0
+        while at._items is None:
+            if at._stack is not None:
+                return at.items(), more
+            more += _MORE[at._change[0]]
+            assert at._newer is not None
+            at = at._newer
+        return at._items, more
 
     def rows(self) -> torch.Tensor | None:
         """All items as one tensor; None if items are missing, of different shapes, or not tensors. The caller must not change it."""
@@ -245,8 +261,11 @@ class TensorList:
 
         if self._stack is not None:
             return TensorList.of_rows(torch.zeros_like(self._stack), self.dtype, self.shape, self.limit)
-        if self._has_zeros and not any(item is not None and item.is_cuda for item in self.items()):
-            return self.replaced([None] * len(self.items()))  # which costs nothing to add to
+        if self._has_zeros:
+            newest, more = self._newest()
+            written = next((item for item in newest if item is not None), None)
+            if written is None or not written.is_cuda:  # on a GPU, zeros would have to be moved there
+                return self.replaced([None] * (len(newest) + more))  # which costs nothing to add to
         return self.replaced([zero(item) for item in self.items()])
 
     def sum_with(self, others: list[TensorList]) -> TensorList:
@@ -257,12 +276,13 @@ class TensorList:
                 return TensorList.of_rows(torch.add(*on_one_device([stack, other])), self.dtype, self.shape, self.limit)
         columns = [self.items(), *[other.items() for other in others]]
         size = max(map(len, columns))
-        total: list[Any] = [None] * size
-        for column in columns:
-            if len(column) not in (0, size):
-                raise InvalidArgumentError(
-                    None, None, f"Trying to add two lists of tensors with different lengths: {len(column)} and {size}"
-                )
+        wrong = next((len(column) for column in columns if len(column) not in (0, size)), None)
+        if wrong is not None:
+            raise InvalidArgumentError(
+                None, None, f"Trying to add two lists of tensors with different lengths: {wrong} and {size}"
+            )
+        total: list[Any] = list(columns[0]) or [None] * size
+        for column in columns[1:]:
             for i, item in enumerate(column):
                 if item is None:
                     continue

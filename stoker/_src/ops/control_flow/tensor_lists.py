@@ -648,8 +648,10 @@ def tensor_list_split_kernel(
             None,
             f"Attempting to slice rows of lengths {lengths} (sum {sum(lengths)}) from a tensor of {tensor.shape[0]} rows.",
         )
-    starts = np.cumsum([0, *lengths]).tolist()
-    items = [tensor[a:b] for a, b in itertools.pairwise(starts)]
+    if isinstance(tensor, torch.Tensor):
+        items = list(tensor.split_with_sizes(lengths))
+    else:
+        items = [tensor[a:b] for a, b in itertools.pairwise(itertools.accumulate(lengths, initial=0))]
     return _list_of(items, Shape((None, *tensor.shape[1:])), element_dtype, element_shape)
 
 
