@@ -163,7 +163,8 @@ class TensorList:
                 None,
                 f"Tried to push item into a full list: list size {len(items)}, max_num_elements {self.limit}",
             )
-        self._check(item)
+        if type(item) is not torch.Tensor or item.shape != self._accepted:
+            self._check(item)
         items.append(item)
         return self._succeeded(items, _UNDO_PUSH)
 

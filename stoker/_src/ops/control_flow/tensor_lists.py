@@ -167,7 +167,8 @@ TENSOR_LIST_PUSH_BACK = define(
 
 @TENSOR_LIST_PUSH_BACK.kernel
 def tensor_list_push_back_kernel(input_handle: TensorList, tensor: Any, *, element_dtype: DType) -> TensorList:
-    input_handle.check_dtype(element_dtype)
+    if input_handle.dtype is not element_dtype:
+        input_handle.check_dtype(element_dtype)
     return input_handle.pushed(tensor)
 
 
@@ -223,7 +224,8 @@ TENSOR_LIST_POP_BACK = define(
 def tensor_list_pop_back_kernel(
     input_handle: TensorList, element_shape: Any, *, element_dtype: DType
 ) -> tuple[TensorList, Any]:
-    input_handle.check_dtype(element_dtype)
+    if input_handle.dtype is not element_dtype:
+        input_handle.check_dtype(element_dtype)
     rest, item = input_handle.popped()
     if item is None:
         item = input_handle._zeros(_shape_of(element_shape), len(rest.items()))
