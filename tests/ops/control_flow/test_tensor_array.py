@@ -175,6 +175,10 @@ def test_lengths_of_older_lists():
     rows = TensorList.of_rows(torch.zeros(3, 2), dtypes.float32, Shape((2,)))
     assert rows.pushed(torch.ones(2)).length() == 4
     assert rows.length() == 3
+    old = newest = _floats()
+    for _ in range(100):
+        newest = newest.pushed(torch.ones(2))
+    assert (old.length(), newest.length()) == (0, 100)
 
 
 def test_sums_of_lists_count_unwritten_items_as_zero():

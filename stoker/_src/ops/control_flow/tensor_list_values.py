@@ -23,6 +23,7 @@ from stoker._src.ops.support.waiting import current_run
 _SET, _PUSH, _POP = range(3)
 _UNDO_PUSH = (_POP,)
 _MORE = {_SET: 0, _PUSH: 1, _POP: -1}  # items that undoing a change adds
+_FEW_CHANGES = 64
 _ROWS_AT_ONCE = 50_000
 _NEW = object.__new__
 
@@ -89,22 +90,22 @@ class TensorList:
         return self._items
 
     def length(self) -> int:
-        """The number of items. An older list is not rebuilt to count them."""
+        """The number of items. A list that is little older than the newest is not rebuilt to count them."""
         if self._stack is not None:
             return self._stack.shape[0]
         newest, more = self._newest()
         return len(newest) + more
 
     def _newest(self) -> tuple[list[Any], int]:
-        """The Python list that the newest list owns, and how many more items this list has."""
+        """The Python list of a newer list, and how many more items this list has."""
         at, more = self, 0
-        while at._items is None:
-            if at._stack is not None:
+        for _ in range(_FEW_CHANGES):
+            if at._items is not None or at._stack is not None:
                 return at.items(), more
             more += _MORE[at._change[0]]
             assert at._newer is not None
             at = at._newer
-        return at._items, more
+        return self.items(), 0  # this list may be asked often
 
     def rows(self) -> torch.Tensor | None:
         """All items as one tensor; None if items are missing, of different shapes, or not tensors. The caller must not change it."""
@@ -126,7 +127,7 @@ class TensorList:
     @property
     def _has_zeros(self) -> bool:
         """Whether items that were never written count as zeros of a known shape."""
-        return self.shape.known and self.dtype is not dtypes.variant and self.dtype is not dtypes.string
+        return self.shape.known and self.dtype not in (dtypes.variant, dtypes.resource, dtypes.string)
 
     def _rebuilt(self) -> list[Any]:
         """The items of an older list: those of a newer list with the changes undone."""
