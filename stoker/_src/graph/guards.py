@@ -71,8 +71,14 @@ def _elements(value: Any) -> list[Any]:
     return [each for item in value for each in _elements(item)] if isinstance(value, list) else [value]
 
 
+def _is_single(arg: Arg, value: Any) -> bool:
+    return not isinstance(value, list) if arg.host else value.ndim == 0
+
+
 def _reformed(arg: Arg, value: Any) -> Any:
     """Converts the value of an input to its single element, or to a vector of its elements."""
+    if arg.reform != "flat" and _is_single(arg, value):
+        return value
     flat: Any = _elements(value) if arg.host else value.reshape(-1)
     if arg.reform == "flat":
         return flat

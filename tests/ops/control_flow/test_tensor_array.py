@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import torch
 
 import stoker as tf2
 import stoker.compat.v1 as tf
@@ -152,6 +153,95 @@ def test_lists_against_copies(seed):
             versions.append((found.with_item(i, np.float32(step)), [*plain[:i], step, *plain[i + 1 :]]))
     for found, plain in versions:
         assert found.items() == plain
+
+
+def _floats(shape=(2,)):
+    return TensorList([], dtypes.float32, Shape(shape))
+
+
+def test_lengths_of_older_lists():
+    """The length of every version of a list is known, whatever was pushed, popped and set after it, and also of a list of rows."""
+    versions, lengths = [_floats()], [0]
+    for change in "+++-=-++=":
+        last = versions[-1]
+        if change == "+":
+            versions.append(last.pushed(torch.ones(2)))
+        elif change == "-":
+            versions.append(last.popped()[0])
+        else:
+            versions.append(last.with_item(0, torch.zeros(2)))
+        lengths.append(lengths[-1] + {"+": 1, "-": -1, "=": 0}[change])
+    assert [each.length() for each in versions] == lengths
+    rows = TensorList.of_rows(torch.zeros(3, 2), dtypes.float32, Shape((2,)))
+    assert rows.pushed(torch.ones(2)).length() == 4
+    assert rows.length() == 3
+    old = newest = _floats()
+    for _ in range(100):
+        newest = newest.pushed(torch.ones(2))
+    assert (old.length(), newest.length()) == (0, 100)
+
+
+def test_sums_of_lists_count_unwritten_items_as_zero():
+    """Lists are added item by item. Zeros like a list, and items that were never written, change nothing; an empty list is no list."""
+    written = _floats().pushed(torch.tensor([1.0, 2.0])).pushed(torch.tensor([3.0, 4.0]))
+    blank = TensorList([None, None], dtypes.float32, Shape((2,)))
+    zeros = written.zeros_like()
+    total = blank.sum_with([zeros, written, _floats(), blank.with_item(1, torch.tensor([10.0, 10.0]))])
+    assert [item.tolist() for item in total.items()] == [[1, 2], [13, 14]]
+    assert zeros.item(1, Shape(None)).tolist() == [0, 0]
+    assert zeros.rows().tolist() == [[0, 0], [0, 0]]
+    assert written.items()[0].tolist() == [1, 2]
+    with pytest.raises(tf.errors.InvalidArgumentError, match="different lengths: 1 and 2"):
+        written.sum_with([_floats().pushed(torch.zeros(2))])
+
+
+def test_zeros_like_a_list_of_unknown_shapes_keep_each_shape():
+    """Where items may have different shapes, each has its zeros."""
+    zeros = _floats(None).pushed(torch.ones(2)).pushed(torch.ones(3, 1)).zeros_like()
+    assert [item.tolist() for item in zeros.items()] == [[0, 0], [[0], [0], [0]]]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_gradients_of_a_recursion_over_an_array(seed):
+    """A loop with branches that reads earlier items of the array it writes: values and gradients are those of Python's recursion."""
+    rng = np.random.RandomState(seed)
+    count, size = 7, 3
+    left, right = [0] * 4 + [0, 2, 4], [0] * 4 + [1, 3, 5]
+    leaf = [True] * 4 + [False] * 3
+    x, w = tf.placeholder(tf.float64, [count, size]), tf.placeholder(tf.float64, [size, size])
+
+    def body(i, hs):
+        def compose():
+            a, b = (hs.read(tf.constant(side)[i]) for side in (left, right))
+            return tf.tanh(tf.matmul((a * b)[None], w))[0] + a
+
+        return i + 1, hs.write(i, tf.cond(tf.constant(leaf)[i], lambda: tf.sin(x[i]), compose))
+
+    array = tf.TensorArray(tf.float64, count, clear_after_read=False, element_shape=[size])
+    states = tf.while_loop(lambda i, _: i < count, body, [0, array])[1].stack()
+    weights = rng.randn(count, size)
+    gradients = tf.gradients(tf.reduce_sum(states * weights), [x, w])
+
+    def plain(x, w):
+        made = []
+        for i in range(count):
+            a, b = (made[side[i]] if made and not leaf[i] else None for side in (left, right))
+            made.append(np.sin(x[i]) if leaf[i] else np.tanh((a * b) @ w) + a)
+        return np.array(made)
+
+    given = [rng.randn(count, size), rng.randn(size, size)]
+    found, *found_gradients = run([states, *gradients], dict(zip([x, w], given)))
+    np.testing.assert_allclose(found, plain(*given), rtol=1e-12)
+    for k, gradient in enumerate(found_gradients):
+        expected = np.zeros_like(given[k])
+        for at in np.ndindex(*given[k].shape):
+            ends = []
+            for step in (1e-6, -1e-6):
+                moved = [each.copy() for each in given]
+                moved[k][at] += step
+                ends.append((plain(*moved) * weights).sum())
+            expected[at] = (ends[0] - ends[1]) / 2e-6
+        np.testing.assert_allclose(gradient, expected, rtol=1e-6, atol=1e-8)
 
 
 def test_arrays_of_1x_graphs():

@@ -145,6 +145,25 @@ def test_loop_by_hand(executions, monkeypatch):
     assert any(executions)
 
 
+def test_items_that_nothing_wrote(executions, monkeypatch):
+    """A loop that reads zeros from an array that nothing wrote to runs natively, with its gradient."""
+
+    def build():
+        x = tf.placeholder(tf.float32, [2, 3])
+        source = tf.TensorArray(tf.float32, 5, element_shape=[2, 3])
+        _, h = tf.while_loop(lambda i, h: i < 5, lambda i, h: (i + 1, tf.tanh(h * 1.5 + source.read(i))), [0, x])
+        return [h, *tf.gradients(tf.reduce_sum(h), [x])], [x]
+
+    given = np.random.RandomState(1).randn(2, 3).astype("f")
+    found = _both(build, [given], monkeypatch)
+    _assert_same(found)
+    expected = given
+    for _ in range(5):
+        expected = np.tanh(1.5 * expected)
+    np.testing.assert_allclose(found[0][-1][0], expected, rtol=1e-5)
+    assert all(executions) and executions
+
+
 def test_draws_continue(monkeypatch):
     """Random numbers of a loop are the same, and so are those of the next run, whether or not something reads them."""
 

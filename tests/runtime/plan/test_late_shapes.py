@@ -245,6 +245,27 @@ def test_the_gradient_of_an_iteration_is_one_region(cut):
     assert not types & {"BroadcastTo", "BroadcastGradientArgs", "SigmoidGrad", "TanhGrad", "StridedSliceGrad"}
 
 
+def test_sums_by_equal_ids_meet_in_one_region():
+    """Two sums by ids that each computes again, combined with a gradient, leave no op for sizes outside of late steps; sizes may vary."""
+    with tf.Graph().as_default(), tf.Session() as session:
+        where, x = tf.placeholder(tf.int64, [None, 2]), tf.placeholder(tf.float32, [None, 3])
+        first, second = (tf.segment_sum(each, tf.cast(where[:, 0], tf.int32)) for each in (x, tf.square(x)))
+        loss = tf.reduce_sum(tf.sigmoid(first) * tf.tanh(second + first))
+        (gradient,) = tf.gradients(loss, [x])
+        values = np.random.RandomState(0).randn(6, 3).astype("f")
+        for ids in ([0, 0, 1, 1, 2, 2], [0, 1, 1, 2, 3, 3]) * 3:
+            fed = {where: np.stack([ids, np.zeros(6)], 1), x: values}
+            found = session.run([loss, gradient], fed)
+            a, b = (
+                np.array([each[np.array(ids) == i].sum(0) for i in range(max(ids) + 1)]) for each in (values, values**2)
+            )
+            s, t = 1 / (1 + np.exp(-a)), np.tanh(a + b)
+            np.testing.assert_allclose(found[0], (s * t).sum(), rtol=1e-5)
+            da, db = s * (1 - s) * t + s * (1 - t * t), s * (1 - t * t)
+            np.testing.assert_allclose(found[1], da[ids] + 2 * values * db[ids], rtol=1e-4, atol=1e-5)
+        assert "BroadcastGradientArgs" not in session.explain([loss, gradient], fed)
+
+
 def test_the_more_shapes_have_a_step_the_more_often_others_must_turn_up():
     """Of twelve sizes that take turns, eight have a step of their own after two rounds, and all after four."""
     with tf.Graph().as_default(), tf.Session() as session:

@@ -246,7 +246,7 @@ def strided_slice_many(rows: list[Any], attributes: list[dict[str, int]]) -> lis
             ):
                 return None
             axis, at = numbers[0], items[numbers[0]]
-        results.append(tensor.select(axis, at))
+        results.append(tensor.select(axis, at) if axis else tensor[at])
     return results
 
 

@@ -21,13 +21,19 @@ from stoker._src.ops.support.values import torch_dtype
 from stoker._src.ops.support.waiting import current_run
 
 _SET, _PUSH, _POP = range(3)
+_UNDO_PUSH = (_POP,)
+_MORE = {_SET: 0, _PUSH: 1, _POP: -1}  # items that undoing a change adds
+_FEW_CHANGES = 64
 _ROWS_AT_ONCE = 50_000
+_NEW = object.__new__
 
 
 def on_one_device(items: list[torch.Tensor]) -> list[torch.Tensor]:
     """Moves the items of one op to one device. Integers, and zeros for items that were never written, may be on the host."""
-    home = next((item.device for item in items if item.is_cuda), None)
-    return items if home is None else [moved_to(item, home) for item in items]
+    for item in items:
+        if item.is_cuda:
+            return [moved_to(each, item.device) for each in items]
+    return items
 
 
 def rows_of(stack: torch.Tensor) -> list[torch.Tensor]:
@@ -84,16 +90,44 @@ class TensorList:
         return self._items
 
     def length(self) -> int:
-        return len(self.items()) if self._stack is None else self._stack.shape[0]
+        """The number of items. A list that is little older than the newest is not rebuilt to count them."""
+        if self._stack is not None:
+            return self._stack.shape[0]
+        newest, more = self._newest()
+        return len(newest) + more
+
+    def _newest(self) -> tuple[list[Any], int]:
+        """The Python list of a newer list, and how many more items this list has."""
+        at, more = self, 0
+        for _ in range(_FEW_CHANGES):
+            if at._items is not None or at._stack is not None:
+                return at.items(), more
+            more += _MORE[at._change[0]]
+            assert at._newer is not None
+            at = at._newer
+        return self.items(), 0  # this list may be asked often
 
     def rows(self) -> torch.Tensor | None:
         """All items as one tensor; None if items are missing, of different shapes, or not tensors. The caller must not change it."""
         if self._stack is not None:
             return self._stack
         items = self.items()
+        if self.is_blank and self._has_zeros:
+            return self._zero([len(items), *(self.shape.dims or ())])
         if not items or not all(isinstance(item, torch.Tensor) and item.shape == items[0].shape for item in items):
             return None
         return torch.stack(items)
+
+    @property
+    def is_blank(self) -> bool:
+        """Whether there are items, and nothing was written to any of them."""
+        items = () if self._stack is not None else self.items()
+        return len(items) > 0 and all(item is None for item in items)
+
+    @property
+    def _has_zeros(self) -> bool:
+        """Whether items that were never written count as zeros of a known shape."""
+        return self.shape.known and self.dtype not in (dtypes.variant, dtypes.resource, dtypes.string)
 
     def _rebuilt(self) -> list[Any]:
         """The items of an older list: those of a newer list with the changes undone."""
@@ -115,32 +149,35 @@ class TensorList:
         return items
 
     def _succeeded(self, items: list[Any], undo: tuple[Any, ...]) -> TensorList:
-        following = TensorList(items, self.dtype, self.shape, self.limit)
+        following: TensorList = _NEW(TensorList)  # a loop makes dozens in each iteration
+        following._items, following._newer, following._change, following._stack = items, None, (), None
+        following.dtype, following.shape, following.limit = self.dtype, self.shape, self.limit
         following._accepted = self._accepted
         self._items, self._newer, self._change = None, following, undo
         return following
 
     def pushed(self, item: Any) -> TensorList:
-        items = self.items()
+        items = self.items() if self._items is None else self._items
         if 0 <= self.limit <= len(items):
             raise InvalidArgumentError(
                 None,
                 None,
                 f"Tried to push item into a full list: list size {len(items)}, max_num_elements {self.limit}",
             )
-        self._check(item)
+        if type(item) is not torch.Tensor or item.shape != self._accepted:
+            self._check(item)
         items.append(item)
-        return self._succeeded(items, (_POP,))
+        return self._succeeded(items, _UNDO_PUSH)
 
     def popped(self) -> tuple[TensorList, Any]:
-        items = self.items()
+        items = self.items() if self._items is None else self._items
         if not items:
             raise InvalidArgumentError(None, None, "Trying to pop from an empty list.")
         item = items.pop()
         return self._succeeded(items, (_PUSH, item)), item
 
     def with_item(self, index: int, item: Any, *, resize: bool = False) -> TensorList:
-        items = self.items()
+        items = self.items() if self._items is None else self._items
         self._check(item)
         if resize and index >= len(items):
             grown = TensorList([*items, *[None] * (index + 1 - len(items))], self.dtype, self.shape, self.limit)
@@ -190,7 +227,7 @@ class TensorList:
         return self._zeros(shape, index) if found is None else found
 
     def _zeros(self, shape: Shape, index: int) -> Any:
-        wanted = self.shape.merge(shape)
+        wanted = self.shape if self.shape == shape else self.shape.merge(shape)
         if not wanted.known:  # another item of the list may have the shape
             for other in self.items():
                 if other is not None:
@@ -226,33 +263,38 @@ class TensorList:
 
         if self._stack is not None:
             return TensorList.of_rows(torch.zeros_like(self._stack), self.dtype, self.shape, self.limit)
+        if self._has_zeros:
+            newest, more = self._newest()
+            written = next((item for item in newest if item is not None), None)
+            if written is None or not written.is_cuda:  # on a GPU, zeros would have to be moved there
+                return self.replaced([None] * (len(newest) + more))  # which costs nothing to add to
         return self.replaced([zero(item) for item in self.items()])
 
     def sum_with(self, others: list[TensorList]) -> TensorList:
         """The sum by item. Items that were never written count as zero."""
-        stacks = [self._stack, *[other._stack for other in others]]
-        if len(stacks) == 2 and all(stack is not None and stack.shape == stacks[0].shape for stack in stacks):  # type: ignore[union-attr]
-            total_stack = torch.add(*on_one_device(stacks))  # type: ignore[arg-type]
-            return TensorList.of_rows(total_stack, self.dtype, self.shape, self.limit)
+        if len(others) == 1:
+            stack, other = self._stack, others[0]._stack
+            if stack is not None and other is not None and stack.shape == other.shape:
+                return TensorList.of_rows(torch.add(*on_one_device([stack, other])), self.dtype, self.shape, self.limit)
         columns = [self.items(), *[other.items() for other in others]]
-        size = max(len(column) for column in columns)
-        total: list[Any] = [None] * size
-        for column in columns:
-            if len(column) not in (0, size):
-                raise InvalidArgumentError(
-                    None, None, f"Trying to add two lists of tensors with different lengths: {len(column)} and {size}"
-                )
+        size = max(map(len, columns))
+        wrong = next((len(column) for column in columns if len(column) not in (0, size)), None)
+        if wrong is not None:
+            raise InvalidArgumentError(
+                None, None, f"Trying to add two lists of tensors with different lengths: {wrong} and {size}"
+            )
+        total: list[Any] = list(columns[0]) or [None] * size
+        for column in columns[1:]:
             for i, item in enumerate(column):
-                if item is not None:
-                    before = total[i]
-                    if before is None:
-                        total[i] = item
-                    else:
-                        total[i] = (
-                            before.sum_with([item])
-                            if hasattr(item, "sum_with")
-                            else torch.add(*on_one_device([before, item]))
-                        )
+                if item is None:
+                    continue
+                before = total[i]
+                if before is None:
+                    total[i] = item
+                elif hasattr(before, "sum_with"):
+                    total[i] = before.sum_with([item])
+                else:
+                    total[i] = torch.add(*on_one_device([before, item]))
         return self.replaced(total)
 
     def __repr__(self) -> str:

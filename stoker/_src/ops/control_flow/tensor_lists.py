@@ -32,6 +32,11 @@ def _shape_of(sizes: Any) -> Shape:
                 None, None, f"The only valid scalar shape tensor is the fully unknown shape -1, not {sizes}."
             )
         return UNKNOWN_SHAPE
+    return _of_sizes(tuple(sizes))
+
+
+@functools.lru_cache(maxsize=1024)
+def _of_sizes(sizes: tuple[int, ...]) -> Shape:
     for size in sizes:
         if size < -1:
             raise InvalidArgumentError(None, None, f"Dimension {size} must be >= -1")
@@ -162,7 +167,8 @@ TENSOR_LIST_PUSH_BACK = define(
 
 @TENSOR_LIST_PUSH_BACK.kernel
 def tensor_list_push_back_kernel(input_handle: TensorList, tensor: Any, *, element_dtype: DType) -> TensorList:
-    input_handle.check_dtype(element_dtype)
+    if input_handle.dtype is not element_dtype:
+        input_handle.check_dtype(element_dtype)
     return input_handle.pushed(tensor)
 
 
@@ -218,7 +224,8 @@ TENSOR_LIST_POP_BACK = define(
 def tensor_list_pop_back_kernel(
     input_handle: TensorList, element_shape: Any, *, element_dtype: DType
 ) -> tuple[TensorList, Any]:
-    input_handle.check_dtype(element_dtype)
+    if input_handle.dtype is not element_dtype:
+        input_handle.check_dtype(element_dtype)
     rest, item = input_handle.popped()
     if item is None:
         item = input_handle._zeros(_shape_of(element_shape), len(rest.items()))
@@ -551,8 +558,12 @@ def _concatenated(source: TensorList, shape: Shape, leading: list[int], dtype: D
     shape = source.shape.merge(shape)
     if leading and shape.dims is not None:  # these determine the first size of each item
         shape = Shape((None, *shape.dims[1:]))
-    items = []
+    items: list[Any] = []
+    accepted = None  # the shape of an item that was checked
     for i, item in enumerate(source.items()):
+        if item is not None and item.shape == accepted:
+            items.append(item)
+            continue
         if item is None:
             sizes = list((shape.dims or ())[1:])
             if shape.dims is None or None in sizes or (i >= len(leading) and shape.dims[0] is None):
@@ -572,6 +583,7 @@ def _concatenated(source: TensorList, shape: Shape, leading: list[int], dtype: D
                 f"expected {shape}, got {Shape(item.shape)}",
             )
         items.append(item)
+        accepted = item.shape
     lengths = torch.tensor([item.shape[0] for item in items], dtype=torch.int64)
     if not items:
         sizes = list((shape.dims or ())[1:])
@@ -638,8 +650,10 @@ def tensor_list_split_kernel(
             None,
             f"Attempting to slice rows of lengths {lengths} (sum {sum(lengths)}) from a tensor of {tensor.shape[0]} rows.",
         )
-    starts = np.cumsum([0, *lengths]).tolist()
-    items = [tensor[a:b] for a, b in itertools.pairwise(starts)]
+    if isinstance(tensor, torch.Tensor):
+        items = list(tensor.split_with_sizes(lengths))
+    else:
+        items = [tensor[a:b] for a, b in itertools.pairwise(itertools.accumulate(lengths, initial=0))]
     return _list_of(items, Shape((None, *tensor.shape[1:])), element_dtype, element_shape)
 
 

@@ -168,6 +168,7 @@ def _sorted_op(
         return combine(data, segment_ids.to(torch.int64), count)
 
     definition.planning.sized = 1, _count_of_sorted, counted_rows
+    definition.planning.sized_by = (1,)  # the sums of several columns by the same ids have as many rows
     if name != "Mean":
         _counted_op(name, counted or combine, allowed)
     return definition

@@ -480,6 +480,8 @@ def _with_items(start: TensorList, indices: list[int], stack: torch.Tensor) -> T
 
 def _with_added(start: TensorList, indices: list[int], stack: torch.Tensor) -> TensorList:
     """A list with the rows of `stack` added at the sorted indices."""
+    if start.is_blank:
+        return _with_items(start, indices, stack)
     before = start.rows()
     if before is not None and before.shape[1:] == stack.shape[1:]:
         if len(indices) == before.shape[0]:

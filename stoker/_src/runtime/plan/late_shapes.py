@@ -23,6 +23,7 @@ from stoker._src.graph.shape_inference import infer_shapes
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.runtime.plan.instructions import EFFECTS, Instruction, Value, renumber, values_of
 from stoker._src.runtime.plan.known_shapes import Known
+from stoker._src.runtime.plan.sharing import equal_values
 
 _FEWEST = 3  # fewest ops that could be fused in a region worth compiling
 _MOST_STEPS = 32  # steps of one region
@@ -116,7 +117,9 @@ def form(
     """
     if compiler.placement.gpu is not None:
         return instructions
-    regions = _Regions(shape_of, numbers)
+    divides = any(each.op is not None and each.op.definition.planning.sized_by for each in instructions)
+    equal = equal_values(instructions, set(), shape_of) if divides else {}
+    regions = _Regions(shape_of, numbers, equal)
     for instruction in instructions:
         regions.add(instruction)
     regions.end(list(regions.open))
@@ -142,8 +145,8 @@ def form(
 class _Regions:
     """Sorts instructions into regions. Other instructions move ahead of the open regions, which do not depend on each other."""
 
-    def __init__(self, shape_of: ShapeOf, numbers: dict[Tensor, Instruction]) -> None:
-        self.shape_of, self.numbers = shape_of, numbers
+    def __init__(self, shape_of: ShapeOf, numbers: dict[Tensor, Instruction], equal: dict[Value, Value]) -> None:
+        self.shape_of, self.numbers, self.equal = shape_of, numbers, equal
         self.ended: list[_Region | Instruction] = []
         self.open: list[_Region] = []
         self._makers: dict[Value, frozenset[Any]] = {}  # what decides about the sizes of a value of unknown shape
@@ -161,7 +164,7 @@ class _Regions:
             changes = bool(instruction.traits & (Trait.WRITES | Trait.BLOCKING) or instruction.steps)
             self.end([each for each in self.open if changes or not each.made.isdisjoint(arguments)])
             for i, value in enumerate(values_of(instruction.results)):
-                self._makers[value] = frozenset((_maker(instruction, i),))
+                self._makers[value] = frozenset((_maker(instruction, i, self.equal),))
             self.ended.append(instruction)
 
     def _of(self, values: set[Value]) -> frozenset[Any]:
@@ -290,15 +293,18 @@ def _finished(
     return [instruction]
 
 
-def _maker(instruction: Instruction, position: int) -> Any:
-    """What decides about the sizes of a result: the instruction, or the values that the same op may sort other data by."""
+def _maker(instruction: Instruction, position: int, equal: dict[Value, Value]) -> Any:
+    """What decides about the sizes of a result: the instruction, or the values that the same op may sort other data by.
+
+    `equal` has for a value that is computed again the one that was computed first.
+    """
     op = instruction.op
     by = None if op is None or instruction.kind != "kernel" else op.definition.planning.sized_by
     if op is None or by is None:
         return id(instruction)
     if not by:
         return None  # as for the values that the plan is given
-    return op.definition, tuple(instruction.arguments[i] for i in by), position
+    return op.definition, tuple(equal.get(each, each) for each in (instruction.arguments[i] for i in by)), position
 
 
 def _source(tensor: Tensor) -> Tensor:

@@ -36,7 +36,7 @@ def share(
 
     `replaced` tells whether values were replaced before, so that some instructions may be of no use.
     """
-    equal = _equal_values(instructions, {value for value in results if value is not None}, shape_of)
+    equal = equal_values(instructions, {value for value in results if value is not None}, shape_of)
     if equal:
         for instruction in instructions:
             instruction.arguments = with_values(instruction.arguments, equal)
@@ -47,10 +47,10 @@ def share(
     return kept
 
 
-def _equal_values(
+def equal_values(
     instructions: list[Instruction], fetched: set[Value], shape_of: Callable[[Tensor], Shape]
 ) -> dict[Value, Value]:
-    """Returns for each value that is computed again the value that was computed first."""
+    """Returns for each value that is computed again the value that was computed first. Values in `fetched` are not among them."""
     equal: dict[Value, Value] = {}
     seen: dict[Any, list[Instruction]] = {}
     last_uses = {value: at for at, each in enumerate(instructions) for value in values_of(each.arguments)}
