@@ -36,6 +36,8 @@ def pack_kernel(values: list[Any], *, axis: int) -> Any:
     if isinstance(values[0], torch.Tensor):
         return torch.stack(values, axis)
     if isinstance(values[0], np.ndarray):
+        if len(values) == 1 and axis in (0, -1) and not values[0].ndim:
+            return values[0].reshape(1).copy()
         if axis not in (0, -1) or any(value.ndim for value in values):
             return np.stack(values, axis)
         values = [value.item() for value in values]  # single strings, for which `stack` takes longer
