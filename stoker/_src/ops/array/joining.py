@@ -635,6 +635,14 @@ def tile_lower(build: Any, op: Operation, input: Any, multiples: list[int]) -> A
     return build.broadcast(input, build.shape_of(op.outputs[0]).dims)
 
 
+@TILE.rows
+def tile_rows(op: Operation, inputs: list[rows.Input]) -> list[Tensor] | None:
+    multiples = rows.numbers(inputs[1])
+    if multiples is None or not inputs[0].stacked:
+        return None
+    return [TILE(inputs[0].tensor, [1, *multiples.tolist()])]
+
+
 @TILE.kernel
 @rearranges
 def tile_kernel(input: torch.Tensor, multiples: list[int]) -> torch.Tensor:

@@ -159,9 +159,9 @@ class _MappedInParallel(_Mapped):
         return self._pending.popleft()[0].result()
 
     def take(self, count: int, found: Any) -> None:
-        if self._pool is None and len(self._timed) == _TRIALS:
+        if self._pool is None:
             super().take(count, found)
-        else:
+        else:  # the results that threads work on come first
             Elements.take(self, count, found)
 
     def _timed_call(self) -> Element:

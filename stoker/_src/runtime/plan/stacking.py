@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from stoker._src.base import dtypes
 from stoker._src.graph.graph import Graph
+from stoker._src.graph.planning import Trait
 from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Tensor
 from stoker._src.ops.array.constants import constant, placeholder
@@ -36,6 +37,8 @@ def over_stacks(
         for op in order:
             if not any(tensor in known and known[tensor].stacked for tensor in op._inputs):
                 continue  # does not depend on the record; `_constant` accepts it only as a constant
+            if op.definition.traits & Trait.OF_SHAPES and constant_value(op.outputs[0]) is not None:
+                continue
             inputs = [known.get(tensor) or _constant(tensor) for tensor in op._inputs]
             found = [each for each in inputs if each is not None]
             outputs = over_rows(op, found) if len(found) == len(inputs) else None
