@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Protocol
 
+import numpy as np
 import torch
 
 from stoker._src.base import forking
@@ -56,6 +57,11 @@ _MOST_STACKED = 256  # elements that are computed together
 _MOST_BYTES = 1 << 20  # what they may take: larger ones gain nothing, and would fall out of the processor's caches
 
 
+def _bytes(element: Element) -> int:
+    strings = [value for value in element if isinstance(value, np.ndarray)]
+    return sum(value.nbytes for value in element) + sum(len(text) for each in strings for text in each.reshape(-1))
+
+
 class _Mapped(Elements):
     """The results of a function.
 
@@ -69,6 +75,7 @@ class _Mapped(Elements):
         self._drawn: deque[Element] = deque()  # elements of the source that are still to be mapped
         self._failure: OpError | None = None  # what the source raised after them
         self._may_stack = True
+        self._at_once = 0  # the elements that make up a stack, once the size of one is known
 
     def next(self) -> Element:
         return self._call(*self._draw())
@@ -86,10 +93,13 @@ class _Mapped(Elements):
         while count > 1 and function is not None and self._failure is None:
             if not self._drawn:
                 try:
-                    self._source.take(min(count, _MOST_STACKED), self._drawn)
+                    self._source.take(min(count, self._at_once or 1), self._drawn)
+                    if self._drawn and not self._at_once:
+                        self._at_once = max(1, min(_MOST_STACKED, _MOST_BYTES // (1 + _bytes(self._drawn[0]))))
+                        self._source.take(min(count, self._at_once) - 1, self._drawn)
                 except OpError as error:
                     self._failure = error
-            rows = self._together(function) if len(self._drawn) > 1 else None
+            rows = self._together(function) if 1 < len(self._drawn) <= count else None
             if rows is None:
                 break
             found.extend(rows)
@@ -100,11 +110,7 @@ class _Mapped(Elements):
         """The results for all elements that were drawn; None if they have to be computed one by one."""
         number = len(self._drawn)
         try:
-            stacks = stacked(self._drawn)
-            if sum(stack.nbytes for stack in stacks) > _MOST_BYTES:
-                self._may_stack = False
-                return None
-            results = list(function(stacks))
+            results = list(function(stacked(self._drawn)))
         except Exception:  # whatever it is, the call for the element says it better
             self._may_stack = False
             return None
