@@ -37,8 +37,11 @@ FUNCTIONS = {
     "itself": (lambda x: x, lambda x: x),
     "arithmetic": (lambda x: x * 2.0 + 1.0, lambda x: x * 2 + 1),
     "rows of lower rank": (lambda x: x - x[0], lambda x: x - x[0]),
-    "a captured value": (lambda x: x + tf.constant([4.0, 3.0, 2.0, 1.0]), lambda x: x + np.float32([4, 3, 2, 1])),
-    "a fixed result": (lambda x: tf.constant(7.0), lambda x: np.float32(7)),
+    "a captured value": (
+        lambda x: x + tf.constant([4.0, 3.0, 2.0, 1.0]),
+        lambda x: x + np.array([4, 3, 2, 1], np.float32),
+    ),
+    "a fixed result": (lambda x: tf.constant(7.0), lambda x: np.array(7, np.float32)),
     "shape": (lambda x: tf.reshape(x, [-1])[1:9:2], lambda x: x.reshape(-1)[1:9:2]),
     "largest": (lambda x: tf.reduce_max(x), lambda x: x.max()),
     "an op that has no form for stacks": (lambda x: tf.matmul(x, x, transpose_b=True), lambda x: x @ x.T),
