@@ -14,7 +14,12 @@ from stoker._src.base.errors import InvalidArgumentError, UnimplementedError
 from stoker._src.ops.random.bits import bounded_normal, choices, fills, native, rejection, stateless
 from stoker._src.ops.random.bits.float_math import exp_float, log_float, sincos_float
 from stoker._src.ops.random.bits.philox import PhiloxState, Stream, bits, philox_blocks
-from stoker._src.ops.random.uniform_normal import RANDOM_UNIFORM, RANDOM_UNIFORM_INT
+from stoker._src.ops.random.uniform_normal import (
+    RANDOM_STANDARD_NORMAL,
+    RANDOM_UNIFORM,
+    RANDOM_UNIFORM_INT,
+    TRUNCATED_NORMAL,
+)
 from stoker._src.ops.support.values import torch_dtype
 
 STREAMS = st.builds(Stream, st.integers(0, 2**64 - 1), st.integers(0, 2**128 - 1))
@@ -191,6 +196,25 @@ def test_executions_that_draw_together(twin, shape, kind):
     for one, other in zip(drawn, own):
         assert one.dtype is other.dtype
         np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("name", ["normal", "truncated_normal", "uniform"])
+@pytest.mark.parametrize("kind", ["float32", "float64", "bfloat16"])
+def test_executions_of_every_distribution_that_draw_together(twin, name, kind):
+    """The same for normal numbers, for which an execution may draw again, and for numbers of 64 bits."""
+    definition = {"normal": RANDOM_STANDARD_NORMAL, "truncated_normal": TRUNCATED_NORMAL, "uniform": RANDOM_UNIFORM}[
+        name
+    ]
+    dtype, fill, draw = as_dtype(kind), getattr(fills, name), definition.kernel_fn
+    assert draw is not None
+    node, stream = types.SimpleNamespace(state=None), PhiloxState(3, 4)
+    for i in range(50):
+        sizes = [5] if i != 20 else [2, 1]
+        made = draw(sizes, seed=3, seed2=4, dtype=dtype, ctx=node)
+        count = int(np.prod(sizes))
+        plain = fill(stream.reserve_outputs(count), count, torch_dtype(dtype)).reshape(sizes)
+        assert made.dtype is plain.dtype
+        np.testing.assert_array_equal(made.double(), plain.double())
 
 
 def test_two_zero_seeds_mean_any_stream():

@@ -36,6 +36,8 @@ def pack_kernel(values: list[Any], *, axis: int) -> Any:
     if isinstance(values[0], torch.Tensor):
         return torch.stack(values, axis)
     if isinstance(values[0], np.ndarray):
+        if len(values) == 1 and axis in (0, -1) and not values[0].ndim:
+            return values[0].reshape(1).copy()
         if axis not in (0, -1) or any(value.ndim for value in values):
             return np.stack(values, axis)
         values = [value.item() for value in values]  # single strings, for which `stack` takes longer
@@ -631,6 +633,14 @@ def tile_lower(build: Any, op: Operation, input: Any, multiples: list[int]) -> A
     if any(size != 1 and times != 1 for size, times in zip(input.shape, multiples)):
         return None
     return build.broadcast(input, build.shape_of(op.outputs[0]).dims)
+
+
+@TILE.rows
+def tile_rows(op: Operation, inputs: list[rows.Input]) -> list[Tensor] | None:
+    multiples = rows.numbers(inputs[1])
+    if multiples is None or not inputs[0].stacked:
+        return None
+    return [TILE(inputs[0].tensor, [1, *multiples.tolist()])]
 
 
 @TILE.kernel

@@ -21,6 +21,7 @@ from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.array import joining, shaping, slicing
 from stoker._src.ops.array.constants import constant
+from stoker._src.ops.support import rows
 from stoker._src.ops.support.movement import allocatable, fresh, itemsize, rearranges, signed
 
 _PADDINGS = one_of(*INDEX, default=dtypes.int32)
@@ -85,6 +86,14 @@ def pad_by_constants(op: Operation) -> Any:
         return torch.constant_pad_nd(input, flat)
 
     return padded
+
+
+@PAD.rows
+def pad_rows(op: Operation, inputs: list[rows.Input]) -> list[Tensor] | None:
+    paddings = rows.numbers(inputs[1])
+    if paddings is None or not inputs[0].stacked:
+        return None
+    return [PAD(inputs[0].tensor, [[0, 0], *paddings.tolist()])]
 
 
 @PAD.lower

@@ -47,7 +47,7 @@ SIZE.shape(scalar)
 @SIZE.kernel
 def size_kernel(input: Any, *, out_type: DType) -> torch.Tensor:
     count = input.numel() if isinstance(input, torch.Tensor) else input.size
-    return torch.scalar_tensor(count, dtype=torch_dtype(out_type))
+    return torch.from_numpy(np.array(count, out_type.as_numpy_dtype))
 
 
 @SIZE.static_value

@@ -20,7 +20,7 @@ from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.array import shaping
 from stoker._src.ops.array.broadcasting import reduce_to_inputs
-from stoker._src.ops.support import table_rows
+from stoker._src.ops.support import rows, table_rows
 from stoker._src.ops.support.dispatching import dispatched, elementwise
 from stoker._src.ops.support.movement import allocatable, itemsize, rearranges, signed
 from stoker._src.ops.support.values import torch_dtype
@@ -52,6 +52,18 @@ def where_shape(input: Shape) -> Shape:
 
 SELECT = define("Select(condition: bool, t: T, e: T) -> (output: T)", T=ANY)
 SELECT_V2 = define("SelectV2(condition: bool, t: T, e: T) -> (output: T)", T=ANY)
+
+
+SELECT_V2.rows(rows.broadcast)
+
+
+@SELECT.rows
+def select_rows(op: Operation, inputs: list[rows.Input]) -> list[Tensor] | None:
+    """A single condition becomes one for each row."""
+    condition, t, _ = inputs
+    if t.rank is None or condition.rank not in (0, t.rank) or not all(each.stacked for each in inputs):
+        return None
+    return rows.again(op, [each.tensor for each in inputs])
 
 
 @SELECT.kernel
@@ -231,6 +243,14 @@ def one_hot_kernel(indices: torch.Tensor, depth: int, on_value: Any, off_value: 
     return select_v2_kernel(hot, on_value, off_value)
 
 
+@ONE_HOT.rows
+def one_hot_rows(op: Operation, inputs: list[rows.Input]) -> list[Tensor] | None:
+    axis = op.attrs["axis"]
+    if not inputs[0].stacked or any(each.stacked for each in inputs[1:]):
+        return None
+    return rows.again(op, [each.tensor for each in inputs], axis=axis + 1 if axis >= 0 else axis)
+
+
 @ONE_HOT.lower
 def one_hot_lower(build: Any, op: Operation, indices: Any, depth: int, on_value: Any, off_value: Any) -> Any:
     """Each index is compared with all places."""
@@ -320,6 +340,14 @@ def reverse_kernel(tensor: torch.Tensor, axis: list[int]) -> torch.Tensor:
         return tensor.clone()
     _check_axes(tensor.ndim, axis)
     return tensor.flip(axis)
+
+
+@REVERSE_V2.rows
+def reverse_rows(op: Operation, inputs: list[rows.Input]) -> list[Tensor] | None:
+    rank, axes = inputs[0].rank, rows.numbers(inputs[1])
+    if not rank or axes is None or not inputs[0].stacked:
+        return None
+    return [REVERSE_V2(inputs[0].tensor, axes % rank + 1)]
 
 
 def _check_axes(rank: int, axis: list[int]) -> None:

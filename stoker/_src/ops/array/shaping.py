@@ -659,7 +659,11 @@ def reshape_rows(op: Operation, inputs: list[rows.Input]) -> list[Tensor] | None
     size = op.outputs[0].static_shape
     if not size.known or 0 in size or not inputs[0].stacked or any(each.stacked for each in inputs[1:]):
         return None
-    return [reshape(inputs[0].tensor, [-1, *size])]
+    stack = inputs[0].tensor
+    if stack.static_shape[1:].known:
+        return [reshape(stack, [-1, *size])]
+    # Rows of another size are an error, also if all of them together would make up other rows.
+    return [reshape(stack, ops.concat([shape(stack, out_type=dtypes.int64)[:1], np.array(size, np.int64)], 0))]
 
 
 @SQUEEZE.grad

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any
+from typing import Any, Protocol
 
+import numpy as np
 import torch
 
 from stoker._src.base import forking
@@ -21,15 +22,24 @@ from stoker._src.ops.dataset.values import (
     Element,
     Elements,
     Generated,
+    Rows,
     Simple,
     as_dataset,
     define_dataset,
     integer,
+    stacked,
     stop_if_cancelled,
 )
 from stoker._src.ops.support.waiting import RunState, running
 
-Call = Callable[..., tuple[Any, ...]]
+
+class Call(Protocol):
+    """A function with its captured values (`BoundFunction`)."""
+
+    def __call__(self, *values: Any) -> tuple[Any, ...]: ...
+
+    def for_stacks(self) -> Callable[[Sequence[Any]], tuple[Any, ...]] | None: ...
+
 
 _INPUT = "input_dataset: variant, other_arguments: [Targuments]"
 _FUNCTION: dict[str, Any] = {"f": FUNC, "Targuments": TYPES}
@@ -43,28 +53,84 @@ def _unknown(count: int) -> int:
 # ---- map ---------------------------------------------------------------------------------------------------------
 
 
+_MOST_STACKED = 256  # elements that are computed together
+_MOST_BYTES = 1 << 20  # what they may take: larger ones gain nothing, and would fall out of the processor's caches
+
+
+def _bytes(element: Element) -> int:
+    strings = [value for value in element if isinstance(value, np.ndarray)]
+    return sum(value.nbytes for value in element) + sum(len(text) for each in strings for text in each.reshape(-1))
+
+
 class _Mapped(Elements):
+    """The results of a function.
+
+    If a pure function is wanted for several elements (a batch), they are stacked and computed together, where all of its ops have a form for
+    stacks. If that fails, for example because their shapes differ, this pass goes on element by element: an error belongs to its element.
+    """
+
     def __init__(self, source: Elements, call: Call) -> None:
         super().__init__(source)
         self._source, self._call = source, call
+        self._drawn: deque[Element] = deque()  # elements of the source that are still to be mapped
+        self._failure: OpError | None = None  # what the source raised after them
+        self._may_stack = True
+        self._at_once = 0  # the elements that make up a stack, once the size of one is known
 
     def next(self) -> Element:
-        return self._call(*self._source.next())
+        return self._call(*self._draw())
+
+    def _draw(self) -> Element:
+        if self._drawn:
+            return self._drawn.popleft()
+        if self._failure is not None:
+            failure, self._failure = self._failure, None
+            raise failure
+        return self._source.next()
+
+    def take(self, count: int, found: Any) -> None:
+        function = self._call.for_stacks() if self._may_stack and count > 1 else None
+        while count > 1 and function is not None and self._failure is None:
+            if not self._drawn:
+                try:
+                    self._source.take(min(count, self._at_once or 1), self._drawn)
+                    if self._drawn and not self._at_once:
+                        self._at_once = max(1, min(_MOST_STACKED, _MOST_BYTES // (1 + _bytes(self._drawn[0]))))
+                        self._source.take(min(count, self._at_once) - 1, self._drawn)
+                except OpError as error:
+                    self._failure = error
+            rows = self._together(function) if 1 < len(self._drawn) <= count else None
+            if rows is None:
+                break
+            found.extend(rows)
+            count -= len(rows)
+        super().take(count, found)
+
+    def _together(self, function: Callable[[Sequence[Any]], tuple[Any, ...]]) -> list[Element] | None:
+        """The results for all elements that were drawn; None if they have to be computed one by one."""
+        number = len(self._drawn)
+        try:
+            results = list(function(stacked(self._drawn)))
+        except Exception:  # whatever it is, the call for the element says it better
+            self._may_stack = False
+            return None
+        self._drawn.clear()
+        return list(Rows(results).elements(number))
 
 
 _TRIALS = 8  # calls that are timed before threads are started
 _WORTH_A_THREAD = 2e-4  # seconds that a call must take
 
 
-class _MappedInParallel(Elements):
+class _MappedInParallel(_Mapped):
     """Calls the function for several elements at once and returns the results in order.
 
     A call must be worth handing over to another thread: the first ones are timed, and short ones stay in the caller's thread.
     """
 
     def __init__(self, source: Elements, call: Call, threads: int) -> None:
-        super().__init__(source)
-        self._source, self._call, self._threads = source, call, threads
+        super().__init__(source, call)
+        self._threads = threads
         self._pending: deque[tuple[Future[Element], Element | None]] = deque()  # with the arguments of the call
         self._lost: list[Element] = []  # the arguments of calls that a forked child must repeat
         self._pool: ThreadPoolExecutor | None = None
@@ -85,7 +151,7 @@ class _MappedInParallel(Elements):
             return self._timed_call()
         while (self._lost or self._more) and len(self._pending) < self._threads:
             try:
-                element = self._lost.pop(0) if self._lost else self._source.next()
+                element = self._lost.pop(0) if self._lost else self._draw()
                 self._pending.append((self._pool.submit(self._work, element), element))
             except StopIteration:
                 self._more = False
@@ -98,8 +164,14 @@ class _MappedInParallel(Elements):
             raise StopIteration
         return self._pending.popleft()[0].result()
 
+    def take(self, count: int, found: Any) -> None:
+        if self._pool is None:
+            super().take(count, found)
+        else:  # the results that threads work on come first
+            Elements.take(self, count, found)
+
     def _timed_call(self) -> Element:
-        element = self._source.next()
+        element = self._draw()
         started = time.perf_counter()
         result = self._call(*element)
         if len(self._timed) < _TRIALS:

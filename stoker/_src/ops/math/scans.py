@@ -21,6 +21,7 @@ from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.array import constants
 from stoker._src.ops.math import arithmetic, comparison, unary_functions
+from stoker._src.ops.support import rows
 from stoker._src.ops.support.unsigned import SIGNED_TWIN, flipped, modular
 from stoker._src.ops.support.values import torch_dtype
 
@@ -145,6 +146,13 @@ def place_shape(input: Shape, dimension: np.ndarray | None) -> Shape:
     return Shape(input.dims[:axis] + input.dims[axis + 1 :])
 
 
+def _place_rows(op: Operation, inputs: list[rows.Input]) -> list[Tensor] | None:
+    rank, axis = inputs[0].rank, rows.numbers(inputs[1])
+    if rank is None or axis is None or not -rank <= axis < rank or not inputs[0].stacked:
+        return None
+    return rows.again(op, [inputs[0].tensor, convert_to_tensor(axis % rank + 1, inputs[1].tensor.dtype)])
+
+
 def _place(
     name: str, function: Callable[..., torch.Tensor], worst: float, axis_types: Any, results: Any
 ) -> OpDefinition:
@@ -173,6 +181,7 @@ def _place(
     ).not_differentiable()
     definition.kernel(kernel)
     definition.shape(place_shape, values=["dimension"])
+    definition.rows(_place_rows)
     return definition.lower(
         lambda build, op, input, dimension: build.place(
             input, dimension, op.attr("output_type").name, least=function is torch.argmin

@@ -16,9 +16,18 @@ from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.array import casting, joining, ranges, shaping
 from stoker._src.ops.math import arithmetic, comparison, reductions, unary_functions
+from stoker._src.ops.support import rows
 
 SOFTMAX = define("Softmax(logits: T) -> (softmax: T)", T=FLOATS)
 LOG_SOFTMAX = define("LogSoftmax(logits: T) -> (logsoftmax: T)", T=FLOATS)
+
+
+@SOFTMAX.rows
+@LOG_SOFTMAX.rows
+def softmax_rows(op: Operation, inputs: list[rows.Input]) -> list[Tensor] | None:
+    return rows.again(op, [inputs[0].tensor]) if inputs[0].rank else None
+
+
 SOFTMAX.lower(lambda build, op, logits: build.softmax(logits))
 
 

@@ -82,20 +82,17 @@ def checked_count(shape: list[int]) -> int:
     return numbers.prod(allocatable(shape, 4))
 
 
-def _filled(
-    name: str, fill: Callable[..., torch.Tensor], together: Callable[..., torch.Tensor] | None = None
-) -> OpDefinition:
+def _filled(name: str, fill: Callable[..., torch.Tensor]) -> OpDefinition:
     definition = define(
         f"{name}(shape: host T) -> (output: dtype)", STATEFUL, seed=0, seed2=0, dtype=FLOATS, T=INDEX
     ).not_differentiable()
 
     def kernel(shape: list[int], *, seed: int, seed2: int, dtype: DType, ctx: Any) -> torch.Tensor:
         count = checked_count(shape)
-        several = None if dtype is dtypes.float64 else together
-        if several is not None and 0 < count <= _FEW:
+        if 0 < count <= _FEW:
 
-            def draw(streams: list[Stream]) -> torch.Tensor:
-                return several(streams, count, torch_dtype(dtype)).view(len(streams), *shape)
+            def draw(stream: Stream, times: int) -> torch.Tensor:
+                return fill(stream, count, torch_dtype(dtype), times).view(times, *shape)
 
             return generator(ctx, seed, seed2).few((shape, dtype), count, draw)
         stream = generator(ctx, seed, seed2).reserve_outputs(count)
@@ -123,7 +120,7 @@ def _filled(
     return definition
 
 
-RANDOM_UNIFORM = _filled("RandomUniform", fills.uniform, fills.uniform_of_each)
+RANDOM_UNIFORM = _filled("RandomUniform", fills.uniform)
 RANDOM_STANDARD_NORMAL = _filled("RandomStandardNormal", fills.normal)
 TRUNCATED_NORMAL = _filled("TruncatedNormal", fills.truncated_normal)
 
@@ -146,9 +143,9 @@ def random_uniform_int_kernel(
     count = checked_count(shape)
     if 0 < count <= _FEW:
 
-        def draw(streams: list[Stream]) -> torch.Tensor:
-            drawn = fills.uniform_int_of_each(streams, count, minval, maxval, torch_dtype(Tout))
-            return drawn.view(len(streams), *shape)
+        def draw(stream: Stream, times: int) -> torch.Tensor:
+            drawn = fills.uniform_int_of_runs(stream, count, minval, maxval, torch_dtype(Tout), times)
+            return drawn.view(times, *shape)
 
         return generator(ctx, seed, seed2).few((shape, minval, maxval, Tout), count, draw)
     stream = generator(ctx, seed, seed2).reserve_outputs(count)

@@ -15,7 +15,7 @@ from stoker._src.base.shapes import SCALAR, UNKNOWN_SHAPE, Shape
 from stoker._src.formats import gfile
 from stoker._src.formats.hashing import hash64_many
 from stoker._src.graph.definition import ANY, INT, SOURCE, STATEFUL, TYPE, OpDefinition, define, scalar
-from stoker._src.ops.support.values import from_numpy, to_numpy
+from stoker._src.ops.support.values import from_numpy, to_numpy, torch_dtype
 
 WHOLE_LINE, LINE_NUMBER = -2, -1
 
@@ -28,6 +28,7 @@ class LookupTable:
     ) -> None:
         self.name, self.key_dtype, self.value_dtype = name, key_dtype, value_dtype
         self.value_shape = value_shape
+        self._kind = np.dtype(object) if value_dtype is dtypes.string else torch_dtype(value_dtype)  # of kernel values
         self.static = static  # filled once, by its initializer
         self.initialized = not static
         self.reserved: tuple[Any, ...] = ()  # keys that are reserved by a dense table
@@ -53,7 +54,7 @@ class LookupTable:
             raise InvalidArgumentError(
                 None, None, f"Key must be type {self.key_dtype.name} but got {own.name} ({label} of table {self.name})."
             )
-        flat = keys.reshape(-1).tolist()
+        flat = (keys if keys.ndim == 1 else keys.reshape(-1)).tolist()
         for reserved in self.reserved:
             if reserved in flat:
                 raise InvalidArgumentError(
@@ -74,26 +75,26 @@ class LookupTable:
     def find(self, keys: Any, default: Any, key_dtype: DType) -> Any:
         """Returns the value of each key, or its default, with shape [*keys.shape, *value_shape]."""
         wanted = self._keys(keys, key_dtype)
-        shape = (*tuple(keys.shape), *self.value_shape)
-        fallback = self._rows(default)
-        if fallback.shape not in (shape, self.value_shape):
+        shape = (*keys.shape, *self.value_shape)
+        if default.dtype is not self._kind:
+            self._rows(default)  # raises an error, unless it is an array of the same type
+        if default.shape not in (shape, self.value_shape):
             raise InvalidArgumentError(
                 None,
                 None,
-                f"Expected shape {Shape(self.value_shape)} or {Shape(shape)} for default value, got {Shape(fallback.shape)}",
+                f"Expected shape {Shape(self.value_shape)} or {Shape(shape)} for default value, got {Shape(default.shape)}",
             )
         with self._lock:
             self._check_ready()
             found = list(map(self._places.get, wanted, itertools.repeat(-1)))
-            places = np.array(found, dtype=np.int64)
-            result = self._values[places] if len(self._places) else self._empty(len(wanted))
+            result = self._values[found] if found and self._places else self._empty(len(wanted))
         if -1 in found:
-            missing = places < 0
+            missing, fallback = np.array(found) < 0, self._rows(default)
             if fallback.shape == shape and fallback.shape != self.value_shape:
                 result[missing] = fallback.reshape(len(wanted), *self.value_shape)[missing]
             else:
                 result[missing] = fallback if fallback.ndim else fallback[()]
-        return from_numpy(result.reshape(shape))
+        return from_numpy(result if result.shape == shape else result.reshape(shape))
 
     def insert(self, keys: Any, values: Any, key_dtype: DType, *, replace: bool = False) -> None:
         """Inserts or updates keys. With `replace`, all other keys are removed."""

@@ -236,16 +236,18 @@ STRING_SPLIT_V2 = define(
 )
 
 
+_FIRST_ROW = np.stack([np.zeros(256, np.int64), np.arange(256)], axis=1)  # the positions of a row's strings
+
+
 def _sparse_rows(rows: list[list[bytes]]) -> tuple[torch.Tensor, np.ndarray, torch.Tensor]:
     """Converts rows of strings to the three components of a sparse matrix."""
     flat = list(itertools.chain.from_iterable(rows)) if len(rows) != 1 else rows[0]
     values = np.empty(len(flat), dtype=object)
     values[:] = flat
+    if len(rows) == 1 and len(flat) <= len(_FIRST_ROW):
+        return torch.from_numpy(_FIRST_ROW[: len(flat)].copy()), values, torch.from_numpy(np.array([1, len(flat)]))
     indices = np.empty((len(flat), 2), dtype=np.int64)
     indices[:, 1] = np.arange(len(flat))
-    if len(rows) == 1:
-        indices[:, 0] = 0
-        return torch.from_numpy(indices), values, torch.from_numpy(np.array([1, len(flat)]))
     lengths = np.array(list(map(len, rows)), dtype=np.int64)
     indices[:, 0] = np.repeat(np.arange(len(rows)), lengths)
     indices[:, 1] -= np.repeat(np.cumsum(lengths) - lengths, lengths)

@@ -102,7 +102,9 @@ def allocatable(sizes: Sequence[int], itemsize: int) -> list[int]:
         InvalidArgumentError: a size is negative, or the number of elements overflows.
         ResourceExhaustedError: the tensor needs more bytes than this machine has.
     """
-    if type(sizes) is list and sizes:
+    if type(sizes) is list:
+        if not sizes:
+            return []
         try:
             if min(sizes) > 0 and numbers.prod(sizes) * itemsize <= _ALWAYS_FITS:
                 return list(sizes)

@@ -49,8 +49,14 @@ def torch_dtype(dtype: DType) -> torch.dtype:
 def from_numpy(array: np.ndarray) -> Any:
     """The kernel value of an array. torch shares its memory if possible; object arrays (strings) are returned unchanged."""
     kind = array.dtype
-    if kind == np.object_:
-        return array
+    if kind.isbuiltin == 1:  # not of ml_dtypes, and in this machine's order of bytes
+        if kind.char == "O":
+            return array
+        if array.flags.writeable:
+            try:
+                return torch.from_numpy(array)
+            except ValueError:  # it runs backwards
+                pass
     if kind == ml_dtypes.bfloat16:
         # `ascontiguousarray` turns a scalar into a vector.
         bits = np.ascontiguousarray(array).reshape(array.shape).view(np.int16)

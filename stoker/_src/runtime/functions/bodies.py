@@ -10,7 +10,7 @@ A function that an op keeps (`OpDefinition.keeping`, for example one that a data
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -35,6 +35,7 @@ from stoker._src.runtime.plan.known_shapes import UNKNOWN, Known, says_more, set
 from stoker._src.runtime.plan.mixed_precision import precision_of
 from stoker._src.runtime.plan.planner import Planner
 from stoker._src.runtime.plan.pruning import has_effect, passed_through, prune
+from stoker._src.runtime.plan.stacking import over_stacks
 
 
 class Compiled(NamedTuple):
@@ -258,6 +259,7 @@ class KeptFunction:
         self.may_use_gpu = compiler.placement.gpu is not None
         self._compiling = forking.lock()
         self._compiled: tuple[dict[int, Any], Step] | None = None
+        self._for_stacks: dict[int, Step | None] = {}  # by the number of values that differ from call to call
 
     def bind(self, captured: Sequence[Any] = ()) -> BoundFunction:
         """Binds the captured values. Returns a function of the remaining inputs.
@@ -286,6 +288,20 @@ class KeptFunction:
             self._compiled = resources, step
             return step
 
+    def for_stacks(self, takes: int) -> Step | None:
+        """Returns a step that does the work of many calls, whose first `takes` values are stacked; None if an op has an effect or no such form."""
+        with self._compiling:
+            if takes not in self._for_stacks:
+                function = self.function
+                stack = None
+                if not self.may_use_gpu and not _targets(function):
+                    stack = over_stacks(function.inputs[:takes], function.outputs, function.inputs[takes:])
+                node_context, compiler = self._compiler.node_context, self._compiler
+                self._for_stacks[takes] = stack and emit(
+                    Planner(stack[0], [], stack[1], node_context, compiler).build()
+                )
+            return self._for_stacks[takes]
+
 
 class BoundFunction:
     """A kept function with its captured values: `call(*values)` returns its outputs.
@@ -299,6 +315,7 @@ class BoundFunction:
     ) -> None:
         self.name = kept.function.name
         self.takes = takes
+        self._kept = kept
         self._step = step
         self._lock = variables_lock
         planner = step.planner
@@ -324,6 +341,15 @@ class BoundFunction:
             return self._call(outer, values)
         with outer.inner() as state, running(state):
             return self._call(state, values)
+
+    def for_stacks(self) -> Callable[[Sequence[Any]], tuple[Any, ...]] | None:
+        """Returns the function that maps stacks of values to the stacks of what the calls for their rows return.
+
+        It fails if a call for one of the rows would fail, and says nothing about which one. None if the function cannot be called like
+        that: it has effects, draws numbers, or contains an op that has no form for many rows.
+        """
+        step = self._kept.for_stacks(self.takes)
+        return None if step is None else lambda stacks: step.function(None, *stacks, *self._captured)
 
     def _call(self, state: RunState, values: tuple[Any, ...]) -> tuple[Any, ...]:
         holding = Holding(self._lock, writes=self._writes, state=state, touches=self._touches)

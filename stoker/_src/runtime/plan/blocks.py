@@ -2,7 +2,7 @@
 
 If the op's inputs come from a single blocking op (a read or a dequeue), both ops have kernels for several runs at once
 (`OpDefinition.deals` and `collects`). The ops between them are a function of one record. That function is rewritten for a stack
-of records (ops/support/rows.py), so that a block of records costs about as many kernel calls as one record. A function that
+of records (stacking.py), so that a block of records costs about as many kernel calls as one record. A function that
 cannot be rewritten is called once per record, which still saves starting a run for each. The records and their order are the same
 as in single runs. A block never reads more records than the destination has room for, so nothing is read early.
 """
@@ -16,18 +16,15 @@ import numpy as np
 import torch
 
 from stoker._src.base import dtypes
-from stoker._src.graph.graph import Graph
 from stoker._src.graph.planning import Trait
-from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops.array.constants import constant, placeholder
-from stoker._src.ops.support.rows import Input, over_rows
 from stoker._src.ops.support.waiting import running
 from stoker._src.runtime.failures import explain_failure
 from stoker._src.runtime.functions.bodies import step_failure
 from stoker._src.runtime.plan.emit import Step, emit
 from stoker._src.runtime.plan.planner import Planner
 from stoker._src.runtime.plan.pruning import prune
+from stoker._src.runtime.plan.stacking import over_stacks
 from stoker._src.runtime.worker import RunningSteps, Worker
 
 MOST_STACKED, MOST_SINGLE = 256, 32
@@ -59,7 +56,7 @@ class _Block:
         self._source, self._sink = source, sink
         given, wanted = list(source.outputs), list(sink._inputs[1:])
         self._single = _step(worker, wanted, given)
-        stack = _stacked(given, wanted)
+        stack = over_stacks(given, wanted)
         self._together = None if stack is None else _step(worker, *stack)
         handles = _step(worker, [*source._inputs, sink._inputs[0]], []).function(None)
         self._from, self._to = handles[:-1], handles[-1]
@@ -129,32 +126,3 @@ def _row(column: Any, number: int) -> Any:
 
 def _step(worker: Worker, fetches: list[Tensor], feeds: list[Tensor]) -> Step:
     return emit(Planner(fetches, [], feeds, worker.node_context, worker.compiler).build())
-
-
-def _stacked(given: list[Tensor], wanted: list[Tensor]) -> tuple[list[Tensor], list[Tensor]] | None:
-    """Rewrites the function for a stack of records, in a separate graph. Returns its results and its inputs."""
-    needed, _ = prune(wanted, [], set(given))
-    order = [each for each in given[0].graph.get_operations() if each in needed]
-    with Graph().as_default():
-        stacks = [placeholder(t.dtype, [None, *t.static_shape.dims] if t.static_shape.dims is not None else None) for t in given]  # fmt: skip
-        stacked: dict[Tensor, Tensor] = dict(zip(given, stacks))
-        for op in order:
-            if not any(tensor in stacked for tensor in op._inputs):
-                continue  # does not depend on the record; `_input` accepts it only as a constant
-            inputs = [_input(tensor, stacked) for tensor in op._inputs]
-            known = [each for each in inputs if each is not None]
-            outputs = over_rows(op, known) if len(known) == len(inputs) else None
-            if outputs is None:
-                return None
-            stacked.update(zip(op.outputs, outputs))
-    if not all(tensor in stacked for tensor in wanted):
-        return None
-    return [stacked[tensor] for tensor in wanted], stacks
-
-
-def _input(tensor: Tensor, stacked: dict[Tensor, Tensor]) -> Input | None:
-    rank = tensor.static_shape.rank
-    if tensor in stacked:
-        return Input(stacked[tensor], True, rank)
-    value = constant_value(tensor)
-    return None if value is None else Input(constant(value, tensor.dtype), False, rank)

@@ -18,7 +18,7 @@ import torch
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.ops.random.bits import native
 from stoker._src.ops.random.bits.float_math import log_float, sincos_float
-from stoker._src.ops.random.bits.philox import RESERVED_PER_OUTPUT, Stream, bits, bits_of_each, philox_blocks
+from stoker._src.ops.random.bits.philox import RESERVED_PER_OUTPUT, Stream, bits, bits_of_runs, philox_blocks
 
 _MANTISSA_BITS = {torch.float16: 10, torch.bfloat16: 7, torch.float32: 23}
 _FULL_INTS = {torch.int32: np.int32, torch.int64: np.int64, torch.uint32: np.uint32, torch.uint64: np.uint64}
@@ -55,15 +55,12 @@ def _between(words: np.ndarray, low: int, high: int, dtype: torch.dtype) -> torc
     return torch.from_numpy(words.view(_FULL_INTS[dtype]))
 
 
-def uniform_of_each(streams: list[Stream], count: int, dtype: torch.dtype) -> torch.Tensor:
-    """`uniform` of each stream as a row, for types of at most 32 bits."""
-    words = bits_of_each(streams, count)
-    return _as(torch.from_numpy(_unit_floats(words, _mantissa_bits(dtype))), dtype)
-
-
-def uniform_int_of_each(streams: list[Stream], count: int, low: int, high: int, dtype: torch.dtype) -> torch.Tensor:
-    """`uniform_int` of each stream as a row. `count` is positive, and `low` less than `high`."""
-    return _between(bits_of_each(streams, count * _words_per_int(dtype)), low, high, dtype)
+def uniform_int_of_runs(
+    stream: Stream, count: int, low: int, high: int, dtype: torch.dtype, times: int
+) -> torch.Tensor:
+    """`uniform_int` of several executions, a row each. `count` is positive, and `low` less than `high`."""
+    words = bits_of_runs(stream, count * _words_per_int(dtype), times, count * RESERVED_PER_OUTPUT)
+    return _between(words, low, high, dtype)
 
 
 def uniform_full_int(stream: Stream, count: int, dtype: torch.dtype) -> torch.Tensor:

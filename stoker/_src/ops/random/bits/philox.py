@@ -75,14 +75,12 @@ def bits(stream: Stream, count: int) -> np.ndarray:
     return out
 
 
-def bits_of_each(streams: list[Stream], count: int) -> np.ndarray:
-    """The first `count` 32-bit words of each stream, one row each."""
-    out = np.empty((len(streams), count), np.uint32)
-    for row, stream in zip(out, streams):
-        if native.compiled is None:
-            row[:] = bits(stream, count)
-        else:
-            native.compiled.fill_bits(row, *stream.words)
+def bits_of_runs(stream: Stream, count: int, times: int, apart: int) -> np.ndarray:
+    """Rows of `count` 32-bit words. Each begins `apart` blocks after the one before it."""
+    if native.compiled is None:
+        return np.stack([bits(stream.skip(i * apart), count) for i in range(times)])
+    out = np.empty((times, count), np.uint32)
+    native.compiled.fill_bits(out, *stream.words, 0, count, apart)
     return out
 
 
@@ -105,9 +103,9 @@ class PhiloxState:
         self._lock = forking.lock()
         self._on_device: Any = None  # the words of the stream, as int64
         self._is_ahead = False  # whether the host has drawn since the device has
-        # What the next executions return, the last of them first, each with the positions before and after it.
-        self._drawn: list[tuple[Stream, Stream, Any]] = []
+        self._drawn: list[Any] = []  # what the next executions return, the last of them first
         self._drawn_for: Any = None
+        self._drawn_from: Stream | None = None  # the position of the first of them
         self._executions = 0
 
     def on_device(self, move: Callable[[tuple[int, int, int]], Any]) -> Any:
@@ -144,21 +142,18 @@ class PhiloxState:
         """`reserve` for ops that reserve 256 blocks per output element: all except shuffle and multinomial."""
         return self.reserve(outputs * RESERVED_PER_OUTPUT)
 
-    def few(self, key: Any, outputs: int, draw: Callable[[list[Stream]], Any]) -> Any:
+    def few(self, key: Any, outputs: int, draw: Callable[[Stream, int], Any]) -> Any:
         """Returns the numbers of this execution, which has few outputs, and advances the state as `reserve_outputs` does.
 
-        `draw(streams)` returns a tensor with what executions at these positions return. `key` is equal for equal `draw`. Many executions
-        in a row draw together: nearly all of the time that a few numbers take does not depend on how many they are.
+        `draw(stream, times)` returns a tensor with what so many executions from there on return. `key` is equal for equal `draw`. Many
+        executions in a row draw together: nearly all of the time that a few numbers take does not depend on how many they are.
         """
         with self._lock:
             self._executions += 1
             if self._executions > _ALONE and self._on_device is None:
-                if not self._drawn or self._drawn[-1][0] is not self._next or self._drawn_for != key:
-                    streams = [self._next]
-                    for _ in range(_TOGETHER):
-                        streams.append(streams[-1].skip(outputs * RESERVED_PER_OUTPUT))
-                    self._drawn = list(zip(streams, streams[1:], draw(streams[:-1]).unbind(0)))[::-1]
+                if not self._drawn or self._drawn_from is not self._next or self._drawn_for != key:
+                    self._drawn = list(draw(self._next, _TOGETHER).unbind(0))[::-1]
                     self._drawn_for = key
-                _, self._next, numbers = self._drawn.pop()
-                return numbers
-        return draw([self.reserve_outputs(outputs)])[0]
+                self._next = self._drawn_from = self._next.skip(outputs * RESERVED_PER_OUTPUT)
+                return self._drawn.pop()
+        return draw(self.reserve_outputs(outputs), 1)[0]
