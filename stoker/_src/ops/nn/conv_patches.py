@@ -43,9 +43,8 @@ _FEWEST_COLUMNS = 8
 # holds) if rows have less than so many pixels.
 _LARGE_FILTER, _SHORT_ROW = 1 << 18, 14
 _FULL_CHANNELS = 16  # which fill vectors
-_LARGE_WINDOWS = (
-    1 << 21
-)  # elements of windows whose product to the filter is faster with torch, if torch has vectors as wide
+# Elements of windows whose product to the filter is faster with torch, if torch has vectors as wide.
+_LARGE_WINDOWS = 1 << 21
 # Channels of images and results that are worth transforming them, and squares of results that are worth transforming the filter.
 _FEWEST_CHANNELS, _FEWEST_SQUARES = 32, 64
 _FEW_OUTPUTS = 8  # below this number, images and results change roles if there are many more channels

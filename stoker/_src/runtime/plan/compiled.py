@@ -72,9 +72,8 @@ class Plan:
         self.traced_step: Step | None = None  # runs node by node; compiled for the first traced run
         gpu = worker.placement.gpu
         self.repeated = None if gpu is None else Repeated(planner, self._planner, worker.placement, self._lock)
-        self._tuners: dict[
-            Any, Any
-        ] = {}  # for each step what chooses its number of threads; on a GPU it does not matter
+        # For each step what chooses its number of threads. On a GPU it does not matter.
+        self._tuners: dict[Any, Any] = {}
         self.shaped = ByShape(self._shaped_step, lambda: self.step, flags) if by_shape else None
         if self.shaped is None or (shapes is None and not flags):
             self.step = emit(planner)
