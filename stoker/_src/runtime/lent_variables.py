@@ -13,6 +13,7 @@ import torch
 
 from stoker._src.base import forking
 from stoker._src.ops.variables.state_ops import VariableState
+from stoker._src.runtime.together import Together
 
 
 class _Loan:
@@ -38,6 +39,7 @@ class LentVariables:
         self.returns = 0  # how often variables were given back
         # Seconds that runs on copies of variables have spent to take them from the device (plan/on_host.py).
         self.waited = 0.0
+        self.together = Together()  # whether the host runs all steps that may borrow variables
         self._loans: dict[int, _Loan] = {}
         self._transfers = Transfers()
         self._guard = forking.lock()  # of runs that only read, which share the lock on variables

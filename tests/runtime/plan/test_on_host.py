@@ -11,6 +11,7 @@ import torch
 import stoker.compat.v1 as tf
 from stoker._src.runtime import devices
 from stoker._src.runtime.plan.on_host import BorrowingOnHost, Choice, OnHost, borrowed_variables, read_variables
+from stoker._src.runtime.together import Together
 
 
 @pytest.fixture(autouse=True)
@@ -80,7 +81,7 @@ def test_the_faster_way_is_kept(monkeypatch, in_a_row):
             return run("host", 1e-4)
 
         on_host.in_a_row, on_host.take_waited = in_a_row, float
-        choice = Choice(on_host)  # type: ignore[arg-type]
+        choice = Choice(on_host, Together(), writes=True)  # type: ignore[arg-type]
         for _ in range(60):
             choice.run(lambda run=run, slow=slow: run("gpu", slow), None, [])
         assert choice.chosen is expected and set(used[-5:]) == {"host" if expected else "gpu"}
@@ -100,7 +101,7 @@ def test_both_ways_are_measured_again_when_the_host_becomes_slow(monkeypatch):
         return spend(slow[0])
 
     on_host.in_a_row, on_host.take_waited = 5, float
-    choice = Choice(on_host)  # type: ignore[arg-type]
+    choice = Choice(on_host, Together(), writes=True)  # type: ignore[arg-type]
     for _ in range(60):
         choice.run(lambda: spend(1e-4), None, [])
     assert choice.chosen is True
@@ -124,7 +125,7 @@ def test_interrupted_runs_do_not_decide(monkeypatch):
         return spend(1.0 if count[0] == 5 else slow[0])
 
     on_host.in_a_row, on_host.take_waited = 1, float
-    choice = Choice(on_host)  # type: ignore[arg-type]
+    choice = Choice(on_host, Together(), writes=True)  # type: ignore[arg-type]
     for _ in range(60):
         choice.run(lambda: spend(1e-4), None, [])
     assert choice.chosen is False
@@ -311,10 +312,86 @@ def test_a_step_of_the_device_pays_for_what_others_wait(monkeypatch):
         return spend(8e-5)
 
     on_host.in_a_row, on_host.take_waited = 5, take_waited
-    choice = Choice(on_host)  # type: ignore[arg-type]
+    choice = Choice(on_host, Together(), writes=True)  # type: ignore[arg-type]
     for _ in range(60):
         choice.run(on_gpu, None, [])
     assert choice.chosen is True
+
+
+class _Moving:
+    """A program with a clock of its own: steps that read or write one variable, which is either on the host or on the device.
+
+    A step that finds it on the other side moves it, which takes 50 microseconds. The device's steps that write hand back no result, so
+    their time shows only when the next step waits for them.
+    """
+
+    def __init__(self, monkeypatch):
+        self.now, self.where, self.pending, self.moves = 0.0, "device", 0.0, 0
+        self.ran: list[str] = []
+        self.together = Together()
+        monkeypatch.setattr("time.perf_counter", lambda: self.now)
+
+    def step(self, *, writes, host, gpu):
+        def spend(side, seconds):
+            self.ran.append(side)
+            if self.where != side and (writes or side == "host"):
+                self.now += 50e-6 + self.pending
+                self.pending, self.moves = 0.0, self.moves + 1
+                self.where = side
+            if side == "device" and writes:
+                self.pending += seconds
+                self.now += 5e-6
+                self.where = "device"
+            else:
+                self.now += seconds + self.pending
+                self.pending = 0.0
+            return (torch.zeros(1),)
+
+        def on_host(holding, values):
+            return spend("host", host)
+
+        on_host.in_a_row, on_host.take_waited = 5 if writes else 1, float
+        choice = Choice(on_host, self.together, writes=writes)  # type: ignore[arg-type]
+        return lambda: choice.run(lambda: spend("device", gpu), None, []), choice
+
+
+def test_steps_that_are_faster_together_run_together(monkeypatch):
+    """Steps that would each stay on the device run on the host if all of them are faster there, and go back if they no longer are."""
+    program = _Moving(monkeypatch)
+    pull, first = program.step(writes=True, host=10e-6, gpu=12e-6)
+    act, _ = program.step(writes=False, host=10e-6, gpu=30e-6)
+    push, last = program.step(writes=True, host=30e-6, gpu=30e-6)
+
+    def episode():
+        for one in (pull, act, act, push):
+            one()
+
+    for _ in range(200):
+        episode()
+    assert program.together.on_host and not (first.chosen and last.chosen)
+    program.ran, program.moves = [], 0
+    began = program.now
+    for _ in range(50):
+        episode()
+    assert set(program.ran) == {"host"} and program.moves == 0
+    assert program.now - began == pytest.approx(50 * 60e-6)
+    assert any("because the host runs all small steps" in (each.remark or "") for each in (first, last))
+
+
+def test_steps_of_which_one_is_long_on_the_host_stay_apart(monkeypatch):
+    """A program whose update takes much longer on the host leaves it on the device, and does not try otherwise for long."""
+    program = _Moving(monkeypatch)
+    act, _ = program.step(writes=False, host=10e-6, gpu=30e-6)
+    update, decided = program.step(writes=True, host=900e-6, gpu=100e-6)
+    for _ in range(100):
+        act()
+        update()
+    program.ran = []
+    for _ in range(100):
+        act()
+        update()
+    assert decided.chosen is False and not program.together.on_host and program.together.trial is None
+    assert program.ran.count("device") >= 100
 
 
 def test_threads_of_both_sides_lose_no_update():

@@ -121,16 +121,19 @@ class Repeated:
 
     def run(self, function: Any, holding: Any, values: Any) -> Any:
         """Runs the step. `function` is the step for feeds of any shape."""
-        for value in values:
-            if not isinstance(value, torch.Tensor | np.ndarray):
+        try:
+            # What a recording depends on: the shapes of feeds, and where they are. The graph tells their dtypes.
+            key = tuple([value.shape if value.is_cpu else (value.shape, value.get_device()) for value in values])
+        except AttributeError:  # strings are NumPy arrays
+            key = _key(values)
+            if key is None:
                 _return_lent(holding)
                 return function(holding, *self._placed(values))
-        key = tuple([_kind(value) for value in values])
         choice = self._choices.get(key)
-        if choice is not None or self._may_run_on_host():
-            choice = choice or self._choice(key, values)
-            if choice is not None:
-                return choice.run(lambda: self._on_gpu(key, function, holding, values), holding, values)
+        if choice is None and self._may_run_on_host():
+            choice = self._choice(key, values)
+        if choice is not None:
+            return choice.run(lambda: self._on_gpu(key, function, holding, values), holding, values)
         return self._on_gpu(key, function, holding, values)
 
     def _placed(self, values: Any) -> list[Any]:
@@ -161,7 +164,7 @@ class Repeated:
                 make, lock, gpu = self._make_planner, self._variables_lock, self._placement.gpu
                 assert gpu is not None
                 on_host = OnHost(make, values, lock) if self._is_pure else BorrowingOnHost(make, values, lock, gpu)
-                found = self._choices[key] = Choice(on_host)
+                found = self._choices[key] = Choice(on_host, lock.lent.together, writes=not self._is_pure)
             return found
 
     def _on_gpu(self, key: Any, function: Any, holding: Any, values: Any) -> Any:
@@ -202,10 +205,12 @@ def _return_lent(holding: Any) -> None:
         holding.return_lent()
 
 
-def _kind(value: Any) -> Any:
-    """What a recording depends on: the shape of a feed, its dtype and where it is. Strings are on the host."""
-    return (
-        (value.shape, value.dtype, value.get_device()) if isinstance(value, torch.Tensor) else (value.shape, "strings")
+def _key(values: Any) -> Any:
+    """Returns what a recording depends on; None if there are other feeds than tensors and strings, which are on the host."""
+    if not all(isinstance(value, torch.Tensor | np.ndarray) for value in values):
+        return None
+    return tuple(
+        [(value.shape, value.get_device() if isinstance(value, torch.Tensor) else "strings") for value in values]
     )
 
 

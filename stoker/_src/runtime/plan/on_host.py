@@ -7,6 +7,7 @@ op. The host may be faster, so both ways are measured when such a run repeats, a
 - A run that only reads variables works on copies of them (`OnHost`), beside other runs. The copies are taken again after a run has written variables.
 - A run that writes variables borrows them (`BorrowingOnHost`): they are on the host until a run wants them on the device (lent_variables.py).
 - Random ops go on with their numbers on either side (ops/random/bits/philox.py).
+- What is best for each step may not be best for all of them (runtime/together.py).
 
 Either way the measurement tells what the copies cost in this program. STOKER_RUNS_ON_HOST=0 turns this off.
 """
@@ -32,6 +33,7 @@ from stoker._src.runtime.plan.emit import Step, emit
 from stoker._src.runtime.plan.instructions import Instruction, values_of
 from stoker._src.runtime.plan.known_shapes import Known
 from stoker._src.runtime.plan.planner import Planner
+from stoker._src.runtime.together import Together
 
 # What the host is measured with: instructions of a plan, bytes of its variables, and elements of all its tensors. More is work for a GPU in
 # any case. A recorded step is faster there from a smaller size on.
@@ -48,6 +50,8 @@ _UNUSUAL = 4  # times the median: a longer run was interrupted and counts as tha
 _NEXT_TRY, _LATER = 1000, 10  # runs of the GPU until the host is measured again, and the factor between such tries
 _CLEARLY_FASTER = 0.9  # of the GPU's time, for the host to be chosen
 _NO_LONGER_FASTER = 1.3  # of the GPU's time, for both to be measured again
+_NO_LONGER_USUAL = 2.0  # of the host's time where it runs all steps, for that to be measured again
+_UNWATCHED = 15  # of 16 runs of the host that are not timed
 
 
 def read_variables(planner: Planner, placement: Placement, *, recorded: bool = True) -> list[VariableState] | None:
@@ -203,9 +207,11 @@ class BorrowingOnHost:
 class Choice:
     """Decides by measurement whether the host or the GPU runs a plan for feeds of some shapes."""
 
-    def __init__(self, on_host: OnHost | BorrowingOnHost) -> None:
+    def __init__(self, on_host: OnHost | BorrowingOnHost, together: Together, *, writes: bool) -> None:
         self.on_host = on_host
+        self.writes = writes
         self.chosen: bool | None = None  # whether the host is faster
+        self._together = together
         self._declined, self._next_try = 0, _NEXT_TRY
         self._hopeless = False
         self._begin()
@@ -214,16 +220,27 @@ class Choice:
         self.chosen = None
         self._times: dict[bool, list[float]] = {True: [], False: []}
         self._next, self._left = False, self.on_host.in_a_row
-        self._late, self._limit = 0, 0.0
+        self._runs, self._late, self._limit = 0, 0, 0.0
         self.on_host.take_waited()
 
     @property
     def remark(self) -> str | None:
-        if not self.chosen:
+        if not self.chosen and not (self.chosen is False and self._together.on_host):
             return None
         host, gpu = (self._typical(kind) * 1e6 for kind in (True, False))
         how = "with their variables" if isinstance(self.on_host, BorrowingOnHost) else "on copies of variables"
-        return f"runs on the host, {how}: {host:.0f} us, on the GPU {gpu:.0f} us"
+        why = "" if self.chosen else ", because the host runs all small steps of this program faster"
+        return f"runs on the host, {how}: {host:.0f} us, on the GPU {gpu:.0f} us{why}"
+
+    @property
+    def least_on_host(self) -> float:
+        """The time of a run of the host that fetches nothing."""
+        times = self._times[True]
+        return statistics.median(times[len(times) // 2 :]) if times else 0.0
+
+    def expect(self, seconds: float | None) -> None:
+        """Notes how long a run of the host takes if the host runs all steps."""
+        self._late, self._limit = 0, max(self._limit, _NO_LONGER_USUAL * (seconds or 0.0))
 
     def _typical(self, kind: bool) -> float:
         """The usual time of a run. A reading run pays for copies after each write, so the mean counts; else the median."""
@@ -234,28 +251,42 @@ class Choice:
         )
 
     def run(self, on_gpu: Callable[[], Any], holding: Any, values: Any) -> Any:
-        if self.chosen is False:
-            self._declined += 1
-            if self._declined >= self._next_try and not self._hopeless:
-                self._next_try *= _LATER
-                self._begin()
-            return on_gpu()
-        kind = self.chosen or self._next
+        together, is_open = self._together, self.chosen is None
+        kind = self._next if is_open else self.chosen or together.on_host
+        if not is_open and together.trial is None:
+            self._runs += 1
+            if kind and self._runs & _UNWATCHED and not self._late:
+                return self.on_host(holding, values)
+            if not kind:
+                if self._runs >= self._next_try and not self._hopeless:
+                    self._next_try *= _LATER
+                    self._begin()
+                return on_gpu()
         began = time.perf_counter()
         results = self.on_host(holding, values) if kind else on_gpu()
         if not kind and any(isinstance(each, torch.Tensor) and each.is_cuda for each in results):
             torch.cuda.synchronize()
-        self._note(kind, time.perf_counter() - began)
+        seconds = time.perf_counter() - began
+        if is_open:
+            self._note(kind, seconds)
+        elif together.trial is not None:
+            together.note(self, seconds)
+        else:
+            self._watch(seconds)
         return results
+
+    def _watch(self, seconds: float) -> None:
+        """Looks whether the host still runs as fast as it did. Many late runs: the machine has other work, or the data has grown."""
+        self._late = self._late + 1 if seconds > self._limit else 0
+        if self._late > _TRIALS:
+            if self.chosen:
+                self._begin()
+            else:
+                self._late = 0
+                self._together.reconsider()
 
     def _note(self, kind: bool, seconds: float) -> None:
         """Counts a run, and decides if there are enough."""
-        if self.chosen:
-            # Many late runs in a row: the machine has other work, or the data has grown.
-            self._late = self._late + 1 if seconds > self._limit else 0
-            if self._late > _TRIALS:
-                self._begin()
-            return
         waited = self.on_host.take_waited()
         if waited and self._times[False]:
             self._times[False][-1] += waited
@@ -271,3 +302,5 @@ class Choice:
             self.chosen, self._limit = True, _NO_LONGER_FASTER * min(gpu)
         elif len(host) > _FEW and len(gpu) > 1 and min(host) > max(_CLEARLY_LONGER, 4 * min(gpu)):
             self.chosen, self._hopeless = False, True
+        if self.chosen is not None:
+            self._together.decided(self)
