@@ -80,7 +80,7 @@ def _flat(result):
 class _Divided:
     """Runs fetches of a session in parts."""
 
-    def __init__(self, session, fetches, feeds, pads=False):
+    def __init__(self, session, fetches, feeds, pads=False, replaces=False):
         self._plan = session._plan(fetches, feeds, None)
         values = self._values(feeds)
         placement = session._runner._worker.placement
@@ -88,7 +88,9 @@ class _Divided:
         try:
             self.division = _OnCpu(placement.gpu)
             known = [Known(Shape(value.shape)) for value in values]
-            planner = self._plan._planner(known=known, arrange=self.division, with_fused_loops=False, pads=pads).build()
+            planner = self._plan._planner(
+                known=known, arrange=self.division, with_fused_loops=replaces, pads=pads
+            ).build()
             self.emitted = self.division.emit(planner)
             self._steps = [step.function for step in self.emitted]
             self.device = self._steps[1]
@@ -115,7 +117,7 @@ class _Divided:
         return self._plan.fetch.build([public(each) for each in results])
 
 
-def _divided(build, runs=6):
+def _divided(build, runs=6, **options):
     """Runs a program in parts and as a whole, compares the results, and returns the divided plan."""
     found = []
     for in_parts in (True, False):
@@ -124,7 +126,7 @@ def _divided(build, runs=6):
             fetches, feeds = build()
             session.run([tf.global_variables_initializer(), tf.local_variables_initializer()])
             if in_parts:
-                divided = _Divided(session, fetches, feeds(0))
+                divided = _Divided(session, fetches, feeds(0), **options)
                 found.append([divided.run(feeds(i)) for i in range(runs)])
             else:
                 found.append([session.run(fetches, feeds(i)) for i in range(runs)])
@@ -217,6 +219,22 @@ def test_summaries_come_after():
         return [y, tf.summary.merge_all(), train], lambda i: {x: _rows(i, 4, 3)}
 
     assert _divided(build).division.counts[2] >= 2
+
+
+def test_what_takes_a_printed_tensor_does_not_wait_for_the_text(capsys):
+    """tf.Print in the middle of a network prints after the device's work, with the values of each step."""
+
+    def build():
+        x = tf.placeholder(tf.float32, [2])
+        v = tf.get_variable("v", [2], initializer=tf.ones_initializer())
+        h = tf.tanh(x * v)
+        y = tf.reduce_sum(tf.square(tf.Print(h, [h, tf.shape(h)], message="h: ")))
+        return [y, tf.train.GradientDescentOptimizer(0.1).minimize(y)], lambda i: {x: _rows(i, 2)}
+
+    divided = _divided(build, replaces=True)
+    assert len(divided.recordings) == 1 and divided.division.counts[2] == 1
+    printed = [line[:9] for line in capsys.readouterr().err.splitlines()]  # the last digits may differ
+    assert len(printed) == 12 and printed[:6] == printed[6:] and len(set(printed)) == 6
 
 
 @pytest.mark.parametrize("kind", ["assert", "numerics", "inverse", "crops"])
