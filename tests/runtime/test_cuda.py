@@ -305,6 +305,27 @@ def test_summaries_and_assertions_run_after_the_replay():
     assert "recorded 1 times" in _on_both(build)[0]
 
 
+def test_the_device_goes_on_with_what_the_host_makes_of_its_results():
+    """A Python function in the middle of a training step lies between two recordings."""
+
+    def build():
+        x, wanted = tf.placeholder(tf.float32, [8, 3]), tf.placeholder(tf.int32, [8])
+        h = tf.layers.dense(tf.layers.dense(x, 16, tf.tanh), 4, tf.tanh)
+        reward = tf.py_func(lambda a, b: (a == b).astype("f") - 0.5, [tf.argmax(h, 1, tf.int32), wanted], tf.float32)
+        reward.set_shape([8])
+        loss = tf.reduce_mean(tf.reduce_max(h, 1) * reward)
+        return [loss, reward, tf.train.AdamOptimizer(0.01).minimize(loss)], lambda i: {
+            x: batch(i),
+            wanted: np.arange(8) % 4,
+        }
+
+    batch = _batch(8, 3)
+    remarks = _on_both(build)
+    assert [remark.split(" ", 4)[:4] for remark in remarks if "recorded 1 times" in remark] == [
+        ["#", "recorded", "1", "times"]
+    ] * 2
+
+
 def test_a_failed_assertion_is_raised_from_a_recorded_step():
     """The error is that of a step that is not recorded."""
     with tf.Graph().as_default(), tf.Session() as session:

@@ -77,6 +77,17 @@ def _flat(result):
     return [each for item in result for each in _flat(item)] if isinstance(result, (list, tuple)) else []
 
 
+class _NoHold:
+    """A run that holds no lock."""
+
+    state = None
+
+    def pause(self):
+        pass
+
+    resume = pause
+
+
 class _Divided:
     """Runs fetches of a session in parts."""
 
@@ -96,25 +107,30 @@ class _Divided:
             self.device = self._steps[1]
         finally:
             placement.gpu = None
-        self._places = {value: i for i, value in enumerate([*planner.feed_values, *self.division.made])}
         self.recordings = {}
 
     def _values(self, feeds):
         return [convert(value) for convert, value in zip(self._plan.converters, feeds.values())]
 
     def run(self, feeds):
-        values = self._values(feeds)
-        given = (*values, *self._steps[0](None, *values))
-        inputs = [given[self._places[value]] for value in self.division.inputs]
-        numbers = [given[self._places[value]] for value in self.division.numbers]
-        key = tuple(tuple(number.reshape(-1).tolist()) for number in numbers)
-        if key in self.recordings:
-            outputs = self.recordings[key].replay(inputs)
-        else:
-            self.recordings[key] = _Recording(self._steps[1], inputs, numbers)
-            outputs = self.recordings[key].outputs
-        results = self._steps[2](None, *given, *[output.clone() for output in outputs])
+        results = self._run(self.division, self._steps, self.recordings, self._values(feeds))
         return self._plan.fetch.build([public(each) for each in results])
+
+    def _run(self, division, steps, recordings, values):
+        given = (*values, *steps[0](_NoHold(), *values))
+        places = {value: i for i, value in enumerate([*division.given, *division.made])}
+        inputs = [given[places[value]] for value in division.inputs]
+        numbers = [given[places[value]] for value in division.numbers]
+        key = tuple(tuple(number.reshape(-1).tolist()) for number in numbers)
+        if key in recordings:
+            outputs = recordings[key].replay(inputs)
+        else:
+            recordings[key] = _Recording(steps[1], inputs, numbers)
+            outputs = recordings[key].outputs
+        given = (*given, *[output.clone() for output in outputs])
+        if division.rest is None:
+            return steps[2](_NoHold(), *given)
+        return self._run(division.rest, steps[2:], recordings.setdefault("rest", {}), given)
 
 
 def _divided(build, runs=6, **options):
@@ -428,15 +444,72 @@ def test_what_the_device_computes_cannot_decide():
             _Divided(session, z, {x: np.ones(3, "f")})
 
 
-def test_the_device_cannot_wait_for_the_hosts_work_on_its_results():
-    """An update from a Python function of the device's results is refused."""
-    with tf.Graph().as_default(), tf.Session() as session:
+def _baseline(found, wanted):
+    return (found.sum(1) - wanted.sum(1)).astype("f")
+
+
+@pytest.mark.parametrize("resource", [False, True])
+def test_the_device_goes_on_with_what_the_host_makes_of_its_results(resource):
+    """Python functions in the middle of a training step end one part of the device's work, and begin another."""
+
+    def build():
+        x, wanted = tf.placeholder(tf.float32, [4, 3]), tf.placeholder(tf.int32, [4, 2])
+        w = tf.get_variable("w", [3, 2], initializer=tf.ones_initializer(), use_resource=resource)
+        running = tf.Variable(0.5, trainable=False, use_resource=resource)
+        h = tf.tanh(tf.matmul(x, w))
+        reward = tf.py_func(_baseline, [tf.cast(h * 5.0, tf.int32), wanted], tf.float32)
+        reward.set_shape([4])
+        again = tf.py_func(lambda r: np.sin(r).astype("f"), [reward * running], tf.float32)
+        again.set_shape([4])
+        loss = tf.reduce_mean(tf.log(tf.reduce_sum(tf.square(h), 1) + 1.0) * (reward - running + again))
+        train = tf.train.AdamOptimizer(0.1).minimize(loss)
+        with tf.control_dependencies([train]):
+            update = running.assign(0.9 * running + 0.1 * tf.reduce_mean(reward))
+        summary = tf.summary.scalar("loss", loss)
+        return [loss, reward, update, summary], lambda i: {x: _rows(i, 4, 3), wanted: np.full([4, 2], i)}
+
+    divided = _divided(build)
+    first, second = divided.division, divided.division.rest
+    assert second is not None and (second.rest is None) is resource  # the host multiplies by a value that was handed on
+    assert first.counts[1] and second.counts[1] and (resource or second.rest.counts[1])
+    assert len(divided.recordings) == 2 and first.staying  # the device keeps what its second part takes
+
+
+def test_updates_keep_their_order_when_one_waits_for_the_host():
+    """A read of a variable sees the update before it, also if that update is in a later part, and not the update after it."""
+
+    def build():
         x = tf.placeholder(tf.float32, [3])
+        v = tf.get_variable("v", [3], initializer=tf.ones_initializer(), use_resource=True)
+        u = tf.get_variable("u", [3], initializer=tf.ones_initializer(), use_resource=True)
+        before = v.read_value() * 2.0
+        made = tf.py_func(lambda a: np.cos(a), [tf.tanh(x * v)], tf.float32)
+        made.set_shape([3])
+        with tf.control_dependencies([before]):
+            late = v.assign(made)
+        with tf.control_dependencies([late]):
+            after = v.read_value() + 1.0
+        with tf.control_dependencies([after]):
+            last = v.assign_add(x)
+        with tf.control_dependencies([last]):
+            other = u.assign_add(v.read_value())
+        return [before, after, other], lambda i: {x: _rows(i, 3)}
+
+    assert _divided(build).division.rest is not None
+
+
+def test_a_list_does_not_wait_for_the_host():
+    """What cannot be handed from one part to the next is refused, so that the step runs as it is."""
+    with tf.Graph().as_default(), tf.Session() as session:
+        x = tf.placeholder(tf.float32, [4, 3])
         v = tf.get_variable("v", [3], initializer=tf.ones_initializer())
-        made = tf.py_func(np.sin, [tf.tanh(x * v)], tf.float32)
+        rows = tf.map_fn(lambda row: tf.tanh(row * v), x)
+        made = tf.py_func(lambda a: a.sum(dtype="f"), [rows], tf.float32)
+        made.set_shape([])
+        train = tf.train.GradientDescentOptimizer(0.1).minimize(tf.reduce_sum(tf.square(rows)) * made)
         session.run(tf.global_variables_initializer())
-        with pytest.raises(Obstacle, match="device"):
-            _Divided(session, v.assign(made), {x: np.ones(3, "f")})
+        with pytest.raises(Obstacle, match="list"):
+            _Divided(session, train, {x: np.ones([4, 3], "f")})
 
 
 def test_a_read_of_a_resource_variable_keeps_its_place_among_updates():

@@ -87,9 +87,12 @@ class Repeated:
         elif len(planner.instructions) < _FEWEST and not any(each.steps for each in planner.instructions):
             self.obstacle = _TOO_SHORT
 
+    def _parts(self) -> list[_Divided]:
+        return [part for divided in self._divided.values() for part in divided.parts()]
+
     @property
     def recordings(self) -> list[_Recording]:
-        return [each for divided in self._divided.values() for each in divided.recordings.values()]
+        return [each for divided in self._parts() for each in divided.recordings.values()]
 
     def steps(self) -> list[Step]:
         on_host = [choice.on_host.step for choice in self._choices.values()]
@@ -98,17 +101,18 @@ class Repeated:
     def release(self) -> None:
         """Gives up the recordings, while nothing else uses the device. A garbage collection could come while another step is recorded."""
         with self._lock:
-            for divided in self._divided.values():
+            for divided in self._parts():
                 divided.release()
 
     def remarks(self) -> list[str]:
         """Describes what was recorded, and why nothing else was."""
         lines = []
-        for divided in self._divided.values():
+        for divided in self._parts():
             before, device, after = divided.division.counts
             lines.append(
                 f"recorded {len(divided.recordings)} times as a CUDA graph: {device} instructions, with {before} before "
                 f"and {after} after them on the host, {len(divided.division.numbers)} numbers that decide"
+                + ("" if divided.rest is None else "; the device goes on with what the host makes then")
             )
             on_device = divided.steps[1].with_functions()
             lines += fused_kernels.summary(line for step in on_device for line in step.planner.instructions)
@@ -173,17 +177,16 @@ class Repeated:
         if divided is None:
             return function(holding, *self._placed(values))
         try:
-            return divided(holding, values)
+            return divided(holding, *values)
         except OpError as error:
             if not self._is_pure:
                 raise
             # The step for feeds of any shape has the last word about an error.
             results = function(holding, *self._placed(values))
-            divided.obstacle = f"it fails for these shapes ({error.message.splitlines()[0]})"
+            self.obstacle = f"it fails for these shapes ({error.message.splitlines()[0]})"
             return results
         finally:
-            if divided.obstacle is not None:
-                self.obstacle = divided.obstacle
+            self.obstacle = self.obstacle or next((part.obstacle for part in divided.parts() if part.obstacle), None)
 
     def _for(self, key: Any, values: Any) -> _Divided | None:
         found = self._divided.get(key)
@@ -194,7 +197,7 @@ class Repeated:
             return None
         with self._lock:
             try:
-                found = self._divided[key] = _Divided(self._make_planner, self._placement, values)
+                found = self._divided[key] = _divided(self._make_planner, self._placement, values)
             except Obstacle as error:
                 self.obstacle = str(error)
         return found
@@ -219,24 +222,34 @@ def _only_keeps(instruction: Instruction) -> bool:
     return bool(instruction.traits & Trait.BLOCKING) and instruction.op is not None and not instruction.op.outputs
 
 
-class _Divided:
-    """A plan for feeds of some shapes, divided into the device's part and what the host does before and after it."""
+def _divided(make_planner: MakePlanner, placement: Placement, values: Any) -> _Divided:
+    """Divides a plan for feeds of some shapes."""
+    assert placement.gpu is not None
+    known = [Known(Shape(value.shape)) for value in values]
+    try:
+        division = Division(placement.gpu)
+        planner = make_planner(known=known, arrange=division, pads=True).build()
+    except CannotPad:
+        division = Division(placement.gpu)
+        planner = make_planner(known=known, arrange=division).build()
+    return _Divided(division, division.emit(planner), placement)
 
-    def __init__(self, make_planner: MakePlanner, placement: Placement, values: Any) -> None:
+
+class _Divided:
+    """A plan, or the rest of one, divided into the device's part and what the host does before and after it."""
+
+    def __init__(self, division: Division, steps: list[Step], placement: Placement) -> None:
+        """`steps` are the compiled parts: before, on the device, and after; for the last those of the rest, if there is one."""
         assert placement.gpu is not None
+        self.division, self.steps = division, steps
         self._placement, self._device = placement, placement.gpu
-        known = [Known(Shape(value.shape)) for value in values]
-        try:
-            self.division = division = Division(placement.gpu)
-            planner = make_planner(known=known, arrange=division, pads=True).build()
-        except CannotPad:
-            self.division = division = Division(placement.gpu)
-            planner = make_planner(known=known, arrange=division).build()
-        self.steps = division.emit(planner)
-        self._before, self._on_device, self._after = (step.function for step in self.steps)
-        self._has_before, self._has_after = division.counts[0] > 0, division.counts[2] > 0
-        self._before = threads.Tuned(self._before)  # most of what the host does is too small for all of its threads
-        places = {value: i for i, value in enumerate([*planner.feed_values, *division.made])}
+        before, device, *after = steps
+        self._before = threads.Tuned(before.function)  # most of what the host does is too small for all of its threads
+        self._on_device = device.function
+        self.rest = None if division.rest is None else _Divided(division.rest, after, placement)
+        self._after: Callable[..., Any] = self.rest or after[0].function
+        self._has_before = division.counts[0] > 0
+        places = {value: i for i, value in enumerate([*division.given, *division.made])}
         self._inputs = [places[value] for value in division.inputs]
         self._numbers = [places[value] for value in division.numbers]
         self._pool = torch.cuda.graph_pool_handle()
@@ -247,7 +260,10 @@ class _Divided:
         self.recordings: OrderedDict[Any, _Recording] = OrderedDict()
         self.obstacle: str | None = None
 
-    def __call__(self, holding: Any, values: Any) -> Any:
+    def parts(self) -> list[_Divided]:
+        return [self, *([] if self.rest is None else self.rest.parts())]
+
+    def __call__(self, holding: Any, *values: Any) -> Any:
         made = self._before(holding, *values) if self._has_before else ()
         given = (*values, *made)
         with self._lock:
@@ -269,7 +285,10 @@ class _Divided:
             self._runs.add(key)
             results = self._watched(key, inputs, numbers)
             if key in self._pinned:
-                self._pinned[key].results = [_pinned_like(result) for result in results]
+                stays = self.division.staying
+                self._pinned[key].results = [
+                    None if i in stays else _pinned_like(result) for i, result in enumerate(results)
+                ]
             if len(self._pinned) > _MOST_RECORDINGS:  # of combinations that may never return
                 del self._pinned[next(iter(self._pinned))]
             return results
@@ -460,10 +479,13 @@ class _Recording:
             _current_stream(self._inputs.device_index).synchronize()
         else:
             self._inputs.used()
-        return [
-            result.clone() if host is None else _copy(torch.empty_like(host, pin_memory=False), host)
+        results = [
+            torch.empty_like(result) if host is None else _copy(torch.empty_like(host, pin_memory=False), host)
             for result, host in zip(self._results, self._fetched)
         ]
+        staying = [i for i, host in enumerate(self._fetched) if host is None]
+        _copy_all([results[i] for i in staying], [self._results[i] for i in staying])
+        return results
 
 
 _streams: dict[int, torch.cuda.Stream] = {}
@@ -484,6 +506,14 @@ def _copy(to: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
         ctypes.memmove(to.data_ptr(), value.data_ptr(), value.nbytes)
         return to
     return to.copy_(value)
+
+
+def _copy_all(to: list[torch.Tensor], values: list[torch.Tensor]) -> None:
+    """Copies tensors of the device. One launch serves all of a dtype."""
+    if len(to) == 1:
+        to[0].copy_(values[0])
+    elif to:
+        torch._foreach_copy_(to, values)  # pyright: ignore[reportPrivateImportUsage]
 
 
 def _pinned_like(result: Any) -> torch.Tensor | None:
@@ -520,10 +550,8 @@ class _Inputs:
             self._event.synchronize()
             for i, view in zip(self._from_host, self._views):
                 _copy(view, inputs[i])
-        if len(self._from_host) < len(inputs):
-            for own, value in zip(self.tensors, inputs):
-                if value.is_cuda:
-                    own.copy_(value)
+        there = [i for i, value in enumerate(inputs) if value.is_cuda]
+        _copy_all([self.tensors[i] for i in there], [inputs[i] for i in there])
 
     def moved(self) -> list[torch.Tensor]:
         """Records the transfer to the device. Returns the inputs there."""

@@ -4,12 +4,16 @@ The middle part can be recorded as a CUDA graph (cuda_graphs.py), because nothin
 holds what only the host can do and the device waits for: dequeuing, random numbers, counters, strings, and the integers that decide
 about loops, branches and sizes. The part after holds what waits for the device's results: summaries, assertions about data,
 Python functions. Numbers that the device's part needs on the host are computed before it; a recording holds for one set of them.
+
+If the device goes on with what the host makes of its results (a reward that NumPy computes in the middle of a step), the part after is
+divided again, into what the host does first, the device's second part, and so on.
 """
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -23,11 +27,22 @@ from stoker._src.ops.support.moving import moved_to
 from stoker._src.ops.variables.state_ops import VariableState
 from stoker._src.runtime.plan import fused_kernels
 from stoker._src.runtime.plan.emit import Step, emit
-from stoker._src.runtime.plan.instructions import EFFECTS, FEED, Host, Instruction, Value, renumber, values_of
+from stoker._src.runtime.plan.instructions import (
+    EFFECTS,
+    FEED,
+    Host,
+    Instruction,
+    Value,
+    renumber,
+    values_of,
+    with_values,
+)
 from stoker._src.runtime.plan.planner import Planner
 
 BEFORE, DEVICE, AFTER = range(3)
 _MOST_SELECTED = 100  # instructions of a branch that may run in vain
+_MOST_PARTS = 8  # of the device's work
+_WORTH_A_PART = 4  # instructions that wait for the host, for the device to run them
 _KINDS = ("kernel", "read", "batch", "fused_loops")
 
 
@@ -86,10 +101,18 @@ def _is_string(tensor: Any) -> bool:
 
 
 class Division:
-    """The three parts of one plan. Called by the planner to arrange its instructions; `emit` then compiles the parts."""
+    """The three parts of one plan, of which the last may be divided again (`rest`).
 
-    def __init__(self, device: torch.device) -> None:
-        self._gpu = device
+    Called by the planner to arrange its instructions; `emit` then compiles the parts.
+    """
+
+    def __init__(self, device: torch.device, number: int = 0) -> None:
+        """`number` is how many parts of the device's work come before."""
+        self._gpu, self._number = device, number
+        self.rest: Division | None = None
+        self.given: list[
+            Value
+        ] = []  # what the part before takes: the plan's feeds and, for a rest, what the parts before made
         self._place: dict[int, int] = {}  # by the id of an instruction
         self._makers: dict[Value, Instruction] = {}
         self._available: set[Value] = set()  # values that the host can compute without the device
@@ -105,7 +128,13 @@ class Division:
         self.numbers: list[Value] = []  # what it takes as numbers
         self.made: list[Value] = []  # what the part before hands on
         self.outputs: list[Value] = []  # what the device's part hands on
+        self.staying: frozenset[int] = frozenset()  # positions of outputs that only the device goes on with
         self.counts = (0, 0, 0)
+        # For what waits for the host: variables of the device that it reads or changes, and whether the device goes on with it.
+        self._read_late: set[int] = set()
+        self._changed_late: set[int] = set()
+        self._late_work = 0
+        self._needs_rest = False
 
     # -- the parts -----------------------------------------------------------------------------------------------
 
@@ -115,8 +144,21 @@ class Division:
         Raises:
             Obstacle: the device's work needs something from the host that depends on the device's work.
         """
-        self._available = {feed for feed in planner.feed_values if not feed.handle}
-        self._of_data = {feed for feed, each in zip(planner.feed_values, planner.feeds) if _is_device_data(each)}
+        feeds = {value: _is_device_data(each) for value, each in zip(planner.feed_values, planner.feeds)}
+        ordered = self._divide(planner, {value: is_data for value, is_data in feeds.items() if not value.handle})
+        self._hand_on(planner.feed_values)
+        renumber(ordered)
+        return ordered
+
+    def _hand_on(self, given: list[Value]) -> None:
+        self.given = given
+        if self.rest is not None:
+            self.rest._hand_on([*given, *self.made, *self.outputs])
+
+    def _divide(self, planner: Planner, given: dict[Value, bool]) -> list[Instruction]:
+        """`given` are the values that exist before, and whether they are floating-point numbers, which do not decide."""
+        self._available = set(given)
+        self._of_data = {value for value, is_data in given.items() if is_data}
         self._makers = {value: each for each in planner.instructions for value in values_of(each.results)}
         self._assign_places(planner)
         instructions = [new for each in planner.instructions for new in (*self._added.get(id(each), ()), each)]
@@ -129,6 +171,8 @@ class Division:
         parts: list[list[Instruction]] = [[], [], []]
         for each in instructions:
             parts[self._place[id(each)]].append(each)
+        if self._needs_rest or self._late_work >= _WORTH_A_PART:
+            parts[AFTER] = self._divide_again(planner, parts, given)
         parts[DEVICE] = _with_settlements(self._used(parts[DEVICE], parts[AFTER], planner.results))
         self._connect(planner, parts)
         if planner.compile_function.fuses_kernels:
@@ -136,9 +180,31 @@ class Division:
                 parts[DEVICE], self.outputs, planner.shape_of, planner.compile_function.placement, self._of_host
             )
         self.counts = len(parts[0]), len(parts[1]), len(parts[2])
-        ordered = [each for part in parts for each in part]
-        renumber(ordered)
-        return ordered
+        return [each for part in parts for each in part]
+
+    def _divide_again(
+        self, planner: Planner, parts: list[list[Instruction]], given: dict[Value, bool]
+    ) -> list[Instruction]:
+        """Divides what comes after the device's first part, and returns its instructions in order."""
+        before, device, after = parts
+        if self._number + 1 >= _MOST_PARTS or not device:
+            raise Obstacle("device and host wait for each other too often")
+        after = _with_own_reads(device, after)
+        rest = copy.copy(planner)
+        rest.instructions, rest.ops = after, [op for each in after for op in (each.op, *each.members) if op is not None]
+        # What the host made before can decide as its feeds can.
+        made = {**given, **{value: False for each in before for value in values_of(each.results)}}
+        for each in device:
+            results = list(values_of(each.results))
+            tensors = [] if each.op is None or each.kind == "read" else each.op.outputs
+            known = len(tensors) == len(results)
+            made.update(zip(results, map(_is_device_data, tensors)) if known else dict.fromkeys(results, True))
+            lists = {value for value, tensor in zip(results, tensors) if tensor.dtype.base_dtype is dtypes.variant}
+            if not lists.isdisjoint(value for other in after for value in _data(other)):
+                raise Obstacle(f"{_name(each)} makes a list that waits for the host")
+        rest.feed_values = list(made)
+        self.rest = type(self)(self._gpu, self._number + 1)
+        return self.rest._divide(rest, made)
 
     def _assign_places(self, planner: Planner) -> None:
         late: set[Value] = set()  # results of the part after
@@ -154,10 +220,12 @@ class Division:
             only_host = self._is_of_host(each, states) or self._is_refusal_of_host(each)
             on_device = [state for state in states if self._is_here(state)]
             given = _data(each)
-            waits = any(value in late for value in given)
-            if each.steps:
-                seen.update((id(state), state) for state in self._checked_bodies(each))
-            seen.update((id(state), state) for state in on_device)
+            inner = list(self._checked_bodies(each)) if each.steps else []
+            seen.update((id(state), state) for state in (*inner, *on_device))
+            used = {id(state) for state in (*inner, *on_device)}
+            changes = bool(each.traits & Trait.WRITES or each.written)
+            waits = any(value in late for value in given) or not used.isdisjoint(self._changed_late)
+            waits = waits or (changes and not used.isdisjoint(self._read_late))
             if only_host:
                 waits = waits or not all(value in self._available for value in given)
                 waits = waits or any(id(state) in touched for state in states) or each.op in waiting
@@ -174,9 +242,10 @@ class Division:
                         waiting |= planner.behind([each.op])
                 place = AFTER if waits else BEFORE
             elif waits or self._ends_the_devices_work(planner, each, on_device):
-                if on_device or each.steps:
-                    raise Obstacle(f"{_name(each)} waits for what the host makes of the device's results")
                 place = AFTER
+                (self._changed_late if changes else self._read_late).update(used)
+                self._needs_rest |= bool(used or each.steps)
+                self._late_work += waits and any(map(_is_device_data, each.op.outputs if each.op is not None else ()))
             else:
                 place = DEVICE
             self._place[id(each)] = place
@@ -206,7 +275,7 @@ class Division:
             position, size_of, kernel = facets.sized
             given = instruction.arguments[position]
             if given in self._available:
-                size = Value(f"{given.label}_size_{len(self._added)}", -1)
+                size = Value(f"{given.label}_size_{self._number}_{len(self._added)}", -1)
                 added = Instruction(op, "kernel", size_of, [given], results=[size])
                 self._added[id(instruction)] = [added]
                 self._place[id(added)] = BEFORE
@@ -227,7 +296,7 @@ class Division:
         taken = [given[name] for name in found.takes]
         if not all(value.is_constant or value in self._available for value in values_of(taken)):
             return
-        made = [Value(f"{op.type}_prepared_{len(self._added)}_{i}", -1) for i in range(found.count)]
+        made = [Value(f"{op.type}_prepared_{self._number}_{len(self._added)}_{i}", -1) for i in range(found.count)]
         added = Instruction(op, "many", found.prepare, taken, results=made)
         self._added[id(instruction)] = [added]
         self._place[id(added)] = BEFORE
@@ -462,26 +531,67 @@ class Division:
         self.numbers = [value for value in self.numbers if value in forms]
         self._forms = [forms[value] for value in self.numbers]
         later = {value for each in parts[AFTER] for value in _data(each)}
-        later.update(value for value in planner.results if value is not None and not value.is_constant)
+        fetched = {value for value in planner.results if value is not None and not value.is_constant}
+        on_host = fetched | (later if self.rest is None else self.rest.taken_by_host(parts[AFTER]))
+        later |= on_host
         fed = set(planner.feed_values)
         handed_on = [*self.inputs, *self.numbers, *later]
         made_before = {value for each in parts[BEFORE] for value in values_of(each.results)}
         self.made = [value for value in dict.fromkeys(handed_on) if value in made_before and value not in fed]
         self.outputs = [value for value in later if value in made_on_device]
+        self.staying = frozenset(i for i, value in enumerate(self.outputs) if value not in on_host)
+
+    def taken_by_host(self, instructions: list[Instruction]) -> set[Value]:
+        """Returns the values that the host takes, of the instructions that were divided."""
+        first, second, _ = self.counts
+        after = instructions[first + second :]
+        found = {value for each in instructions[:first] for value in _data(each)}.union(self.numbers)
+        if self.rest is not None:
+            return found | self.rest.taken_by_host(after)
+        return found.union(*map(_data, after))
 
     # -- code ----------------------------------------------------------------------------------------------------
 
     def emit(self, planner: Planner) -> list[Step]:
-        """Compiles the parts: before(feeds) -> made, device(inputs, numbers) -> outputs, after(feeds, made, outputs) -> results."""
+        """Compiles the parts: before(given) -> made, device(inputs, numbers) -> outputs, after(given, made, outputs) -> results.
+
+        If there is a rest, its parts come in the place of the last.
+        """
         first, second, _ = self.counts
-        lines = planner.instructions
-        feeds = planner.feed_values
-        on_host = planner.compile_function.on_host()
-        return [
-            _part(planner, lines[:first], feeds, self.made, compiler=on_host),
-            _part(planner, lines[first : first + second], [*self.inputs, *self._forms], self.outputs),
-            _part(planner, lines[first + second :], [*feeds, *self.made, *self.outputs], planner.results, lends=False),
+        before, device, after = _cut(planner.instructions, first, first + second)
+        steps = [
+            _part(planner, before, self.given, self.made, compiler=planner.compile_function.on_host()),
+            _part(planner, device, [*self.inputs, *self._forms], self.outputs),
         ]
+        if self.rest is None:
+            takes = [*self.given, *self.made, *self.outputs]
+            return [*steps, _part(planner, after, takes, planner.results, lends=False)]
+        rest = copy.copy(planner)
+        rest.instructions = after
+        return [*steps, *self.rest.emit(rest)]
+
+
+def _cut(instructions: list[Instruction], *places: int) -> list[list[Instruction]]:
+    return [instructions[start:end] for start, end in zip((0, *places), (*places, len(instructions)))]
+
+
+def _with_own_reads(device: list[Instruction], after: list[Instruction]) -> list[Instruction]:
+    """Lets what comes after the device's part read variables itself, if that part does not change them. Their values need not be handed on."""
+    changed = {id(state) for each in device if each.traits & Trait.WRITES for state in _states(each)}
+    inner = {state for each in device for state in each.written}
+    wanted = {value for each in after for value in _data(each)}
+    reads, own = [], {}
+    for each in device:
+        if each.kind != "read" or not wanted.intersection(values_of(each.results)):
+            continue
+        (state,), (value,) = _states(each), values_of(each.results)
+        if id(state) not in changed and state not in inner:
+            again = own[value] = Value(value.label, -1)
+            again.roots = value.roots
+            reads.append(replace(each, results=[again]))
+    for each in after:
+        each.arguments = with_values(each.arguments, own)
+    return [*reads, *after]
 
 
 def _with_settlements(instructions: list[Instruction]) -> list[Instruction]:
