@@ -444,6 +444,22 @@ def test_what_the_device_computes_cannot_decide():
             _Divided(session, z, {x: np.ones(3, "f")})
 
 
+@pytest.mark.parametrize("resource", [False, True])
+def test_rows_that_are_assigned_are_checked_before(resource):
+    """A table of which fed rows are replaced is one recording, whatever rows are fed. A row that is not there is refused."""
+
+    def build():
+        x, place = tf.placeholder(tf.float32, [2, 3]), tf.placeholder(tf.int32, [2])
+        table = tf.get_variable("table", [5, 3], initializer=tf.ones_initializer(), use_resource=resource)
+        with tf.control_dependencies([tf.scatter_update(table, place, tf.tanh(x))]):
+            return table.read_value(), lambda i: {x: _rows(i, 2, 3), place: [i % 5, (i + 2) % 5]}
+
+    divided = _divided(build)
+    assert len(divided.recordings) == 1
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"indices\[1\] = 5 is not in \[0, 5\)"):
+        divided.run({divided._plan.feeds[i]: value for i, value in enumerate([np.ones([2, 3]), [0, 5]])})
+
+
 def _baseline(found, wanted):
     return (found.sum(1) - wanted.sum(1)).astype("f")
 

@@ -19,9 +19,10 @@ from stoker._src.base.export import export
 from stoker._src.base.shapes import Shape
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import ANY, READS, STATEFUL, WRITES, OpDefinition, define, one_of
+from stoker._src.graph.planning import Prepared
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.array import casting, joining, ranges, scattering, shaping
-from stoker._src.ops.support import handles, table_rows
+from stoker._src.ops.support import device_checks, handles, table_rows
 from stoker._src.ops.support.handles import handle_shape
 from stoker._src.ops.support.movement import POLICY
 from stoker._src.ops.variables import state_ops
@@ -44,14 +45,21 @@ def checked_rows(indices: torch.Tensor, size: int) -> torch.Tensor:
         InvalidArgumentError: an index is outside [0, size).
     """
     flat = indices.reshape(-1).long()
-    if flat.numel():
+
+    def refusal() -> InvalidArgumentError:
+        at = int(torch.nonzero((flat < 0) | (flat >= size))[0])
+        place = ",".join(str(int(i)) for i in np.unravel_index(at, tuple(indices.shape) or (1,)))
+        return InvalidArgumentError(
+            None, None, f"indices[{place if indices.ndim else ''}] = {int(flat[at])} is not in [0, {size})"
+        )
+
+    if flat.is_cuda:
+        device_checks.require((flat >= 0) & (flat < size), refusal)
+        device_checks.settle()
+    elif flat.numel():
         low, high = torch.aminmax(flat)
         if int(low) < 0 or int(high) >= size:
-            at = int(torch.nonzero((flat < 0) | (flat >= size))[0])
-            place = ",".join(str(int(i)) for i in np.unravel_index(at, tuple(indices.shape) or (1,)))
-            raise InvalidArgumentError(
-                None, None, f"indices[{place if indices.ndim else ''}] = {int(flat[at])} is not in [0, {size})"
-            )
+            raise refusal()
     return flat
 
 
@@ -205,6 +213,25 @@ def _scatter_rows(change: Update, name: str) -> Callable[..., None]:
     return kernel
 
 
+def _prepared_assignment(op: Operation, shape_of: Any) -> Prepared | None:
+    """The host checks the rows that it knows; the device only writes."""
+    variable = op._inputs[0]
+    shape = handle_shape(variable) if variable.dtype is dtypes.resource else shape_of(variable)
+    if not shape.dims or shape.dims[0] is None or not op._inputs[2].dtype.is_floating:
+        return None
+    size, first = shape.dims[0], op.definition.inputs[0].name
+
+    def prepare(indices: torch.Tensor) -> tuple[torch.Tensor]:
+        return (checked_rows(indices, size).reshape(indices.shape),)
+
+    def kernel(variable: VariableState, updates: torch.Tensor, rows: torch.Tensor, **_: Any) -> VariableState:
+        target = variable.read()
+        _assign(target, rows.reshape(-1), _row_updates(op.type, target, rows, updates))
+        return variable
+
+    return Prepared(("indices",), prepare, 1, (first, "updates"), kernel)
+
+
 def _returning(kernel: Callable[..., None], name: str) -> Callable[..., VariableState]:
     @functools.wraps(kernel)
     def returning(ref: VariableState, indices: torch.Tensor, updates: Any, **attrs: Any) -> VariableState:
@@ -272,6 +299,9 @@ def _scatter(kind: str) -> tuple[OpDefinition, OpDefinition]:
     if kind in ("Add", "Sub"):
         for made in (by_reference, by_handle):
             made.planning.padded = _skips_padding
+    if kind == "Update":
+        for made in (by_reference, by_handle):
+            made.planning.prepares = _prepared_assignment
     return by_reference, by_handle
 
 

@@ -108,4 +108,5 @@ def filled(name: str, state: PhiloxState, shape: list[int], device: torch.device
 
 def _moved(device: torch.device, words: tuple[int, int, int]) -> torch.Tensor:
     signed = [word - (1 << 64) if word >> 63 else word for word in words]
-    return torch.tensor(signed, dtype=torch.int64, device=device)
+    # The host need not wait: a branch may draw its first numbers in a run that looks for such waits.
+    return torch.tensor(signed, dtype=torch.int64, pin_memory=True).to(device, non_blocking=True)
