@@ -25,6 +25,8 @@ _SHIM = """
 #define __launch_bounds__(threads)
 static inline void __syncthreads() {}
 static inline float __int_as_float(unsigned bits) { float x; memcpy(&x, &bits, 4); return x; }
+static inline float __uint_as_float(unsigned bits) { return __int_as_float(bits); }
+static inline double __longlong_as_double(long long bits) { double x; memcpy(&x, &bits, 8); return x; }
 static inline float rsqrtf(float x) { return 1.0f / sqrtf(x); }
 struct Three { unsigned x; };
 static Three blockIdx, threadIdx, blockDim;
@@ -48,15 +50,16 @@ def compiled(source: str, entry: str = "fused"):
     """Compiles a kernel, as `fused_kernels.compiled` does. One whose threads wait for each other must be run with one thread."""
     assert COMPILER is not None
     parameters = re.split(r",\s*", re.search(rf"void.* {entry}\(([^)]*)\)", source).group(1))
-    kinds = [each.rsplit(" ", 1)[0].replace("__restrict__", "").strip() for each in parameters]
+    kinds = [re.sub(r"\w+$", "", each).replace("__restrict__", "").strip() for each in parameters]
     given = [
         f"({kind})arguments[{i}]" if kind.endswith("*") else f"*({kind} *)arguments[{i}]"
         for i, kind in enumerate(kinds)
     ]
-    name = os.path.join(_folder().name, hashlib.sha1(source.encode()).hexdigest())
+    name = os.path.join(_folder().name, hashlib.sha1((source + entry).encode()).hexdigest())
     with open(name + ".cc", "w", encoding="utf-8") as file:
         file.write(_SHIM + source + _ENTRY % (entry, ", ".join(given)))
-    flags = ["-shared", "-fPIC", "-O1", "-ffp-contract=off", "-w"]
+    # Names of kernels may also be names in the C library.
+    flags = ["-shared", "-fPIC", "-Wl,-Bsymbolic", "-O1", "-ffp-contract=off", "-w"]
     subprocess.run([COMPILER, *flags, name + ".cc", "-o", name + ".so"], check=True, timeout=120)
     run = ctypes.CDLL(name + ".so").run
 

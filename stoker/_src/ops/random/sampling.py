@@ -23,7 +23,7 @@ from stoker._src.ops.array import joining, ranges, shaping, slicing
 from stoker._src.ops.math import arithmetic, reductions
 from stoker._src.ops.math.gamma_derivative import gamma_derivative
 from stoker._src.ops.random import uniform_normal
-from stoker._src.ops.random.bits import bounded_normal, choices, rejection
+from stoker._src.ops.random.bits import bounded_normal, choices, cuda, rejection
 from stoker._src.ops.random.bits.philox import bits
 from stoker._src.ops.random.uniform_normal import checked_count, generator, op_seed_attrs
 from stoker._src.ops.support.values import from_numpy, to_numpy, torch_dtype
@@ -68,6 +68,25 @@ def multinomial_kernel(
     check_categorical(logits, num_samples)
     stream = generator(ctx, seed, seed2).reserve(choices.categorical_reserve(logits.shape[0], num_samples))
     return placed(choices.categorical(stream, plain(logits), num_samples), output_dtype, logits)
+
+
+def _multinomial_on_gpu(
+    logits: torch.Tensor,
+    num_samples: int,
+    *,
+    seed: int,
+    seed2: int,
+    output_dtype: DType,
+    ctx: Any,
+    device: torch.device,
+) -> torch.Tensor:
+    check_categorical(logits, num_samples)
+    if not logits.numel():
+        raise InvalidArgumentError(None, None, f"num_classes should be positive, got {logits.shape[1]}")
+    return cuda.categorical(generator(ctx, seed, seed2), logits.to(device), num_samples).to(torch_dtype(output_dtype))
+
+
+MULTINOMIAL.planning.on_gpu = lambda op: _multinomial_on_gpu if cuda.can_fill(torch.float32) else None
 
 
 @MULTINOMIAL.shape(values=["num_samples"])

@@ -1,4 +1,4 @@
-"""Uniform and normal numbers made on a GPU, from the same Philox streams as on the CPU.
+"""Uniform, normal and categorical numbers made on a GPU, from the same Philox streams as on the CPU.
 
 The position in the stream is a tensor on the device, and each call advances it there. A recorded step (runtime/plan/cuda_graphs.py) therefore
 draws new numbers whenever it is replayed. The uniform numbers are TensorFlow's bits. The normal numbers are computed with CUDA's
@@ -13,12 +13,14 @@ from typing import Any
 
 import torch
 
+from stoker._src.ops.random.bits import choices
 from stoker._src.ops.random.bits.philox import RESERVED_PER_OUTPUT, PhiloxState, sides
 from stoker._src.ops.support import cuda_kernels
 from stoker._src.ops.support.moving import recording
 
 _THREADS = 256
 _MOST = 1 << 30  # elements of one call; their number is passed as an int
+_PER_THREAD = {"uniform": 4, "normal": 4, "doubles": 2}  # numbers of a block of the stream
 
 _SOURCE = r"""
 typedef unsigned int u32;
@@ -66,6 +68,18 @@ extern "C" __global__ void normal(float *out, const u64 *state, int count) {
     for (int i = 0; i < 4 && first + i < count; i++) out[first + i] = made[i];
 }
 
+/* Two to a block: 20 bits of one word above 32 of the next. */
+extern "C" __global__ void doubles(double *out, const u64 *state, int count) {
+    int first = 2 * (blockIdx.x * blockDim.x + threadIdx.x);
+    if (first >= count) return;
+    u32 words[4];
+    philox(state, first / 2, words);
+    for (int i = 0; i < 2 && first + i < count; i++) {
+        u64 mantissa = (u64)(words[2 * i] & 0xfffffu) << 32 | words[2 * i + 1];
+        out[first + i] = __longlong_as_double((long long)(mantissa | 1023ull << 52)) - 1.0;
+    }
+}
+
 extern "C" __global__ void advance(u64 *state, int count) {
     u64 before = state[1];
     state[1] += (u64)count * RESERVED;
@@ -78,7 +92,7 @@ extern "C" __global__ void advance(u64 *state, int count) {
 def _kernels() -> dict[str, Any] | None:
     """Returns the compiled kernels; None if torch cannot compile CUDA code at run time."""
     source = _SOURCE.replace("RESERVED", str(RESERVED_PER_OUTPUT))
-    made = {name: cuda_kernels.compiled(source, name) for name in ("uniform", "normal", "advance")}
+    made = {name: cuda_kernels.compiled(source, name) for name in (*_PER_THREAD, "advance")}
     return None if None in made.values() else made
 
 
@@ -89,17 +103,33 @@ def can_fill(dtype: torch.dtype) -> bool:
 
 def filled(name: str, state: PhiloxState, shape: list[int], device: torch.device) -> torch.Tensor:
     """Returns "uniform" or "normal" float32 numbers, and advances the state as the CPU would."""
+    return _drawn(name, state, torch.empty(shape, device=device), math.prod(shape))
+
+
+def categorical(state: PhiloxState, logits: torch.Tensor, samples: int) -> torch.Tensor:
+    """Returns `samples` classes for each row of `logits`, and advances the state, as `choices.categorical` does."""
+    batch = logits.shape[0]
+    uniforms = torch.empty((batch, samples), dtype=torch.float64, device=logits.device)
+    _drawn("doubles", state, uniforms, choices.categorical_reserve(batch, samples) // RESERVED_PER_OUTPUT)
+    scores = logits.double()
+    finite = torch.isfinite(scores)
+    largest = scores.masked_fill(~finite, -math.inf).amax(1, keepdim=True)
+    sums = (scores - largest).exp().masked_fill(~finite, 0.0).cumsum(1)
+    return torch.searchsorted(sums, uniforms * sums[:, -1:], right=True)
+
+
+def _drawn(name: str, state: PhiloxState, out: torch.Tensor, reserved: int) -> torch.Tensor:
+    """Fills `out`, and advances the state by what so many outputs reserve."""
     kernels = _kernels()
-    count = math.prod(shape)
-    assert kernels is not None and count < _MOST
-    out = torch.empty(shape, device=device)
+    count = out.numel()
+    assert kernels is not None and max(count, reserved) < _MOST
     if not count:
         return out
-    blocks = -(-count // (4 * _THREADS))
+    blocks = -(-count // (_PER_THREAD[name] * _THREADS))
     with sides:
-        words = state.on_device(functools.partial(_moved, device))
+        words = state.on_device(functools.partial(_moved, out.device))
         kernels[name]((blocks, 1, 1), (_THREADS, 1, 1), (out, words, count))
-        kernels["advance"]((1, 1, 1), (1, 1, 1), (words, count))
+        kernels["advance"]((1, 1, 1), (1, 1, 1), (words, reserved))
     generators = getattr(recording, "generators", None)
     if generators is not None:
         generators[id(state)] = state
