@@ -217,19 +217,19 @@ def _prepared_assignment(op: Operation, shape_of: Any) -> Prepared | None:
     """The host checks the rows that it knows; the device only writes."""
     variable = op._inputs[0]
     shape = handle_shape(variable) if variable.dtype is dtypes.resource else shape_of(variable)
-    if not shape.dims or shape.dims[0] is None or not op._inputs[2].dtype.is_floating:
+    size = shape.dims[0] if shape.dims else None
+    if size is None or not op._inputs[2].dtype.is_floating:
         return None
-    size, first = shape.dims[0], op.definition.inputs[0].name
 
     def prepare(indices: torch.Tensor) -> tuple[torch.Tensor]:
-        return (checked_rows(indices, size).reshape(indices.shape),)
+        return (checked_rows(indices, int(size)).reshape(indices.shape),)
 
     def kernel(variable: VariableState, updates: torch.Tensor, rows: torch.Tensor, **_: Any) -> VariableState:
         target = variable.read()
         _assign(target, rows.reshape(-1), _row_updates(op.type, target, rows, updates))
         return variable
 
-    return Prepared(("indices",), prepare, 1, (first, "updates"), kernel)
+    return Prepared(("indices",), prepare, 1, (op.definition.inputs[0].name, "updates"), kernel)
 
 
 def _returning(kernel: Callable[..., None], name: str) -> Callable[..., VariableState]:
