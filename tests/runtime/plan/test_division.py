@@ -23,6 +23,7 @@ from stoker._src.runtime.functions.bodies import step_failure
 from stoker._src.runtime.plan import fused_kernels
 from stoker._src.runtime.plan.division import Division, Obstacle
 from stoker._src.runtime.plan.known_shapes import Known
+from stoker._src.runtime.plan.padding import KNOWN
 from stoker._src.runtime.session import public
 
 
@@ -91,7 +92,7 @@ class _NoHold:
 class _Divided:
     """Runs fetches of a session in parts."""
 
-    def __init__(self, session, fetches, feeds, pads=False, replaces=False):
+    def __init__(self, session, fetches, feeds, pads="", replaces=False):
         self._plan = session._plan(fetches, feeds, None)
         values = self._values(feeds)
         placement = session._runner._worker.placement
@@ -381,7 +382,7 @@ def test_lookups_of_sparse_identifiers(combiner):
     with tf.Graph().as_default(), tf.Session() as session:
         fetches, feeds = build()
         session.run(tf.global_variables_initializer())
-        assert not _Divided(session, fetches, feeds(0), pads=True).division.numbers
+        assert not _Divided(session, fetches, feeds(0), pads=KNOWN).division.numbers
 
 
 def test_sizes_of_fed_data_are_known():

@@ -16,7 +16,7 @@ from stoker._src.ops.random.bits.philox import PhiloxState
 from stoker._src.ops.training import rules
 from stoker._src.ops.variables.state_ops import VariableState
 from stoker._src.runtime.plan.known_shapes import Known
-from stoker._src.runtime.plan.padding import CannotPad
+from stoker._src.runtime.plan.padding import ALL, KNOWN, CannotPad
 
 IDS = st.lists(st.integers(0, 9), min_size=1, max_size=12)
 
@@ -64,11 +64,11 @@ def test_padded_rows_are_skipped(rule, ids):
         torch.testing.assert_close(one, other)
 
 
-def _planned(build, *shapes):
+def _planned(build, *shapes, pads=KNOWN):
     with tf.Graph().as_default(), tf.Session() as session:
         fetches, feeds = build()
         plan = session._plan(fetches, dict.fromkeys(feeds), None)
-        return plan._planner(known=[Known(Shape(shape)) for shape in shapes], pads=True).build()
+        return plan._planner(known=[Known(Shape(shape)) for shape in shapes], pads=pads).build()
 
 
 @pytest.mark.parametrize("optimizer", [tf.train.AdagradOptimizer(0.1), tf.train.AdamOptimizer(0.1)])
@@ -85,6 +85,49 @@ def test_sparse_gradients_have_fixed_shapes(optimizer):
     ops = [op for each in planner.instructions for op in (each.members or [each.op]) if op is not None]
     sums = [op for op in ops if op.type == "UnsortedSegmentSum"]
     assert [planner.shape_of(op.outputs[0]).dims for op in sums] == [(20, 4)]
+
+
+def _of_lookups_in_a_loop(axis):
+    """A loss over rows that a loop has looked up, as many as it happens to, and which rows are distinct."""
+    table = tf.get_variable("table", [50, 4])
+    start = tf.placeholder(tf.int64, [3])
+
+    def body(i, ids, found):
+        rows = tf.nn.embedding_lookup(table, ids)
+        return i + 1, tf.argmax(tf.matmul(rows, table, transpose_b=True), 1), found.write(i, rows)
+
+    found = tf.while_loop(lambda i, *_: i < 5, body, [0, start, tf.TensorArray(tf.float32, 5, dynamic_size=True)])[2]
+    loss = tf.reduce_sum(tf.square(found.stack()))
+    if axis is not None:
+        distinct = tf.unique(tf.where(start > 1)[:, 0])[0]
+        loss += tf.reduce_sum(tf.reduce_sum(tf.nn.embedding_lookup(table, distinct), axis, keepdims=True))
+    return [loss, tf.train.AdamOptimizer(0.1).minimize(loss)], [start]
+
+
+def test_rows_of_an_unknown_number_are_padded_where_that_can_be():
+    """The rows that a loop looks up, whose number no shape tells, have gradients of a fixed size."""
+    planner = _planned(lambda: _of_lookups_in_a_loop(None), (3,), pads=ALL)
+    kernels = {each.op.type: each.kernel for each in planner.instructions if each.op is not None}
+    assert kernels["Unique"] is unique_padded
+    planner = _planned(lambda: _of_lookups_in_a_loop(None), (3,))
+    kernels = {each.op.type: each.kernel for each in planner.instructions if each.op is not None}
+    assert kernels["Unique"] is not unique_padded
+    with pytest.raises(CannotPad):
+        _planned(lambda: _of_lookups_in_a_loop(0), (3,), pads=ALL)
+
+
+def test_reductions_within_padded_rows():
+    """The norms of distinct rows are those of the rows; the total of them is not padded."""
+
+    def build():
+        ids = tf.placeholder(tf.int64, [None])
+        table = tf.get_variable("table", [50, 4])
+        rows, places = tf.unique(ids)
+        norms = tf.sqrt(tf.reduce_sum(tf.square(tf.nn.embedding_lookup(table, rows)), 1, keepdims=True) + 1.0)
+        return tf.reduce_sum(tf.gather(norms, places)), [ids]
+
+    planner = _planned(build, (20,))
+    assert any(each.kernel is unique_padded for each in planner.instructions)
 
 
 def test_a_mean_over_distinct_rows_is_not_padded():

@@ -38,7 +38,16 @@ def _reduction(name: str, allowed: Any) -> OpDefinition:
         definition = define(signature, keep_dims=False, T=allowed, Tidx=AXES)
     definition.shape(reduced_shape, values=["reduction_indices"])
     definition.rows(reduced_rows)
+    definition.planning.padded = _reduces_padding
     return definition
+
+
+def _reduces_padding(op: Operation, padded: list[bool], shape_of: Any) -> list[bool] | None:
+    """Reductions within each row leave padded rows."""
+    rank, axes = shape_of(op._inputs[0]).rank, constant_value(op._inputs[1])
+    if padded[1] or axes is None or rank is None or any(int(axis) % rank == 0 for axis in np.ravel(axes)):
+        return None
+    return [True]
 
 
 def reduced_rows(op: Operation, inputs: list[rows.Input]) -> list[Tensor] | None:

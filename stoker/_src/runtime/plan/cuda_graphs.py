@@ -13,6 +13,7 @@ STOKER_CUDA_GRAPHS=0 turns recording off.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import gc
 import os
@@ -48,7 +49,7 @@ from stoker._src.runtime.plan.on_host import (
     borrowed_variables,
     read_variables,
 )
-from stoker._src.runtime.plan.padding import CannotPad
+from stoker._src.runtime.plan.padding import ALL, KNOWN, CannotPad
 from stoker._src.runtime.plan.planner import Planner
 
 _RUNS_BEFORE = 2  # runs that show that feeds of some shapes repeat
@@ -224,14 +225,17 @@ def _only_keeps(instruction: Instruction) -> bool:
 
 def _divided(make_planner: MakePlanner, placement: Placement, values: Any) -> _Divided:
     """Divides a plan for feeds of some shapes."""
-    assert placement.gpu is not None
     known = [Known(Shape(value.shape)) for value in values]
-    try:
-        division = Division(placement.gpu)
-        planner = make_planner(known=known, arrange=division, pads=True).build()
-    except CannotPad:
-        division = Division(placement.gpu)
-        planner = make_planner(known=known, arrange=division).build()
+    for pads in (ALL, KNOWN):
+        with contextlib.suppress(CannotPad):
+            return _divided_with(make_planner, placement, known, pads)
+    return _divided_with(make_planner, placement, known, "")
+
+
+def _divided_with(make_planner: MakePlanner, placement: Placement, known: list[Known], pads: str) -> _Divided:
+    assert placement.gpu is not None
+    division = Division(placement.gpu)
+    planner = make_planner(known=known, arrange=division, pads=pads).build()
     return _Divided(division, division.emit(planner), placement)
 
 

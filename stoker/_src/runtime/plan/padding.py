@@ -4,6 +4,9 @@ A recorded step (cuda_graphs.py) has fixed shapes, but the number of distinct ro
 In a plan that pads, an op with the facet `pads` returns as many rows as it is given, and the ones that are too many have the
 index -1. Lookups of such an index give zeros, and updates skip it. `padded_outputs` says which ops may take padded tensors: the rows
 that count must not depend on the other rows, or on their number.
+
+The largest size may itself be known only when the step is recorded (a list of what a loop has looked up). `ALL` sizes are then padded, if every op that
+takes them can, else those whose largest size is `KNOWN`.
 """
 
 from __future__ import annotations
@@ -15,6 +18,8 @@ from stoker._src.graph import shape_rules
 from stoker._src.graph.definition import Trait
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.runtime.plan.instructions import EFFECTS
+
+ALL, KNOWN = "all", "known"
 
 
 class CannotPad(Exception):

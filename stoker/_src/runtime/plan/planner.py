@@ -33,6 +33,7 @@ from stoker._src.runtime.plan import (
     loop_runs,
     memory,
     mixed_precision,
+    padding,
 )
 from stoker._src.runtime.plan.call_outputs import CallOutputs
 from stoker._src.runtime.plan.inlining import Inlining
@@ -97,7 +98,7 @@ class Planner:
         with_late_shapes: bool = True,
         is_region: bool = False,
         arrange: Callable[[Planner], list[Instruction]] | None = None,
-        pads: bool = False,
+        pads: str = "",
         is_loop: bool = False,
     ) -> None:
         self.fetches, self.targets, self.feeds = fetches, targets, feeds
@@ -114,7 +115,7 @@ class Planner:
         self.with_late_shapes = with_late_shapes and with_fused_loops
         self.is_region = is_region  # a part of another plan, which handles control inputs
         self._is_loop = is_loop  # the body of a loop, which may run natively if all of it is fused
-        self._pads = pads  # whether sizes that depend on data are padded (padding.py)
+        self._pads = pads  # which sizes that depend on data are padded (padding.py)
         self._padded: set[Tensor] = set()
         self._arrange = arrange  # returns the instructions in another order (division.py)
         # Shapes that are known in addition to the graph, because the shapes of the feeds are known.
@@ -459,7 +460,7 @@ class Planner:
             self._padded.update(tensor for tensor, flag in zip(op.outputs, padded) if flag)
         if op.definition.planning.pads is not None:
             size = self.shape_of(op._inputs[0])
-            if size.known and op._inputs[0].dtype.is_integer:
+            if op._inputs[0].dtype.is_integer and (size.known or self._pads == padding.ALL):
                 self._padded.add(op.outputs[0])
                 self._shapes[op.outputs[0]] = size
 
