@@ -311,7 +311,9 @@ def test_the_device_goes_on_with_what_the_host_makes_of_its_results():
     def build():
         x, wanted = tf.placeholder(tf.float32, [8, 3]), tf.placeholder(tf.int32, [8])
         h = tf.layers.dense(tf.layers.dense(x, 16, tf.tanh), 4, tf.tanh)
-        reward = tf.py_func(lambda a, b: (a == b).astype("f") - 0.5, [tf.argmax(h, 1, tf.int32), wanted], tf.float32)
+        reward = tf.py_func(
+            lambda a, b: (a == b).astype("f") - 0.5, [tf.argmax(h, 1, output_type=tf.int32), wanted], tf.float32
+        )
         reward.set_shape([8])
         loss = tf.reduce_mean(tf.reduce_max(h, 1) * reward)
         return [loss, reward, tf.train.AdamOptimizer(0.01).minimize(loss)], lambda i: {

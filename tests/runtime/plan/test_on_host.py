@@ -64,6 +64,15 @@ def test_runs_that_write_or_wait_do_not_run_on_copies():
             )
 
 
+class _Work:
+    """What is run with one thread or several."""
+
+    shares = is_trying = False
+
+    def share(self):
+        self.shares = True
+
+
 @pytest.mark.parametrize("in_a_row", [1, 5])
 def test_the_faster_way_is_kept(monkeypatch, in_a_row):
     """Both ways are measured in turns, then one is used. `session.explain` says so."""
@@ -80,7 +89,7 @@ def test_the_faster_way_is_kept(monkeypatch, in_a_row):
         def on_host(holding, values, run=run):
             return run("host", 1e-4)
 
-        on_host.in_a_row, on_host.take_waited = in_a_row, float
+        on_host.in_a_row, on_host.take_waited, on_host.work = in_a_row, float, _Work()
         choice = Choice(on_host, Together(), writes=True)  # type: ignore[arg-type]
         for _ in range(60):
             choice.run(lambda run=run, slow=slow: run("gpu", slow), None, [])
@@ -100,7 +109,7 @@ def test_both_ways_are_measured_again_when_the_host_becomes_slow(monkeypatch):
     def on_host(holding, values):
         return spend(slow[0])
 
-    on_host.in_a_row, on_host.take_waited = 5, float
+    on_host.in_a_row, on_host.take_waited, on_host.work = 5, float, _Work()
     choice = Choice(on_host, Together(), writes=True)  # type: ignore[arg-type]
     for _ in range(60):
         choice.run(lambda: spend(1e-4), None, [])
@@ -124,7 +133,7 @@ def test_interrupted_runs_do_not_decide(monkeypatch):
         count[0] += 1
         return spend(1.0 if count[0] == 5 else slow[0])
 
-    on_host.in_a_row, on_host.take_waited = 1, float
+    on_host.in_a_row, on_host.take_waited, on_host.work = 1, float, _Work()
     choice = Choice(on_host, Together(), writes=True)  # type: ignore[arg-type]
     for _ in range(60):
         choice.run(lambda: spend(1e-4), None, [])
@@ -311,7 +320,7 @@ def test_a_step_of_the_device_pays_for_what_others_wait(monkeypatch):
         waited[0] += 6e-5
         return spend(8e-5)
 
-    on_host.in_a_row, on_host.take_waited = 5, take_waited
+    on_host.in_a_row, on_host.take_waited, on_host.work = 5, take_waited, _Work()
     choice = Choice(on_host, Together(), writes=True)  # type: ignore[arg-type]
     for _ in range(60):
         choice.run(on_gpu, None, [])
@@ -350,7 +359,7 @@ class _Moving:
         def on_host(holding, values):
             return spend("host", host)
 
-        on_host.in_a_row, on_host.take_waited = 5 if writes else 1, float
+        on_host.in_a_row, on_host.take_waited, on_host.work = 5 if writes else 1, float, _Work()
         choice = Choice(on_host, self.together, writes=writes)  # type: ignore[arg-type]
         return lambda: choice.run(lambda: spend("device", gpu), None, []), choice
 

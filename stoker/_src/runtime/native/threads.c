@@ -300,6 +300,11 @@ static PyObject *get_tiny(PyObject *object, void *unused) {
     return PyBool_FromLong(((Tuner *)object)->tiny);
 }
 
+static PyObject *get_comparing(PyObject *object, void *unused) {
+    (void)unused;
+    return PyBool_FromLong(((Tuner *)object)->comparing);
+}
+
 static PyObject *tuner_new(PyTypeObject *type, PyObject *args, PyObject *keywords) {
     static char *names[] = {NULL};
     if (!PyArg_ParseTupleAndKeywords(args, keywords, "", names)) return NULL;
@@ -314,6 +319,7 @@ static PyMethodDef methods[] = {
 
 static PyGetSetDef attributes[] = {
     {"threads", get_threads, NULL, "The number of threads in use; None before the first comparison has ended.", NULL},
+    {"comparing", get_comparing, NULL, "Whether other numbers of threads are being tried.", NULL},
     {"tiny", get_tiny, NULL, "Whether a run is too short for threads to matter.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };

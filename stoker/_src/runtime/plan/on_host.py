@@ -44,8 +44,9 @@ _TRIALS = 8  # measured runs of each kind
 _IN_A_ROW = 5  # runs of a kind that borrow variables before the other kind has its turn
 _CLEARLY_LONGER = 1e-3  # seconds of a run of the host that need no further measurement
 _FEW = 3  # such runs; the first compile, and one alone may have been interrupted
-# First runs of each kind (of the host: True), which compile; those of the host also try numbers of threads.
-_UNCOUNTED = {True: 12, False: 2}
+_UNCOUNTED = 2  # first runs of each kind, which compile
+# Seconds from which a run of the host is measured with several threads, and the first of these runs, which try how many.
+_WORTH_SHARING, _UNCOUNTED_SHARED = 1e-3, 12
 _UNUSUAL = 4  # times the median: a longer run was interrupted and counts as that long
 _NEXT_TRY, _LATER = 1000, 10  # runs of the GPU until the host is measured again, and the factor between such tries
 _CLEARLY_FASTER = 0.9  # of the GPU's time, for the host to be chosen
@@ -114,7 +115,7 @@ class OnHost:
 
     def __init__(self, make_planner: Callable[..., Planner], values: Any, lock: VariablesLock) -> None:
         self.step = _step(make_planner, values)
-        self._run = threads.Tuned(self.step.function)
+        self.work = threads.Tuned(self.step.function, shares=False)
         self._lock = lock
         self._copies: list[tuple[VariableState, VariableState]] = []
         self._taken: list[tuple[Any, int]] | None = None  # the variables' values that were copied, with their versions
@@ -135,7 +136,7 @@ class OnHost:
             states = [state.value for state, _ in self._copies]
             self._taken = [(value, getattr(value, "_version", 0)) for value in states]
             self._taken_at = self._lock.writes
-        return self._run(holding, *values)
+        return self.work(holding, *values)
 
     def _are_current(self) -> bool:
         """Whether no variable has changed since it was copied. Code outside of sessions may have written to its memory."""
@@ -176,7 +177,7 @@ class BorrowingOnHost:
         self, make_planner: Callable[..., Planner], values: Any, lock: VariablesLock, gpu: torch.device
     ) -> None:
         self.step = _step(make_planner, values)
-        self._run = threads.Tuned(self.step.function)
+        self.work = threads.Tuned(self.step.function, shares=False)
         self._lock, self._gpu = lock, gpu
         used: dict[int, VariableState] = {}
         written: set[int] = set()
@@ -196,7 +197,7 @@ class BorrowingOnHost:
         if self._lent_at != lent.returns:
             lent.lend(self._states, self._gpu, self._lock.writes)
             self._lent_at = lent.returns
-        return self._run(holding, *values)
+        return self.work(holding, *values)
 
     def take_waited(self) -> float:
         """Returns the seconds that other runs of the host have waited for variables since the last call, because this plan ran on the device."""
@@ -241,10 +242,14 @@ class Choice:
     def expect(self, seconds: float | None) -> None:
         """Notes how long a run of the host takes if the host runs all steps."""
         self._late, self._limit = 0, max(self._limit, _NO_LONGER_USUAL * (seconds or 0.0))
+        self._share()
+
+    def _uncounted(self, kind: bool) -> int:
+        return _UNCOUNTED_SHARED if kind and self.on_host.work.shares else _UNCOUNTED
 
     def _typical(self, kind: bool) -> float:
         """The usual time of a run. A reading run pays for copies after each write, so the mean counts; else the median."""
-        counted = self._times[kind][_UNCOUNTED[kind] :] or self._times[kind]
+        counted = self._times[kind][self._uncounted(kind) :] or self._times[kind]
         usual = statistics.median(counted[-_TRIALS:])
         return (
             statistics.fmean(min(each, _UNUSUAL * usual) for each in counted) if self.on_host.in_a_row == 1 else usual
@@ -277,6 +282,8 @@ class Choice:
 
     def _watch(self, seconds: float) -> None:
         """Looks whether the host still runs as fast as it did. Many late runs: the machine has other work, or the data has grown."""
+        if self.on_host.work.is_trying:
+            return
         self._late = self._late + 1 if seconds > self._limit else 0
         if self._late > _TRIALS:
             if self.chosen:
@@ -295,12 +302,21 @@ class Choice:
         if self._left <= 0:
             self._next, self._left = not self._next, self.on_host.in_a_row
         host, gpu = self._times[True], self._times[False]
-        if all(len(times) >= _TRIALS + _UNCOUNTED[each] for each, times in self._times.items()):
+        if len(host) == _UNCOUNTED + _FEW and not self.on_host.work.shares and min(host) > _WORTH_SHARING:
+            self.on_host.work.share()
+            host.clear()
+        if all(len(times) >= _TRIALS + self._uncounted(each) for each, times in self._times.items()):
             self.chosen = self._typical(True) < _CLEARLY_FASTER * self._typical(False)
             self._limit = _NO_LONGER_FASTER * self._typical(False)
-        elif min(len(host), len(gpu)) > _UNCOUNTED[False] and min(gpu) > max(_CLEARLY_LONGER, 4 * min(host)):
+        elif min(len(host), len(gpu)) > _UNCOUNTED and min(gpu) > max(_CLEARLY_LONGER, 4 * min(host)):
             self.chosen, self._limit = True, _NO_LONGER_FASTER * min(gpu)
         elif len(host) > _FEW and len(gpu) > 1 and min(host) > max(_CLEARLY_LONGER, 4 * min(gpu)):
             self.chosen, self._hopeless = False, True
         if self.chosen is not None:
+            self._share()
             self._together.decided(self)
+
+    def _share(self) -> None:
+        """Lets a run of the host find its number of threads. Until it was chosen, one was enough to compare with."""
+        if self.chosen or self._together.on_host:
+            self.on_host.work.share()

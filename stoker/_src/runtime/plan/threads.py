@@ -54,7 +54,7 @@ def _ignore(_token: Any) -> None:
 class _Untuned:
     """Surrounds runs whose number of threads is not measured."""
 
-    tiny, threads = False, None
+    tiny, threads, comparing = False, None, False
 
     def __init__(self, begin: str) -> None:
         self.begin: Callable[[], Any] = _nothing if _native is None else getattr(_native, begin)
@@ -76,11 +76,23 @@ def tuner() -> Any:
 
 
 class Tuned:
-    """A compiled step that runs with as many threads as turned out to be fastest."""
+    """A compiled step that runs with as many threads as turned out to be fastest; with one thread until it `shares` its work."""
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Callable[..., Any], *, shares: bool = True) -> None:
         self._function = function
-        self._tuner = tuner()
+        self.shares = False
+        self._tuner: Any = small_runs
+        if shares:
+            self.share()
+
+    def share(self) -> None:
+        if not self.shares:
+            self.shares, self._tuner = True, tuner()
+
+    @property
+    def is_trying(self) -> bool:
+        """Whether runs take longer than usual, because other numbers of threads are being tried."""
+        return self._tuner.comparing
 
     def __call__(self, holding: Any, *values: Any) -> Any:
         measured = self._tuner
