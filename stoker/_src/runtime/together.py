@@ -19,6 +19,7 @@ _MOST = 3000  # runs of a trial
 _UNCOUNTED = 3  # runs of each step that follow a change: they fetch variables and find their number of threads
 _UNUSUAL = 4  # times the median: a longer run was interrupted and counts as that long
 _CLEARLY_LESS = 0.97  # of the time of separate decisions, for the host to run all
+_WORTH_A_TRIAL = 3.0  # times that time, which the host may seem to take by the steps' own measurements
 
 
 class Trial:
@@ -26,11 +27,12 @@ class Trial:
 
     def __init__(self) -> None:
         self.times: dict[Any, list[float]] = {}
+        self._unsettled: dict[Any, list[float]] = {}  # of runs that tried another number of threads
         self._runs = 0
 
-    def note(self, step: Any, seconds: float) -> None:
+    def note(self, step: Any, seconds: float, settled: bool) -> None:
         self._runs += 1
-        self.times.setdefault(step, []).append(seconds)
+        (self.times if settled else self._unsettled).setdefault(step, []).append(seconds)
 
     @property
     def is_long_enough(self) -> bool:
@@ -43,7 +45,8 @@ class Trial:
         """Returns the mean time of a step's runs; None for one that has hardly run."""
         times = self.times.get(step, [])[_UNCOUNTED:]
         if not times:
-            return None
+            unsettled = sorted(self._unsettled.get(step, ()))
+            return unsettled[len(unsettled) // 4] if unsettled else None
         most = _UNUSUAL * statistics.median(times)
         return statistics.fmean(min(each, most) for each in times)
 
@@ -71,13 +74,13 @@ class Together:
             differ = len(self._steps) > 1 and not all(step.chosen for step in self._steps)
             self.trial = Trial() if differ else None
 
-    def note(self, step: Any, seconds: float) -> None:
-        """Counts a run of a step that was decided about. Ends the trial if there are enough."""
+    def note(self, step: Any, seconds: float, *, settled: bool) -> None:
+        """Counts a run of a step that was decided about, and that is `settled` on its number of threads. Ends the trial if there are enough."""
         with self._guard:
             trial, apart = self.trial, self._apart
             if trial is None:
                 return
-            trial.note(step, seconds)
+            trial.note(step, seconds, settled)
             if not trial.is_long_enough:
                 return
             if apart is None and self._is_promising(trial):
@@ -90,9 +93,10 @@ class Together:
                 each.expect(trial.usual(each))
 
     def _is_promising(self, apart: Trial) -> bool:
-        """Whether the host would be faster if no variable had to move, as far as the steps' own measurements tell."""
+        """Whether the host might be faster if no variable had to move, as far as the steps' own measurements tell."""
         known = [(len(times), apart.usual(step) or 0.0, step.least_on_host) for step, times in apart.times.items()]
-        return sum(runs * host for runs, _, host in known) < sum(runs * usual for runs, usual, _ in known)
+        usual = sum(runs * seconds for runs, seconds, _ in known)
+        return sum(runs * host for runs, _, host in known) < _WORTH_A_TRIAL * usual
 
     def _is_better(self, apart: Trial, on_host: Trial) -> bool:
         before = after = 0.0

@@ -41,6 +41,7 @@ static const int64_t WINDOW = 60000000;       /* ns over which a choice is obser
 static const double WORSE = 1.5;              /* slowdown of a window that brings the next comparison forward */
 static const double BETTER = 0.95;            /* part of the time that more threads must save */
 static const double HOPELESS = 1.4;           /* how many times slower than another a number is not tried again */
+static const double FAR_BEHIND = 2.5;         /* how many times slower after FEWEST runs a block ends at once */
 static const int64_t SHARE = 30;              /* a comparison may cost one part in SHARE of the time until the next */
 static const int64_t TINY = 15000;            /* ns below which a step is not worth measuring */
 
@@ -145,12 +146,12 @@ static void restart(Tuner *self, int base) {
 
 static double mean_of(const Tuner *self, int i) { return (double)self->spent[i] / (double)(self->times[i] ? self->times[i] : 1); }
 
-/* Whether a number of threads has already cost so much more than another that it is not tried again in this comparison. */
-static int is_hopeless(const Tuner *self, int i) {
+/* Whether a number of threads has already cost so many times what another costs that it is not worth trying in this comparison. */
+static int is_hopeless(const Tuner *self, int i, double times) {
     if (!self->times[i]) return 0;
     for (int t = 0; t < self->trials; t++) {
         int j = self->tried[t];
-        if (self->times[j] && mean_of(self, i) > HOPELESS * mean_of(self, j)) return 1;
+        if (self->times[j] && mean_of(self, i) > times * mean_of(self, j)) return 1;
     }
     return 0;
 }
@@ -206,7 +207,8 @@ static void measured(Tuner *self, int64_t spent, int64_t time) {
     self->times[i]++;
     self->block_spent += spent;
     self->block_runs++;
-    if (self->block_spent < BLOCK || (self->block_runs < FEWEST && self->block_spent < 2 * BLOCK)) return;
+    int is_over = self->block_spent >= BLOCK && (self->block_runs >= FEWEST || self->block_spent >= 2 * BLOCK);
+    if (!is_over && (self->block_runs < FEWEST || !is_hopeless(self, i, FAR_BEHIND))) return;
     self->block_spent = self->block_runs = 0;
     self->set_aside = 1;
     do {
@@ -217,7 +219,7 @@ static void measured(Tuner *self, int64_t spent, int64_t time) {
                 return;
             }
         }
-    } while (is_hopeless(self, self->tried[self->at]));
+    } while (is_hopeless(self, self->tried[self->at], HOPELESS));
 }
 
 static PyObject *begin(PyObject *object, PyObject *unused) {

@@ -45,8 +45,8 @@ _IN_A_ROW = 5  # runs of a kind that borrow variables before the other kind has 
 _CLEARLY_LONGER = 1e-3  # seconds of a run of the host that need no further measurement
 _FEW = 3  # such runs; the first compile, and one alone may have been interrupted
 _UNCOUNTED = 2  # first runs of each kind, which compile
-# Seconds from which a run of the host is measured with several threads, and the first of these runs, which try how many.
-_WORTH_SHARING, _UNCOUNTED_SHARED = 1e-3, 12
+_WORTH_SHARING = 3e-4  # seconds from which a run of the host is measured with several threads
+_TRIALS_SHARED = 20  # such runs, most of which try how many
 _UNUSUAL = 4  # times the median: a longer run was interrupted and counts as that long
 _NEXT_TRY, _LATER = 1000, 10  # runs of the GPU until the host is measured again, and the factor between such tries
 _CLEARLY_FASTER = 0.9  # of the GPU's time, for the host to be chosen
@@ -118,8 +118,10 @@ class OnHost:
         self.work = threads.Tuned(self.step.function, shares=False)
         self._lock = lock
         self._copies: list[tuple[VariableState, VariableState]] = []
-        self._taken: list[tuple[Any, int]] | None = None  # the variables' values that were copied, with their versions
-        self._taken_at = -1  # the count of runs that wrote until then
+        # What was taken of each variable (its value, and the version of it), and the count of runs that wrote until then.
+        self._taken: list[tuple[VariableState, Any, int]] = []
+        self._taken_at = -1
+        self._are_shared = False  # whether all of it is memory of the host, which shows what is written later
         self._transfers = Transfers()
         copies: dict[int, VariableState] = {}
         for step in self.step.with_functions():
@@ -131,18 +133,22 @@ class OnHost:
                     step.function.__globals__[name] = copies[id(item)]
 
     def __call__(self, holding: Any, values: Any) -> Any:
-        if not self._are_current():
+        if not (self._are_own() if self._are_shared else self._are_current()):
             self._take()
-            states = [state.value for state, _ in self._copies]
-            self._taken = [(value, getattr(value, "_version", 0)) for value in states]
-            self._taken_at = self._lock.writes
         return self.work(holding, *values)
+
+    def _are_own(self) -> bool:
+        """Whether every variable still has the memory of the host that was taken."""
+        for state, value, _ in self._taken:
+            if state.value is not value:
+                return False
+        return True
 
     def _are_current(self) -> bool:
         """Whether no variable has changed since it was copied. Code outside of sessions may have written to its memory."""
-        if self._taken is None or self._taken_at != self._lock.writes:
+        if self._taken_at != self._lock.writes:
             return False
-        for (state, _), (value, version) in zip(self._copies, self._taken):
+        for state, value, version in self._taken:
             if state.value is not value or getattr(value, "_version", 0) != version:
                 return False
         return True
@@ -151,17 +157,21 @@ class OnHost:
         """Copies the variables that are on the device, all in one transfer. The others are used where they are."""
         began = time.perf_counter()
         moving: dict[torch.device, list[tuple[torch.Tensor, VariableState]]] = {}
+        taken = []
         for state, copied in self._copies:
-            if isinstance(state.value, torch.Tensor) and not state.value.is_cpu:
-                moving.setdefault(state.value.device, []).append((state.value, copied))
+            value = state.value
+            taken.append((state, value, getattr(value, "_version", 0)))
+            if isinstance(value, torch.Tensor) and not value.is_cpu:
+                moving.setdefault(value.device, []).append((value, copied))
             else:
-                copied.value = state.value
+                copied.value = value
         for gpu, pairs in moving.items():
             values = [value for value, _ in pairs]
             for (_, copied), found in zip(pairs, self._transfers.of(values, gpu).to_host(values)):
                 copied.value = found  # what another thread that takes copies at the same time assigns, too
         if moving:
             self._lock.lent.waited += time.perf_counter() - began
+        self._taken, self._taken_at, self._are_shared = taken, self._lock.writes, not moving
 
     def take_waited(self) -> float:
         """Nobody waits for what this plan leaves on a device."""
@@ -244,12 +254,17 @@ class Choice:
         self._late, self._limit = 0, max(self._limit, _NO_LONGER_USUAL * (seconds or 0.0))
         self._share()
 
-    def _uncounted(self, kind: bool) -> int:
-        return _UNCOUNTED_SHARED if kind and self.on_host.work.shares else _UNCOUNTED
+    def _enough(self, kind: bool) -> int:
+        return _UNCOUNTED + (_TRIALS_SHARED if kind and self.on_host.work.shares else _TRIALS)
 
     def _typical(self, kind: bool) -> float:
-        """The usual time of a run. A reading run pays for copies after each write, so the mean counts; else the median."""
-        counted = self._times[kind][self._uncounted(kind) :] or self._times[kind]
+        """The usual time of a run. A reading run pays for copies after each write, so the mean counts; else the median.
+
+        With several threads that is the time of the better numbers of them.
+        """
+        counted = self._times[kind][_UNCOUNTED:] or self._times[kind]
+        if kind and self.on_host.work.shares:
+            return sorted(counted)[len(counted) // 4]
         usual = statistics.median(counted[-_TRIALS:])
         return (
             statistics.fmean(min(each, _UNUSUAL * usual) for each in counted) if self.on_host.in_a_row == 1 else usual
@@ -275,7 +290,7 @@ class Choice:
         if is_open:
             self._note(kind, seconds)
         elif together.trial is not None:
-            together.note(self, seconds)
+            together.note(self, seconds, settled=not (kind and self.on_host.work.is_trying))
         else:
             self._watch(seconds)
         return results
@@ -305,7 +320,7 @@ class Choice:
         if len(host) == _UNCOUNTED + _FEW and not self.on_host.work.shares and min(host) > _WORTH_SHARING:
             self.on_host.work.share()
             host.clear()
-        if all(len(times) >= _TRIALS + self._uncounted(each) for each, times in self._times.items()):
+        if all(len(times) >= self._enough(each) for each, times in self._times.items()):
             self.chosen = self._typical(True) < _CLEARLY_FASTER * self._typical(False)
             self._limit = _NO_LONGER_FASTER * self._typical(False)
         elif min(len(host), len(gpu)) > _UNCOUNTED and min(gpu) > max(_CLEARLY_LONGER, 4 * min(host)):
