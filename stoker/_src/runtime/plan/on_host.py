@@ -133,23 +133,17 @@ class OnHost:
                     step.function.__globals__[name] = copies[id(item)]
 
     def __call__(self, holding: Any, values: Any) -> Any:
-        if not (self._are_own() if self._are_shared else self._are_current()):
+        if not self._are_current():
             self._take()
         return self.work(holding, *values)
 
-    def _are_own(self) -> bool:
-        """Whether every variable still has the memory of the host that was taken."""
-        for state, value, _ in self._taken:
-            if state.value is not value:
-                return False
-        return True
-
     def _are_current(self) -> bool:
         """Whether no variable has changed since it was copied. Code outside of sessions may have written to its memory."""
-        if self._taken_at != self._lock.writes:
+        shared = self._are_shared
+        if not shared and self._taken_at != self._lock.writes:
             return False
         for state, value, version in self._taken:
-            if state.value is not value or getattr(value, "_version", 0) != version:
+            if state.value is not value or not (shared or getattr(value, "_version", 0) == version):
                 return False
         return True
 
