@@ -109,7 +109,9 @@ class Optimizer(Trackable):
         for name, value in sorted(self._hyper.items()):
             if callable(value) or hasattr(value, "static_shape"):
                 continue
-            self._hyper[name] = self.add_weight(name, [], initializer=value, trainable=False)
+            # The numbers of an update are computed on the host; with a GPU, reading them there would wait for the step before.
+            with scopes.device("/device:CPU:0"):
+                self._hyper[name] = self.add_weight(name, [], initializer=value, trainable=False)
 
     def add_weight(
         self, name: str, shape: Any, dtype: Any = None, initializer: Any = "zeros", trainable: bool = False, **_: Any

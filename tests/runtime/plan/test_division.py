@@ -515,6 +515,45 @@ def test_updates_keep_their_order_when_one_waits_for_the_host():
     assert _divided(build).division.rest is not None
 
 
+@pytest.mark.parametrize("resource", [False, True])
+def test_updates_under_a_condition_of_the_devices_data(resource):
+    """An update that depends on whether all gradients are finite is a part of its own: the host looks at the answer before it."""
+
+    def build():
+        x = tf.placeholder(tf.float32, [4, 3])
+        w = tf.get_variable("w", [3, 2], initializer=tf.ones_initializer(), use_resource=resource)
+        scale = tf.get_variable("scale", [], initializer=tf.constant_initializer(1e38), use_resource=resource)
+        loss = tf.reduce_mean(tf.square(tf.matmul(x, w)))
+        optimizer = tf.train.MomentumOptimizer(0.1, 0.9)
+        grads = [(g / scale, v) for g, v in optimizer.compute_gradients(loss * scale, [w])]
+        finite = tf.reduce_all(tf.is_finite(grads[0][0]))
+        update = tf.cond(finite, lambda: optimizer.apply_gradients(grads), tf.no_op)
+        with tf.control_dependencies([update]):
+            changed = tf.cond(finite, lambda: scale.assign(scale * 2.0), lambda: scale.assign(scale / 4.0))
+        return [loss, finite, changed], lambda i: {x: _rows(i, 4, 3)}
+
+    divided = _divided(build, runs=10)
+    rest = divided.recordings["rest"]
+    assert {key[0] for key in rest if key != "rest"} == {(True,), (False,)}
+
+
+def test_an_iterator_that_is_fed_as_a_string():
+    """Which iterator a batch comes from may be known only when the step runs: the host takes the batch before the device's part."""
+
+    def build():
+        datasets = [tf.data.Dataset.from_tensor_slices(_rows(i, 6, 3)).batch(2).repeat() for i in range(2)]
+        which = tf.placeholder(tf.string, [])
+        batch = tf.data.Iterator.from_string_handle(which, tf.float32, [2, 3]).get_next()
+        w = tf.get_variable("w", [3, 2], initializer=tf.ones_initializer())
+        loss = tf.reduce_mean(tf.tanh(tf.matmul(batch, w)))
+        train = tf.train.GradientDescentOptimizer(0.1).minimize(loss)
+        session = tf.get_default_session()
+        handles = [session.run(tf.data.make_one_shot_iterator(each).string_handle()) for each in datasets]
+        return [loss, train], lambda i: {which: handles[i % 2]}
+
+    assert len(_divided(build).recordings) == 1
+
+
 def test_a_list_does_not_wait_for_the_host():
     """What cannot be handed from one part to the next is refused, so that the step runs as it is."""
     with tf.Graph().as_default(), tf.Session() as session:

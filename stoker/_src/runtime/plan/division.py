@@ -5,8 +5,8 @@ holds what only the host can do and the device waits for: dequeuing, random numb
 about loops, branches and sizes. The part after holds what waits for the device's results: summaries, assertions about data,
 Python functions. Numbers that the device's part needs on the host are computed before it; a recording holds for one set of them.
 
-If the device goes on with what the host makes of its results (a reward that NumPy computes in the middle of a step), the part after is
-divided again, into what the host does first, the device's second part, and so on.
+If the device goes on with what the host makes of its results (a reward that NumPy computes in the middle of a step; the choice of a branch that
+updates variables if all gradients are finite), the part after is divided again, into what the host does first, the device's second part, and so on.
 """
 
 from __future__ import annotations
@@ -56,15 +56,15 @@ def _name(instruction: Instruction) -> str:
 
 
 def _states(instruction: Instruction) -> list[Any]:
-    """Returns the resources that an instruction takes.
+    """Returns the resources that an instruction takes. An iterator of the host may be known only when the step runs: then it is the value.
 
     Raises:
-        Obstacle: a resource is only known when the step runs.
+        Obstacle: another resource is only known when the step runs.
     """
     handles = [value for value in values_of(instruction.arguments) if value.handle]
-    if not all(value.is_constant for value in handles):
+    if not all(value.is_constant for value in handles) and not instruction.traits & Trait.BLOCKING:
         raise Obstacle(f"{_name(instruction)} takes a resource that is not known in advance")
-    return [value.constant for value in handles]
+    return [value.constant if value.is_constant else value for value in handles]
 
 
 def _numbers(instruction: Instruction) -> Iterator[Value]:
@@ -226,6 +226,7 @@ class Division:
             changes = bool(each.traits & Trait.WRITES or each.written)
             waits = any(value in late for value in given) or not used.isdisjoint(self._changed_late)
             waits = waits or (changes and not used.isdisjoint(self._read_late))
+            waits = waits or (bool(each.steps) and self._is_decided_late(each))
             if only_host:
                 waits = waits or not all(value in self._available for value in given)
                 waits = waits or any(id(state) in touched for state in states) or each.op in waiting
@@ -236,6 +237,8 @@ class Division:
                     waits = waits or each.op in planner.behind(refusing)
                 if waits and on_device:
                     raise Obstacle(f"{_name(each)} writes to a variable on the device, but waits for the host")
+                if waits and any(isinstance(state, Value) for state in states):
+                    raise Obstacle(f"{_name(each)} takes a resource that is not known in advance")
                 if waits:
                     touched.update(id(state) for state in states)
                     if each.traits & EFFECTS and each.op is not None:
@@ -435,6 +438,20 @@ class Division:
             self._asked, self.numbers, self._of_host, self._place = before
             self._wanted = wanted
             call.kernel = select_branch_kernel
+
+    def _is_decided_late(self, call: Instruction) -> bool:
+        """Whether only the device knows which branch is to run, and one that does not count must not run: it changes variables, say."""
+        if call.op is None or call.op.definition.planning.calls == "loop" or _can_select(call):
+            return False
+        before = set(self._asked), list(self.numbers), set(self._of_host), dict(self._place)
+        try:
+            for value in _deciding(call):
+                self._ask(value, call)
+        except Obstacle:
+            return True
+        finally:
+            self._asked, self.numbers, self._of_host, self._place = before
+        return False
 
     def _ask_for_inputs(self, call: Instruction, outputs: set[int]) -> None:
         wanted = self._wanted.setdefault(id(call), set())
