@@ -41,6 +41,12 @@ def _reduction(name: str, allowed: Any) -> OpDefinition:
     return definition
 
 
+def reduced_over_nothing(op: Operation, plan: Any) -> list[Tensor | None] | None:
+    """Without axes the result is the input, as in the gradients of terms that turn out not to be broadcast."""
+    axes = plan.known_value(op.inputs[1])
+    return [op.inputs[0]] if axes is not None and not axes.size else None
+
+
 def reduced_rows(op: Operation, inputs: list[rows.Input]) -> list[Tensor] | None:
     """The same dimensions of each row, which are one further behind."""
     rank, axes = inputs[0].rank, rows.numbers(inputs[1])
@@ -361,6 +367,8 @@ def any_kernel(input: torch.Tensor, reduction_indices: Any, *, keep_dims: bool) 
 
 
 # ---- EuclideanNorm ----------------------------------------------------------------------------------------------
+for _each in (SUM, MEAN, PROD, MAX, MIN, ALL, ANY_OP):
+    _each.equals(reduced_over_nothing)
 
 EUCLIDEAN_NORM = _reduction("EuclideanNorm", NUMERIC)
 

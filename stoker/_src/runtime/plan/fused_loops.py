@@ -418,7 +418,13 @@ class Builder:
                 made.kind == kind_of(tensor) and made.shape == self.shape_of(tensor).dims
                 for made, tensor in zip(results, op.outputs)
             ]
-        if results is None or not all(fit) or self._refuses_late(length) or not self._divides(length):
+        if (
+            results is None
+            or not all(fit)
+            or (len(self.code) == length and self.row_counts is not None and self._repeats_input(instruction, results))
+            or self._refuses_late(length)
+            or not self._divides(length)
+        ):
             del self.code[length:]
             self.precision = before
             return False
@@ -427,6 +433,11 @@ class Builder:
             self.made.add(value)
         self.instructions.append(instruction)
         return True
+
+    def _repeats_input(self, instruction: Instruction, results: list[Buffer]) -> bool:
+        """Whether a result that is no view has the elements of an input. The copy of a large one might not have the rows of the other loops."""
+        taken = {id(self.buffers[value].base) for value in self.inputs}
+        return not instruction.traits & Trait.VIEW and any(id(each.base) in taken for each in results)
 
     def _refuses_late(self, first: int) -> bool:
         """Whether the lines from `first` on may have no result when a variable has been changed already."""
