@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
+import numpy as np
 import torch
 
 from stoker._src.base.dtypes import FLOATS
@@ -66,13 +68,21 @@ def _lowered(build: Any, x: Any, low: Any, high: Any, num_bits: int, narrow_rang
     return build.binary("add", build.binary("mul", steps, scale), start)
 
 
-def _inside(
+def _masks(
     x: torch.Tensor, low: torch.Tensor, high: torch.Tensor, num_bits: int, narrow_range: bool
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """Whether each value is below, and whether it is above the range."""
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Whether each value is in the range, below, and above it. One that is not a number is none of these."""
     start, end, _ = _nudged(low, high, *_levels(num_bits, narrow_range))
     everything = (low == 0) & (high == 0)
-    return x < torch.where(everything, -torch.inf, start), x > torch.where(everything, torch.inf, end)
+    below, above = x < torch.where(everything, -torch.inf, start), x > torch.where(everything, torch.inf, end)
+    return ((x >= start) & (x <= end)) | everything, below, above
+
+
+def _next(number: float, towards: float) -> float:
+    """The next number of float32. (Beside zero these are subnormal, which count as zero.)"""
+    if number == 0:
+        return float(np.copysign(np.finfo(np.float32).tiny, towards))
+    return float(np.nextafter(np.float32(number), np.float32(towards)))
 
 
 def _divided(
@@ -83,12 +93,14 @@ def _divided(
     num_bits: int,
     narrow_range: bool,
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """The gradients where values are in the range, and the sums of those where they are below and above, without masks."""
+    """The gradients where values are in the range, and the sums of those where they are below and above, without masks.
+
+    The range is not reversed, and the values are finite.
+    """
     if not low and not high:
         return gradients.clone(), torch.zeros_like(low), torch.zeros_like(high)
     start, end, _ = _nudged(low, high, *_levels(num_bits, narrow_range))
-    before = float(torch.nextafter(start, torch.full_like(start, -torch.inf)))
-    behind = float(torch.nextafter(end, torch.full_like(end, torch.inf)))
+    before, behind = _next(float(start), -np.inf), _next(float(end), np.inf)
     not_below = torch.ops.aten.threshold_backward(gradients, x, before)
     inside = torch.ops.aten.hardtanh_backward(gradients, x, before, behind)
     return inside, (gradients - not_below).sum(), (not_below - inside).sum()
@@ -127,8 +139,8 @@ def fake_quant_args_gradient_kernel(
         raise InvalidArgumentError(
             None, None, f"gradient and input must be the same size: {Shape(gradients.shape)} and {Shape(inputs.shape)}"
         )
-    below, above = _inside(inputs, *_bounds(inputs, min, max), num_bits, narrow_range)
-    return gradients * ~(below | above)
+    inside, _, _ = _masks(inputs, *_bounds(inputs, min, max), num_bits, narrow_range)
+    return gradients * inside
 
 
 @FAKE_QUANT_ARGS.grad
@@ -186,16 +198,16 @@ def _with_variables(name: str, *, per_channel: bool) -> tuple[Any, Any]:
                 f"gradient and input must be the same size: {Shape(gradients.shape)} != {Shape(inputs.shape)}",
             )
         check(inputs, min, max)
-        if inputs.is_cpu and not per_channel:
+        if inputs.is_cpu and not per_channel and min <= max and math.isfinite(inputs.sum()):
             return _divided(gradients, inputs, min, max, num_bits, narrow_range)
-        below, above = _inside(inputs, min, max, num_bits, narrow_range)
+        inside, below, above = _masks(inputs, min, max, num_bits, narrow_range)
         axes = list(range(inputs.ndim - 1)) if per_channel else list(range(inputs.ndim))
 
         def summed(mask: torch.Tensor) -> torch.Tensor:
             picked = gradients * mask
             return picked.sum(axes) if axes else picked
 
-        return gradients * ~(below | above), summed(below), summed(above)
+        return gradients * inside, summed(below), summed(above)
 
     @forward.shape
     def forward_shape(inputs: Shape, min: Shape, max: Shape) -> Shape:
