@@ -246,12 +246,14 @@ def test_one_range_is_that_range_for_each_channel(low, high, narrow):
         options: Any = {"num_bits": 4, "narrow_range": narrow}
         for whole, parts in (
             (
-                tf.quantization.fake_quant_with_min_max_vars(fed, *one, **options),
-                tf.quantization.fake_quant_with_min_max_vars_per_channel(fed, *many, **options),
+                tf.quantization.fake_quant_with_min_max_vars(fed, one[0], one[1], **options),
+                tf.quantization.fake_quant_with_min_max_vars_per_channel(fed, many[0], many[1], **options),
             ),
             (
-                tf.quantization.fake_quant_with_min_max_vars_gradient(rows, fed, *one, **options),
-                tf.quantization.fake_quant_with_min_max_vars_per_channel_gradient(rows, fed, *many, **options),
+                tf.quantization.fake_quant_with_min_max_vars_gradient(rows, fed, one[0], one[1], **options),
+                tf.quantization.fake_quant_with_min_max_vars_per_channel_gradient(
+                    rows, fed, many[0], many[1], **options
+                ),
             ),
         ):
             wanted = session.run(parts, {fed: x[1:], rows: g[1:]})
@@ -274,7 +276,7 @@ def test_the_gradient_of_what_is_not_a_number_is_zero():
         np.testing.assert_array_equal(found[0], [[0, 2, 0, 0]])
         assert found[1:] == (8, 4)
         ends = [-1.0] * 4, [2.0] * 4
-        found = session.run(tf.quantization.fake_quant_with_min_max_vars_per_channel_gradient(g, x, *ends))
+        found = session.run(tf.quantization.fake_quant_with_min_max_vars_per_channel_gradient(g, x, ends[0], ends[1]))
         np.testing.assert_array_equal(found[0], [[0, 2, 0, 0]])
         found = session.run(tf.raw_ops.FakeQuantWithMinMaxArgsGradient(gradients=g, inputs=x, min=-1.0, max=2.0))
         np.testing.assert_array_equal(found, [[0, 2, 0, 0]])
