@@ -127,6 +127,7 @@ def test_both_unfilters_agree(height, row_bytes, step, noise):
     np.testing.assert_array_equal(filters.unfilter_rows(bytes(raw), height, row_bytes, step, ""), twin)
     if row_bytes % step == 0:
         refiltered = filters.filter_rows(twin, step, adaptive=True)
+        assert refiltered == filters.filter_rows_numpy(twin, step)
         np.testing.assert_array_equal(filters.unfilter_rows_numpy(refiltered, height, row_bytes, step), twin)
 
 

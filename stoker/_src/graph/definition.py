@@ -336,8 +336,9 @@ class OpDefinition(Signature):
     def equals(self, rule: Callable[..., Any]) -> Callable[..., Any]:
         """Registers which outputs of a node equal other tensors, so that the node need not run for them.
 
-        `rule(op, made_by)` returns a list with a tensor or None for each output, or None if no output equals another tensor.
-        `made_by(tensor)` is the tensor that an op computes, where identities are skipped, or None if the tensor is fed.
+        `rule(op, plan)` returns a list with a tensor or None for each output, or None if no output equals another tensor.
+        `plan.made_by(tensor)` is the tensor that an op computes, where identities are skipped, or None if the tensor is fed.
+        `plan.known_value(tensor)` is the value of a tensor that is constant in this plan, or None.
         """
         self.planning.equals = rule
         return rule

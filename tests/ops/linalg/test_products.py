@@ -45,7 +45,9 @@ def test_transposed_views_are_taken_as_they_lie(count, views):
     assert found is not None and torch.equal(found, blas.matmul(left.contiguous(), right.contiguous(), False, False))
 
 
-@pytest.mark.parametrize(("m", "k", "n"), [(100, 400, 130), (500, 100, 20), (7, 800, 200), (1000, 30, 33)])
+@pytest.mark.parametrize(
+    ("m", "k", "n"), [(100, 400, 130), (500, 100, 20), (7, 800, 200), (1000, 30, 33), (5, 800, 2700), (3, 800, 2700)]
+)
 @pytest.mark.parametrize("transpose_a", [False, True])
 @pytest.mark.parametrize("transpose_b", [False, True])
 def test_products_do_not_depend_on_the_number_of_threads(m, k, n, transpose_a, transpose_b):

@@ -1,5 +1,7 @@
 """Fake quantization, and quantizing there and back: the values are TensorFlow's."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -229,3 +231,52 @@ def test_gradients_of_the_round_trip():
         second = tf.quantization.quantize_and_dequantize_v2(x, -1.0, 1.0, range_given=True)
         assert session.run(tf.gradients(first, x))[0].tolist() == [1, 1, 1]
         assert session.run(tf.gradients(second, x))[0].tolist() == [0, 1, 0]
+
+
+@pytest.mark.parametrize(("low", "high"), [(-1.0, 2.0), (0.0, 6.0), (0.0, 0.0), (1.0, 2.0), (-3.0, -1.0), (2.0, -1.0)])
+@pytest.mark.parametrize("narrow", [False, True])
+def test_one_range_is_that_range_for_each_channel(low, high, narrow):
+    """Values and gradients for one range of a tensor, small enough to be fused or not, are those of equal ranges for all channels."""
+    rng = np.random.RandomState(0)
+    x, g = (rng.randn(40, 16).astype("f") * 3 for _ in range(2))
+    x[0, :4] = [0.0, np.inf, -np.inf, np.nan]
+    with tf.Graph().as_default(), tf.Session() as session:
+        fed, rows = tf.placeholder(tf.float32, [None, 16]), tf.placeholder(tf.float32, [None, 16])
+        one, many = [tf.constant(low), tf.constant(high)], [tf.fill([16], low), tf.fill([16], high)]
+        options: Any = {"num_bits": 4, "narrow_range": narrow}
+        for whole, parts in (
+            (
+                tf.quantization.fake_quant_with_min_max_vars(fed, one[0], one[1], **options),
+                tf.quantization.fake_quant_with_min_max_vars_per_channel(fed, many[0], many[1], **options),
+            ),
+            (
+                tf.quantization.fake_quant_with_min_max_vars_gradient(rows, fed, one[0], one[1], **options),
+                tf.quantization.fake_quant_with_min_max_vars_per_channel_gradient(
+                    rows, fed, many[0], many[1], **options
+                ),
+            ),
+        ):
+            wanted = session.run(parts, {fed: x[1:], rows: g[1:]})
+            found = session.run(whole, {fed: x[1:], rows: g[1:]})
+            if isinstance(wanted, np.ndarray):
+                np.testing.assert_array_equal(found, wanted)
+            else:
+                np.testing.assert_array_equal(found[0], wanted[0])
+                np.testing.assert_allclose(found[1:], [np.sum(each) for each in wanted[1:]], rtol=1e-4, atol=1e-5)
+            if isinstance(found, tuple):  # the gradients of values that are not finite, too
+                found, wanted = session.run([whole[0], parts[0]], {fed: x, rows: g})
+                np.testing.assert_array_equal(found, wanted)
+
+
+def test_the_gradient_of_what_is_not_a_number_is_zero():
+    """It is neither in the range nor below or above it."""
+    x, g = np.array([[np.nan, 0.5, 5, -5]], "f"), np.array([[1, 2, 4, 8]], "f")
+    with tf.Graph().as_default(), tf.Session() as session:
+        found = session.run(tf.quantization.fake_quant_with_min_max_vars_gradient(g, x, -1.0, 2.0))
+        np.testing.assert_array_equal(found[0], [[0, 2, 0, 0]])
+        assert found[1:] == (8, 4)
+        ends = [-1.0] * 4, [2.0] * 4
+        found = session.run(tf.quantization.fake_quant_with_min_max_vars_per_channel_gradient(g, x, ends[0], ends[1]))
+        np.testing.assert_array_equal(found[0], [[0, 2, 0, 0]])
+        found = session.run(tf.raw_ops.FakeQuantWithMinMaxArgsGradient(gradients=g, inputs=x, min=-1.0, max=2.0))
+        np.testing.assert_array_equal(found, [[0, 2, 0, 0]])

@@ -101,3 +101,16 @@ def test_another_shape_than_the_plan_s(monkeypatch):
         fed = np.random.RandomState(0).randn(*SHAPE).astype("f")
         found = session.run(y, {x: fed})
     np.testing.assert_allclose(found, np.tanh(np.cumsum(fed[:48], 1) * 2 - 1), rtol=1e-3, atol=1e-4)
+
+
+def test_a_result_that_repeats_an_input_need_not_have_the_rows_of_its_neighbours():
+    """A large tensor without its last dimension of one element has its elements, also beside loops over another number of rows."""
+    rng = np.random.RandomState(0)
+    given, other = rng.randn(8, 49, 128, 1).astype("f"), rng.randn(9, 128, 256).astype("f")
+    with tf.Graph().as_default(), tf.Session() as session:
+        x, y = tf.placeholder(tf.float32, given.shape), tf.placeholder(tf.float32, other.shape)
+        fetched = [tf.add_n([y * 2.0, y]), tf.reduce_sum(x, -1)]
+        for _ in range(3):
+            total, same = session.run(fetched, {x: given, y: other})
+            np.testing.assert_array_equal(same, given[..., 0])
+            np.testing.assert_allclose(total, 3 * other, rtol=1e-6)

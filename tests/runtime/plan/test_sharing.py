@@ -210,3 +210,18 @@ def test_two_sparse_updates_of_one_variable_follow_each_other():
         session.run(tf.global_variables_initializer())
         session.run(steps)
         assert session.run(table).ravel().tolist() == [-2.0, 0.0, -2.0]
+
+
+@pytest.mark.parametrize("reduce", [tf.reduce_sum, tf.reduce_mean, tf.reduce_prod, tf.reduce_max, tf.reduce_min])
+def test_a_reduction_over_no_axes_is_its_input(reduce):
+    """The sum over the axes that a gradient finds not to be broadcast is not computed."""
+    given = np.arange(12, dtype=np.float32).reshape(3, 4)
+    with tf.Graph().as_default(), tf.Session() as session:
+        x = tf.placeholder(tf.float32, [None, 4])
+        same = reduce(x, tf.zeros([0], tf.int32))
+        doubled = same * 2.0
+        np.testing.assert_array_equal(session.run(doubled, {x: given}), given * 2)
+        np.testing.assert_array_equal(session.run(same, {x: given}), given)
+        assert "Sum" not in session.explain(doubled, {x: given})
+        norm = tf.raw_ops.EuclideanNorm(input=x, axis=tf.zeros([0], tf.int32))
+        np.testing.assert_array_equal(session.run(norm, {x: -given}), given)

@@ -45,9 +45,15 @@ def _reduction(name: str, allowed: Any) -> OpDefinition:
 def _reduces_padding(op: Operation, padded: list[bool], shape_of: Any) -> list[bool] | None:
     """Reductions within each row leave padded rows."""
     rank, axes = shape_of(op._inputs[0]).rank, constant_value(op._inputs[1])
-    if padded[1] or axes is None or rank is None or any(int(axis) % rank == 0 for axis in np.ravel(axes)):
+    if padded[1] or axes is None or not rank or any(int(axis) % rank == 0 for axis in np.ravel(axes)):
         return None
     return [True]
+
+
+def reduced_over_nothing(op: Operation, plan: Any) -> list[Tensor | None] | None:
+    """Without axes the result is the input, as in the gradients of terms that turn out not to be broadcast."""
+    axes = plan.known_value(op.inputs[1])
+    return [op.inputs[0]] if axes is not None and not axes.size else None
 
 
 def reduced_rows(op: Operation, inputs: list[rows.Input]) -> list[Tensor] | None:
@@ -370,6 +376,8 @@ def any_kernel(input: torch.Tensor, reduction_indices: Any, *, keep_dims: bool) 
 
 
 # ---- EuclideanNorm ----------------------------------------------------------------------------------------------
+for _each in (SUM, MEAN, PROD, MAX, MIN, ALL, ANY_OP):
+    _each.equals(reduced_over_nothing)
 
 EUCLIDEAN_NORM = _reduction("EuclideanNorm", NUMERIC)
 

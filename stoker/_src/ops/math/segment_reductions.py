@@ -357,19 +357,19 @@ UNSORTED_SEGMENT_MAX = _unsorted_op("Max", _max_rows, REAL)
 
 
 @UNSORTED_SEGMENT_SUM.equals
-def sum_of_distinct(op: Operation, made_by: Callable[[Tensor], Tensor | None]) -> list[Tensor | None] | None:
+def sum_of_distinct(op: Operation, plan: Any) -> list[Tensor | None] | None:
     """If the segment ids are the places of distinct elements among themselves, every row is a segment of its own.
 
     Optimizers sum the rows of a sparse gradient that have the same index. Often the gradient has no such rows.
     """
     data, ids, count = op.inputs
-    places, size = made_by(ids), made_by(count)
+    places, size = plan.made_by(ids), plan.made_by(count)
     if places is None or size is None or places.op.type != "Unique" or places.value_index != 1:
         return None
-    source = made_by(places.op.inputs[0])
+    source = plan.made_by(places.op.inputs[0])
     if source is None or source.value_index not in source.op.definition.planning.distinct:
         return None
-    return [data] if _is_length(size, {source, places.op.outputs[0]}, made_by) else None
+    return [data] if _is_length(size, {source, places.op.outputs[0]}, plan.made_by) else None
 
 
 def _is_length(size: Tensor, vectors: set[Tensor], made_by: Callable[[Tensor], Tensor | None]) -> bool:

@@ -360,9 +360,9 @@ UNIQUE_WITH_COUNTS.planning.distinct = frozenset((0,))
 
 
 @UNIQUE.equals
-def unique_of_distinct(op: Operation, made_by: Callable[[Tensor], Tensor | None]) -> list[Tensor | None] | None:
+def unique_of_distinct(op: Operation, plan: Any) -> list[Tensor | None] | None:
     """The distinct elements of a vector of distinct elements are its elements."""
-    source = made_by(op.inputs[0])
+    source = plan.made_by(op.inputs[0])
     if source is None or source.value_index not in source.op.definition.planning.distinct:
         return None
     return [op.inputs[0], None]

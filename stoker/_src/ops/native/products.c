@@ -25,10 +25,14 @@ static sgemm_function other_sgemm = NULL; /* for what the product here does not 
 #include <omp.h>
 #endif
 
+enum { ROWS = 28 };             /* that are multiplied by all panels of a block, one after the other */
 enum { STEPS = 384, COLUMNS = 256 }; /* of a packed block of `b` */
 enum { SMALL = 1 << 13 };     /* floats of panels that fit on the stack */
 enum { FEW = 4 };             /* rows of `a` below which copying a transposed `b` does not pay */
 enum { WORTH_PACKING = 96 }; /* rows of `a` that make copies of `b`'s panels worth their time */
+enum { FAR = 1 << 21 };       /* floats of a `b` that is likely to come from memory */
+enum { WORTH_FETCHING = 4 };  /* rows of `a` that make copies of such a `b` worth their time, because its rows can be fetched ahead */
+enum { AHEAD = 8 };           /* how many rows */
 
 typedef struct {
     float *out;
@@ -37,13 +41,22 @@ typedef struct {
     int transpose_b;                                /* element (p, j) of `b` is b[p * b_row + j], or b[j * b_row + p] */
 } product;
 
-/* Copies a panel of `columns` columns of `b`, from the inner step `first` on: to[steps, width]. What is behind the columns stays undefined. */
-static void pack(float *to, const product *p, int64_t first, int64_t steps, int64_t column, int64_t columns, int64_t width) {
-    if (!p->transpose_b) {
-        const float *from = p->b + first * p->b_row + column;
-        for (int64_t s = 0; s < steps; s++) memcpy(to + s * width, from + s * p->b_row, (size_t)columns * sizeof(float));
-        return;
+/* Copies the panels of columns `block` to `next` of `b`, row by row, from the inner step `first` on. What is behind the columns stays undefined. */
+static void pack_rows(float *to, const product *p, int64_t first, int64_t steps, int64_t block, int64_t next, int64_t right, int64_t depth) {
+    for (int64_t s = 0; s < steps; s++) {
+        const float *from = p->b + (first + s) * p->b_row;
+        if (s + AHEAD < steps)
+            for (int64_t j = block; j < next; j += LANES) _mm_prefetch((const char *)(from + AHEAD * p->b_row + j), _MM_HINT_T0);
+        for (int64_t j = block, width; j < next; j += width) {
+            width = LANES * vectors_of(right - j, p->m);
+            int64_t columns = right - j < width ? right - j : width;
+            memcpy(to + (j - block) * depth + s * width, from + j, (size_t)columns * sizeof(float));
+        }
     }
+}
+
+/* Copies a panel of `columns` columns of a transposed `b`: to[steps, width]. */
+static void pack(float *to, const product *p, int64_t first, int64_t steps, int64_t column, int64_t columns, int64_t width) {
     const float *from = p->b + column * p->b_row + first;
     for (int64_t j = 0; j < columns; j += LANES)
         for (int64_t s = 0; s < steps; s += LANES)
@@ -69,17 +82,21 @@ static void part(const product *p, int64_t top, int64_t bottom, int64_t left, in
         if (next > right) next = right;
         for (int64_t first = 0; first < p->k; first += STEPS) {
             int64_t steps = p->k - first < STEPS ? p->k - first : STEPS;
-            for (int64_t j = block, vectors; room != NULL && j < next; j += LANES * vectors) {
+            if (room != NULL && !p->transpose_b) pack_rows(room, p, first, steps, block, next, right, depth);
+            for (int64_t j = block, vectors; room != NULL && p->transpose_b && j < next; j += LANES * vectors) {
                 vectors = vectors_of(right - j, p->m);
                 int64_t columns = right - j < LANES * vectors ? right - j : LANES * vectors;
                 pack(room + (j - block) * depth, p, first, steps, j, columns, LANES * vectors);
             }
-            for (int64_t j = block, vectors; j < next; j += LANES * vectors) {
-                vectors = vectors_of(right - j, p->m);
-                int64_t columns = right - j < LANES * vectors ? right - j : LANES * vectors, start = 0;
-                const float *b = room != NULL ? room + (j - block) * depth : p->b + first * p->b_row + j;
-                multiply_panel(p->out + top * p->out_row + j, p->a + top * p->a_row + first * p->a_step, &start, 1, b, steps, p->a_row, p->a_step,
-                               room != NULL ? LANES * vectors : p->b_row, p->out_row, bottom - top, (int)vectors, columns, first > 0);
+            for (int64_t i = top, rows; i < bottom; i += rows) {
+                rows = bottom - i < 2 * ROWS ? bottom - i : ROWS;
+                for (int64_t j = block, vectors; j < next; j += LANES * vectors) {
+                    vectors = vectors_of(right - j, p->m);
+                    int64_t columns = right - j < LANES * vectors ? right - j : LANES * vectors, start = 0;
+                    const float *b = room != NULL ? room + (j - block) * depth : p->b + first * p->b_row + j;
+                    multiply_panel(p->out + i * p->out_row + j, p->a + i * p->a_row + first * p->a_step, &start, 1, b, steps, p->a_row, p->a_step,
+                                   room != NULL ? LANES * vectors : p->b_row, p->out_row, rows, (int)vectors, columns, first > 0);
+                }
             }
         }
     }
@@ -91,7 +108,7 @@ static int multiply(const product *p) {
 #ifdef _OPENMP
     if (p->m * p->k * p->n >= WORTH_SHARING && omp_get_level() == 0) threads = omp_get_max_threads();
 #endif
-    int packs = p->transpose_b || p->m >= WORTH_PACKING;
+    int packs = p->transpose_b || p->m >= (p->k * p->n >= FAR ? WORTH_FETCHING : WORTH_PACKING);
     float near[SMALL], *room = NULL;
     int64_t each = packs ? room_of(p) : 0;
     if (packs) {

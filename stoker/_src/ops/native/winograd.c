@@ -158,12 +158,20 @@ INLINE void transform_square(int side, float *to, const pixels *at, int64_t apar
     }
 }
 
+/* Fetches the pixels that the square below has besides those of this one. An address beyond the images is not read. */
+INLINE void fetch_ahead(const pixels *at, int64_t channels, int side) {
+    uintptr_t line = (uintptr_t)at->first + (uintptr_t)(side * at->line * (int64_t)sizeof(float));
+    for (int i = 0; i < 2; i++, line += (uintptr_t)(at->line * (int64_t)sizeof(float)))
+        for (int64_t c = 0; c < 2 * channels; c += LANES) _mm_prefetch((const char *)(line + (uintptr_t)(c * (int64_t)sizeof(float))), _MM_HINT_T0);
+}
+
 INLINE void transform_images_of(int side, const squares *s, float *to, const float *images, int64_t first, int64_t begin, int64_t end, int64_t count) {
     const windows *p = &s->of;
     place at = place_of(s, first + begin);
     for (int64_t t = begin; t < end; t++, advance(s, &at)) {
         pixels from = pixels_of(images + at.image * p->height * p->width * p->channels, p->height, p->width, p->channels, at.row - p->above,
                                 at.column - p->before, side);
+        fetch_ahead(&from, p->channels, side);
         if (from.inside)
             transform_square(side, to + t * p->channels, &from, apart_of(count, p->channels), 1);
         else

@@ -108,19 +108,8 @@ def relu6_grad_kernel(gradients: torch.Tensor, features: torch.Tensor) -> torch.
     return torch.where((values > 0) & (values < 6), gradients.to(wider), 0).to(features.dtype)
 
 
-@RELU6.lower
-def relu6_lower(build: Any, op: Operation, features: Any) -> Any:
-    return build.binary("min", build.unary("relu", features), build.scalar(6.0))
-
-
-@RELU6_GRAD.lower
-def relu6_grad_lower(build: Any, op: Operation, gradients: Any, features: Any) -> Any:
-    if gradients.shape != features.shape:
-        return None
-    rising = build.binary("less", features, build.scalar(6.0))
-    return build.binary(
-        "mul", gradients, build.binary("mul", build.binary("greater", features, build.scalar(0.0)), rising)
-    )
+RELU6.lower(unary_loop("relu6"))
+RELU6_GRAD.lower(alike_loop("relu6_grad"))
 
 
 @RELU6.grad

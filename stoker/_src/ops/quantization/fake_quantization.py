@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
+import numpy as np
 import torch
 
 from stoker._src.base.dtypes import FLOATS
@@ -39,18 +41,69 @@ def _quantized(
 ) -> torch.Tensor:
     start, end, scale = _nudged(low, high, *_levels(num_bits, narrow_range))
     # The order matters: if the range is reversed, its start takes precedence.
-    clamped = torch.maximum(torch.minimum(x, end), start) - start
-    result = torch.floor(clamped / scale + 0.5) * scale + start
-    return torch.where((low == 0) & (high == 0), torch.zeros_like(result), result)
+    is_one = x.is_cpu and not low.ndim
+    if is_one and not low and not high:
+        return torch.zeros_like(x)
+    result = torch.maximum(torch.minimum(x, end), start).sub_(start)
+    result = result.div_(scale).add_(0.5).floor_().mul_(scale).add_(start)
+    return result if is_one else torch.where((low == 0) & (high == 0), torch.zeros_like(result), result)
 
 
-def _inside(
+def _lowered(build: Any, x: Any, low: Any, high: Any, num_bits: int, narrow_range: bool) -> Any:
+    """`_quantized` as fused loops."""
+    lowest, highest = map(build.scalar, _levels(num_bits, narrow_range))
+    zero, half = build.scalar(0.0), build.scalar(0.5)
+    everything = build.binary("mul", build.binary("equal", low, zero), build.binary("equal", high, zero))
+    scale = build.binary("div", build.binary("sub", high, low), build.binary("sub", highest, lowest))
+    scale = build.binary("add", scale, everything)  # not zero; the result is zero because its range is
+    level = build.binary("sub", lowest, build.binary("div", low, scale))
+    level = build.binary("max", build.unary("floor", build.binary("add", level, half)), lowest)
+    level = build.binary("min", level, highest)
+    start, end = (
+        build.binary("mul", build.binary("sub", bound, level), build.binary("sub", scale, everything))
+        for bound in (lowest, highest)
+    )
+    clamped = build.binary("sub", build.binary("max", build.binary("min", x, end), start), start)
+    steps = build.unary("floor", build.binary("add", build.binary("div", clamped, scale), half))
+    return build.binary("add", build.binary("mul", steps, scale), start)
+
+
+def _masks(
     x: torch.Tensor, low: torch.Tensor, high: torch.Tensor, num_bits: int, narrow_range: bool
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """Whether each value is below, and whether it is above the range."""
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Whether each value is in the range, below, and above it. One that is not a number is none of these."""
     start, end, _ = _nudged(low, high, *_levels(num_bits, narrow_range))
     everything = (low == 0) & (high == 0)
-    return (x < start) & ~everything, (x > end) & ~everything
+    below, above = x < torch.where(everything, -torch.inf, start), x > torch.where(everything, torch.inf, end)
+    return ((x >= start) & (x <= end)) | everything, below, above
+
+
+def _next(number: float, towards: float) -> float:
+    """The next number of float32. (Beside zero these are subnormal, which count as zero.)"""
+    if number == 0:
+        return float(np.copysign(np.finfo(np.float32).tiny, towards))
+    return float(np.nextafter(np.float32(number), np.float32(towards)))
+
+
+def _divided(
+    gradients: torch.Tensor,
+    x: torch.Tensor,
+    low: torch.Tensor,
+    high: torch.Tensor,
+    num_bits: int,
+    narrow_range: bool,
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """The gradients where values are in the range, and the sums of those where they are below and above, without masks.
+
+    The range is not reversed, and the values are finite.
+    """
+    if not low and not high:
+        return gradients.clone(), torch.zeros_like(low), torch.zeros_like(high)
+    start, end, _ = _nudged(low, high, *_levels(num_bits, narrow_range))
+    before, behind = _next(float(start), -np.inf), _next(float(end), np.inf)
+    not_below = torch.ops.aten.threshold_backward(gradients, x, before)
+    inside = torch.ops.aten.hardtanh_backward(gradients, x, before, behind)
+    return inside, (gradients - not_below).sum(), (not_below - inside).sum()
 
 
 # ---- FakeQuantWithMinMaxArgs ------------------------------------------------------------------------------------
@@ -86,8 +139,8 @@ def fake_quant_args_gradient_kernel(
         raise InvalidArgumentError(
             None, None, f"gradient and input must be the same size: {Shape(gradients.shape)} and {Shape(inputs.shape)}"
         )
-    below, above = _inside(inputs, *_bounds(inputs, min, max), num_bits, narrow_range)
-    return gradients * ~(below | above)
+    inside, _, _ = _masks(inputs, *_bounds(inputs, min, max), num_bits, narrow_range)
+    return gradients * inside
 
 
 @FAKE_QUANT_ARGS.grad
@@ -121,6 +174,13 @@ def _with_variables(name: str, *, per_channel: bool) -> tuple[Any, Any]:
         check(inputs, min, max)
         return _quantized(inputs, min, max, num_bits, narrow_range)
 
+    @forward.lower
+    def forward_lower(build: Any, op: Operation, inputs: Any, min: Any, max: Any) -> Any:
+        wanted = inputs.shape[-1:] if per_channel else ()
+        if min.shape != wanted or max.shape != wanted or (per_channel and not inputs.shape):
+            return None
+        return _lowered(build, inputs, min, max, op.attr("num_bits"), op.attr("narrow_range"))
+
     @backward.kernel
     def backward_kernel(
         gradients: torch.Tensor,
@@ -138,14 +198,16 @@ def _with_variables(name: str, *, per_channel: bool) -> tuple[Any, Any]:
                 f"gradient and input must be the same size: {Shape(gradients.shape)} != {Shape(inputs.shape)}",
             )
         check(inputs, min, max)
-        below, above = _inside(inputs, min, max, num_bits, narrow_range)
+        if inputs.is_cpu and not per_channel and min <= max and math.isfinite(inputs.sum()):
+            return _divided(gradients, inputs, min, max, num_bits, narrow_range)
+        inside, below, above = _masks(inputs, min, max, num_bits, narrow_range)
         axes = list(range(inputs.ndim - 1)) if per_channel else list(range(inputs.ndim))
 
         def summed(mask: torch.Tensor) -> torch.Tensor:
             picked = gradients * mask
             return picked.sum(axes) if axes else picked
 
-        return gradients * ~(below | above), summed(below), summed(above)
+        return gradients * inside, summed(below), summed(above)
 
     @forward.shape
     def forward_shape(inputs: Shape, min: Shape, max: Shape) -> Shape:

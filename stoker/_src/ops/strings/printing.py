@@ -58,7 +58,7 @@ def _write(stream: Any, text: bytes) -> None:
 
 PRINT.shape(lambda input, data: input)
 # What takes the output need not wait for the text.
-PRINT.equals(lambda op, made_by: [op.inputs[0]])
+PRINT.equals(lambda op, plan: [op.inputs[0]])
 
 
 @PRINT.grad

@@ -148,8 +148,10 @@ _ALMOST_ZERO = 1e-6
 
 def _as_bytes(image: np.ndarray, bad_color: np.ndarray) -> np.ndarray:
     """Converts floating point pixels to bytes. The largest becomes 255; if some are negative, zero becomes 128."""
-    finite = np.isfinite(image).all(axis=-1)
-    pixels = image[finite]
+    finite = np.isfinite(image)
+    is_whole = finite.all()
+    finite = finite.all(axis=-1)
+    pixels = image if is_whole else image[finite]
     kind = image.dtype.type
     scale, offset = kind(0), kind(0)
     if pixels.size:
@@ -158,6 +160,8 @@ def _as_bytes(image: np.ndarray, bad_color: np.ndarray) -> np.ndarray:
         else:
             largest, full = pixels.max(), kind(255)
         scale = kind(0) if largest < _ALMOST_ZERO else full / largest
+    if is_whole:
+        return (pixels * scale + offset).astype(np.uint8)
     result = np.empty(image.shape, np.uint8)
     result[finite] = (pixels * scale + offset).astype(np.uint8)
     result[~finite] = bad_color[: image.shape[-1]]

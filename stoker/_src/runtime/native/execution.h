@@ -5,17 +5,17 @@
 #include "loops.h"
 
 static const unary_loop UNARY_LOOPS[] = {loop_neg, loop_square, loop_sqrt, loop_rsqrt, loop_reciprocal,
-                                         loop_abs, loop_exp, loop_log, loop_log1p, loop_tanh, loop_sigmoid, loop_relu, loop_expm1, loop_elu, loop_is_finite, loop_floor, loop_ceil, loop_rint, loop_sign,
+                                         loop_abs, loop_exp, loop_log, loop_log1p, loop_tanh, loop_sigmoid, loop_relu, loop_relu6, loop_expm1, loop_elu, loop_is_finite, loop_floor, loop_ceil, loop_rint, loop_sign,
                                          loop_erf, loop_float_of_int, loop_int_of_float};
-static const char *UNARY_NAMES[] = {"neg", "square", "sqrt", "rsqrt", "reciprocal", "abs", "exp", "log", "log1p", "tanh", "sigmoid", "relu", "expm1", "elu", "is_finite", "floor", "ceil", "rint", "sign", "erf", "float_of_int", "int_of_float"};
+static const char *UNARY_NAMES[] = {"neg", "square", "sqrt", "rsqrt", "reciprocal", "abs", "exp", "log", "log1p", "tanh", "sigmoid", "relu", "relu6", "expm1", "elu", "is_finite", "floor", "ceil", "rint", "sign", "erf", "float_of_int", "int_of_float"};
 static const binary_loop BINARY_LOOPS[] = {loop_add, loop_sub, loop_mul, loop_div, loop_max, loop_min,
-                                           loop_square_difference, loop_tanh_grad, loop_sigmoid_grad, loop_relu_grad,
+                                           loop_square_difference, loop_tanh_grad, loop_sigmoid_grad, loop_relu_grad, loop_relu6_grad,
                                            loop_sqrt_grad, loop_rsqrt_grad, loop_reciprocal_grad, loop_leaky_relu,
                                            loop_less, loop_less_equal, loop_greater, loop_greater_equal, loop_equal, loop_not_equal, loop_elu_grad,
                                            loop_int_add, loop_int_sub, loop_int_mul, loop_int_max, loop_int_min, loop_int_floor_div, loop_int_floor_mod,
                                            loop_int_less, loop_int_less_equal, loop_int_greater, loop_int_greater_equal, loop_int_equal, loop_int_not_equal};
 static const char *BINARY_NAMES[] = {"add", "sub", "mul", "div", "max", "min",
-                                     "square_difference", "tanh_grad", "sigmoid_grad", "relu_grad",
+                                     "square_difference", "tanh_grad", "sigmoid_grad", "relu_grad", "relu6_grad",
                                      "sqrt_grad", "rsqrt_grad", "reciprocal_grad", "leaky_relu",
                                      "less", "less_equal", "greater", "greater_equal", "equal", "not_equal", "elu_grad",
                                      "int_add", "int_sub", "int_mul", "int_max", "int_min", "int_floor_div", "int_floor_mod",

@@ -43,6 +43,7 @@ UNARY(loop_erf, erf_of(x))
 UNARY(loop_expm1, expm1_of(x))
 UNARY(loop_elu, x < 0.0f ? expm1_of(x) : x)
 UNARY(loop_relu, x > 0.0f ? x : (x == x ? 0.0f : x))
+UNARY(loop_relu6, x > 0.0f ? (x < 6.0f ? x : 6.0f) : (x == x ? 0.0f : x))
 
 /* One row of a broadcast: the steps of `a` and `b` are 0 or 1. */
 #define BINARY(name, expression) BINARY_OF(name, real, real, expression)
@@ -81,6 +82,7 @@ BINARY(loop_tanh_grad, y * (1.0f - x * x))
 BINARY(loop_sigmoid_grad, y * x * (1.0f - x))
 BINARY(loop_elu_grad, y < 0.0f ? (y + 1.0f) * x : x)
 BINARY(loop_relu_grad, y > 0.0f ? x : 0.0f)
+BINARY(loop_relu6_grad, x * (y > 0.0f && y < 6.0f ? 1.0f : 0.0f))
 /* Where the incoming gradient y is 0 the result is 0, even if the derivative is infinite. */
 BINARY(loop_sqrt_grad, y == 0.0f ? y : y * (0.5f / x))
 BINARY(loop_rsqrt_grad, y == 0.0f ? y : y * -0.5f * x * (x * x))

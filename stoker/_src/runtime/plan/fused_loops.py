@@ -37,9 +37,9 @@ from stoker._src.runtime.plan.loop_lines import (
     collapse,
     cost,
     has_rows,
+    is_worth_a_call,
     native,
     row_major,
-    slow_loops,
     steps_to,
     written,
 )
@@ -75,7 +75,7 @@ _EMPTY: dict[torch.dtype, Callable[..., torch.Tensor]] = {
     **{dtype: functools.partial(torch.empty, dtype=dtype) for dtype in (torch.float64, *_INTEGERS.values())},
 }
 _FEWEST = 2  # fewest ops worth fusing; a single one if its kernel needs several torch calls, or slow ones
-_FEWEST_ROWS = 16  # fewest rows of large tensors, so that threads can share them
+_FEWEST_ROWS = 4  # fewest rows of large tensors, so that threads can share them
 _BLOCK = 2048  # elements of the largest buffer in one block of rows
 _WORTH_SHARING = 15_000  # rough cost in nanoseconds from which threads share the work
 
@@ -162,17 +162,27 @@ class Builder:
         return out
 
     def sum(self, x: Buffer, axes: list[int], *, keep_dims: bool, mean: bool = False) -> Buffer | None:
-        """A sum over adjacent axes; None if the axes are not adjacent."""
+        """A sum over axes. Those that are not adjacent are summed one after the other, the outer ones first: vectors consist of inner elements."""
         if not axes:
             return self.reshape(x, x.shape)
-        reduced = self._reduced(x, axes, keep_dims=keep_dims)
-        if reduced is None or reduced[2] > LARGEST:
-            return None  # the loops sum sequentially, which loses precision over very many elements
-        out, outer, middle, inner = reduced
-        if middle == 1:
-            return self.reshape(x, out.shape)
-        self.code.append([native.SUM, out, x, outer, middle, inner, middle if mean else 1])
-        return out
+        _of_floats(x)
+        places = _places(axes, len(x.shape))
+        if places is None or x.size == 0:
+            return None
+        line: list[Any] = []
+        total = x
+        for first, behind in _adjacent(places):
+            outer, middle, inner = (math.prod(part) for part in _divided(total.shape, first, behind))
+            if middle > LARGEST:
+                return None  # the loops sum sequentially, which loses precision over very many elements
+            if middle > 1:
+                out = Buffer((*total.shape[:first], *[1] * (behind - first), *total.shape[behind:]))
+                line = [native.SUM, out, total, outer, middle, inner, 1]
+                self.code.append(line)
+                total = out
+        if mean and line:
+            line[-1] = x.size // total.size
+        return total if keep_dims and line else self.reshape(total, _without(total.shape, places, keep_dims=keep_dims))
 
     def max(self, x: Buffer, axes: list[int], *, keep_dims: bool) -> Buffer | None:
         """The maximum over adjacent axes; None if the axes are not adjacent."""
@@ -187,13 +197,14 @@ class Builder:
     def _reduced(self, x: Buffer, axes: list[int], *, keep_dims: bool) -> tuple[Buffer, int, int, int] | None:
         """The result of a reduction over adjacent axes, and the numbers of elements before, in and behind these axes."""
         _of_floats(x)
-        rank = len(x.shape)
-        reduced = sorted({axis % rank for axis in axes if -rank <= axis < rank}) if rank else []
-        first, last = (reduced[0], reduced[-1] + 1) if reduced else (0, 0)
-        if len(reduced) != len(axes) or last - first != len(reduced) or x.size == 0:
+        places = _places(axes, len(x.shape))
+        if places is None or x.size == 0:
             return None
-        shape = (*x.shape[:first], *((1,) * len(reduced) if keep_dims else ()), *x.shape[last:])
-        return Buffer(shape), math.prod(x.shape[:first]), math.prod(x.shape[first:last]), math.prod(x.shape[last:])
+        (first, behind), *apart = _adjacent(places)
+        if apart:
+            return None
+        sizes = [math.prod(part) for part in _divided(x.shape, first, behind)]
+        return Buffer(_without(x.shape, places, keep_dims=keep_dims)), sizes[0], sizes[1], sizes[2]
 
     def softmax(self, x: Buffer) -> Buffer | None:
         """A softmax over the last axis."""
@@ -418,7 +429,13 @@ class Builder:
                 made.kind == kind_of(tensor) and made.shape == self.shape_of(tensor).dims
                 for made, tensor in zip(results, op.outputs)
             ]
-        if results is None or not all(fit) or self._refuses_late(length) or not self._divides(length):
+        if (
+            results is None
+            or not all(fit)
+            or (len(self.code) == length and self.row_counts is not None and self._repeats_input(instruction, results))
+            or self._refuses_late(length)
+            or not self._divides(length)
+        ):
             del self.code[length:]
             self.precision = before
             return False
@@ -427,6 +444,11 @@ class Builder:
             self.made.add(value)
         self.instructions.append(instruction)
         return True
+
+    def _repeats_input(self, instruction: Instruction, results: list[Buffer]) -> bool:
+        """Whether a result that is no view has the elements of an input. The copy of a large one might not have the rows of the other loops."""
+        taken = {id(self.buffers[value].base) for value in self.inputs}
+        return not instruction.traits & Trait.VIEW and any(id(each.base) in taken for each in results)
 
     def _refuses_late(self, first: int) -> bool:
         """Whether the lines from `first` on may have no result when a variable has been changed already."""
@@ -629,12 +651,7 @@ class Builder:
     def _is_worth_a_call(self) -> bool:
         """Whether the loops of a single op are worth a native call: there are several, or they are slower as torch calls."""
         loops = [line for line in self.code if line[0] != native.COPY]
-        return len(loops) > 1 or any(
-            line[0] in (native.SOFTMAX, native.DENSE)
-            or (line[0] == native.MATMUL and line[11] > 1)
-            or (line[0] == native.UNARY_LOOP and line[1] in slow_loops())
-            for line in loops
-        )
+        return len(loops) > 1 or any(map(is_worth_a_call, loops))
 
     def _run_apart(self, wanted: set[Value]) -> tuple[list[Instruction], set[Value]]:
         """Returns instructions that run separately after the loops, and the values that are wanted including their inputs.
@@ -743,6 +760,34 @@ class Builder:
                     free.setdefault(elements, []).append(place)
                 unused.clear()
         return places, size
+
+
+def _places(axes: list[int], rank: int) -> list[int] | None:
+    """The axes in order, as non-negative numbers; None if one is out of range or repeated (the op's kernel raises the error)."""
+    places = sorted({axis % rank for axis in axes if -rank <= axis < rank}) if rank else []
+    return places if len(places) == len(axes) > 0 else None
+
+
+def _adjacent(places: list[int]) -> list[tuple[int, int]]:
+    """The runs of adjacent axes, as the first one and the one behind the last."""
+    runs: list[tuple[int, int]] = []
+    for place in places:
+        if runs and runs[-1][1] == place:
+            runs[-1] = (runs[-1][0], place + 1)
+        else:
+            runs.append((place, place + 1))
+    return runs
+
+
+def _divided(shape: tuple[int, ...], first: int, behind: int) -> tuple[tuple[int, ...], ...]:
+    return shape[:first], shape[first:behind], shape[behind:]
+
+
+def _without(shape: tuple[int, ...], places: list[int], *, keep_dims: bool) -> tuple[int, ...]:
+    """A shape after a reduction over the axes at `places`."""
+    if keep_dims:
+        return tuple(1 if axis in places else size for axis, size in enumerate(shape))
+    return tuple(size for axis, size in enumerate(shape) if axis not in places)
 
 
 def _of_floats(*buffers: Buffer) -> None:

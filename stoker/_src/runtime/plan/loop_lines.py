@@ -14,6 +14,7 @@ _DIMENSIONS = 4  # number of dimensions of a native loop
 # Rough cost of one element in nanoseconds.
 _SLOW, _QUICK = 1.2, 0.35
 _PRODUCT = 0.02 if blas.small_is_own else 0.08  # of one multiplication in a matrix product
+_COMPOSED = ("elu_grad", "relu6_grad", "sqrt_grad", "rsqrt_grad", "reciprocal_grad")  # which take several torch calls
 _SLOW_LOOPS = ("exp", "log", "log1p", "tanh", "sigmoid", "expm1", "elu", "erf")
 
 
@@ -46,6 +47,15 @@ class Buffer:
 
 def slow_loops() -> list[int]:
     return [native.UNARY[name] for name in _SLOW_LOOPS]
+
+
+def is_worth_a_call(line: list[Any]) -> bool:
+    """Whether a loop alone is quicker than the torch calls for it. (torch chooses between elements by jumps, which cost 4 ns each.)"""
+    if line[0] == native.UNARY_LOOP:
+        return line[1] in slow_loops()
+    if line[0] == native.BINARY_LOOP:
+        return any(line[1] == native.BINARY[name] for name in _COMPOSED)
+    return line[0] in (native.SOFTMAX, native.DENSE, native.SELECT) or (line[0] == native.MATMUL and line[11] > 1)
 
 
 def walks(line: list[Any]) -> tuple[list[int], list[tuple[Buffer, list[int]]]]:

@@ -323,12 +323,12 @@ class Planner:
     def _replace_outputs(self, op: Operation) -> None:
         """Replaces the outputs that equal other tensors. If no output remains in use, `share` removes the instruction."""
         assert op.definition.planning.equals is not None
-        for tensor, same in zip(op.outputs, op.definition.planning.equals(op, self._made_by) or ()):
+        for tensor, same in zip(op.outputs, op.definition.planning.equals(op, self) or ()):
             if same is not None and tensor not in self.values:
                 self.values[tensor] = self.taken(same, reference=False)
                 self._has_replacements = True
 
-    def _made_by(self, tensor: Tensor) -> Tensor | None:
+    def made_by(self, tensor: Tensor) -> Tensor | None:
         """Returns the tensor that an op computes, skipping identities; None if it is fed."""
         while tensor not in self._fed and tensor.op.definition.traits & Trait.PASSES and tensor.op._inputs:
             if tensor.op._inputs[0].dtype._is_ref_dtype:

@@ -19,7 +19,7 @@ from stoker._src.base.shapes import Shape
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.runtime.plan.instructions import EFFECTS, Host, Instruction, Value, renumber, values_of, with_values
 
-_SMALL = 64  # elements of a constant that is compared with another
+_SMALL = 1 << 16  # elements of a constant that is compared with another
 _FEW = 1 << 14  # floats that need not be in use to be kept
 _NEAR = 16  # instructions since the last use of more floats that are kept
 
