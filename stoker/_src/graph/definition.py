@@ -398,6 +398,11 @@ class OpDefinition(Signature):
         self.planning.rows = rule
         return rule
 
+    def ragged_rows(self, rule: Callable[[Any, list[Any]], Any]) -> Callable[[Any, list[Any]], Any]:
+        """Registers how the op is batched if rows of an input differ in length; `rule(op, inputs)` is as for `rows`."""
+        self.planning.ragged_rows = rule
+        return rule
+
     def deals(self, kernel: Kernel) -> Kernel:
         """Registers a kernel that performs several runs of a blocking op that produces values (a read, a dequeue).
 
@@ -492,6 +497,13 @@ _REGISTRY: dict[str, OpDefinition] = {}
 def define(signature: str, traits: Trait = Trait.NONE, /, **attrs: Any) -> OpDefinition:
     """Defines an op (see the module's docstring) and registers it under its name."""
     definition = _registered(OpDefinition(*read_signature(signature, attrs), traits))
+    definition.spelling, definition.places = " ".join(signature.split()), _places()
+    return definition
+
+
+def unregistered(signature: str, traits: Trait = Trait.NONE, /, **attrs: Any) -> OpDefinition:
+    """Defines an op that only rewritten graphs contain. It cannot be found by its name, so no file and no program mentions it."""
+    definition = OpDefinition(*read_signature(signature, attrs), traits)
     definition.spelling, definition.places = " ".join(signature.split()), _places()
     return definition
 

@@ -20,11 +20,14 @@ from stoker._src.ops.dataset.values import (
     Simple,
     at_most,
     define_dataset,
+    gathered_columns,
     limited,
     rows_of,
     shape_of,
     stacked,
 )
+
+from stoker._src.ops.support.uneven import Uneven
 
 _INPUT = "input_dataset: variant"
 
@@ -83,6 +86,25 @@ PADDED_BATCH_DATASET_V2 = define_dataset(
 )
 
 
+def _padded_rows(rows: Any, sizes: list[int], padding: Any) -> Any:
+    """`_padded` for the rows of a component; None if they are not vectors or do not fit."""
+    wanted = sizes[0] if len(sizes) == 1 else -1
+    if len(sizes) != 1 or not isinstance(rows, Uneven) or rows.values.ndim != 1:
+        return None
+    lengths = rows.lengths.numpy()
+    most = int(lengths.max())
+    if 0 <= wanted < most:
+        return None
+    width = most if wanted < 0 else wanted
+    is_text = isinstance(rows.values, np.ndarray)
+    if not is_text and rows.values.dtype is torch.bfloat16:
+        return None
+    values = rows.values if is_text else rows.values.numpy()
+    result = np.full((len(lengths), width), padding.item(), dtype=values.dtype)
+    result[np.arange(width) < lengths[:, None]] = values
+    return result if is_text else torch.from_numpy(result)
+
+
 def _padded(values: list[Any], sizes: list[int], padding: Any) -> Any:
     """Stacks values of one component, each extended by `padding` to `sizes` (-1: to the largest of the batch)."""
     shapes: list[list[int]] = [list(value.shape) for value in values]
@@ -130,7 +152,18 @@ def padded_batch_dataset_kernel(
     sizes = [shape.tolist() for shape in padded_shapes]
 
     def join(elements: list[Element]) -> Element:
-        return tuple(_padded(list(column), *how) for column, *how in zip(zip(*elements), sizes, padding_values))
+        columns = gathered_columns(elements)
+        if columns is None:
+            return tuple(_padded(list(column), *how) for column, *how in zip(zip(*elements), sizes, padding_values))
+        found = []
+        for column, *how in zip(columns, sizes, padding_values):
+            rows = _padded_rows(column, *how)
+            if rows is None and not isinstance(column, Uneven) and list(column.shape[1:]) == [
+                size if wanted < 0 else wanted for size, wanted in zip(column.shape[1:], how[0])
+            ] and len(how[0]) == column.ndim - 1:
+                rows = column
+            found.append(_padded(list(rows_of(column)), *how) if rows is None else rows)
+        return tuple(found)
 
     return batched(input_dataset, batch_size, drop_remainder, join)
 

@@ -25,9 +25,9 @@ from stoker._src.ops.dataset.values import (
     Rows,
     Simple,
     as_dataset,
+    as_stacks,
     define_dataset,
     integer,
-    stacked,
     stop_if_cancelled,
 )
 from stoker._src.ops.support.waiting import RunState, running
@@ -110,7 +110,7 @@ class _Mapped(Elements):
         """The results for all elements that were drawn; None if they have to be computed one by one."""
         number = len(self._drawn)
         try:
-            results = list(function(stacked(self._drawn)))
+            results = list(function(as_stacks(self._drawn)))
         except Exception:  # whatever it is, the call for the element says it better
             self._may_stack = False
             return None

@@ -18,6 +18,8 @@ from stoker._src.base.shapes import Shape
 from stoker._src.graph.definition import RETAINS, SHAPES, TYPES, OpDefinition, Trait, define, scalar
 from stoker._src.ops.array import gathering
 from stoker._src.ops.array.joining import pack_kernel
+from stoker._src.ops.support import uneven
+from stoker._src.ops.support.uneven import Uneven
 from stoker._src.ops.support.values import to_numpy
 from stoker._src.ops.support.waiting import current_run
 
@@ -262,8 +264,35 @@ def stacked(elements: Sequence[Element]) -> Element:
     return tuple(columns)
 
 
+def as_stacks(elements: Sequence[Element]) -> Element:
+    """Stacks elements like `stacked`, but those of different lengths become `Uneven` rows.
+
+    Raises:
+        InvalidArgumentError, ValueError or RuntimeError: the elements cannot be stacked.
+    """
+    found = gathered_columns(elements)
+    columns = list(zip(*elements)) if found is None else found
+    stacks = []
+    for column in columns:
+        if not isinstance(column, tuple):
+            stacks.append(column)
+        elif len({getattr(value, "shape", ()) for value in column}) > 1:
+            stacks.append(uneven.joined(column))
+        else:
+            stacks.append(pack_kernel(list(column), axis=0))
+    return tuple(stacks)
+
+
 def _gathered(elements: Sequence[Element]) -> Element | None:
     """A batch of rows of the same components; None for other elements."""
+    columns = gathered_columns(elements)
+    if columns is None or any(isinstance(each, Uneven) and len(set(each.lengths.tolist())) > 1 for each in columns):
+        return None
+    return tuple(map(uneven.even, columns))
+
+
+def gathered_columns(elements: Sequence[Element]) -> list[Any] | None:
+    """The components of a batch of rows of the same components; None for other elements. They share no memory with the rows."""
     if type(elements[0]) is not Row:
         return None
     components = elements[0].rows.components
@@ -272,9 +301,11 @@ def _gathered(elements: Sequence[Element]) -> Element | None:
         return None
     if indices == list(range(indices[0], indices[0] + len(indices))):
         rows = [component[indices[0] : indices[0] + len(indices)] for component in components]
-        return tuple(each.copy() if isinstance(each, np.ndarray) else each.clone() for each in rows)
+        return [each.copy() if isinstance(each, (np.ndarray, Uneven)) else each.clone() for each in rows]
     at = torch.tensor(indices)
-    return tuple(gathering.take(component, at, 0) for component in components)
+    return [
+        each.gathered(indices) if isinstance(each, Uneven) else gathering.take(each, at, 0) for each in components
+    ]
 
 
 def _text(shape: Shape) -> str:
@@ -283,6 +314,8 @@ def _text(shape: Shape) -> str:
 
 def rows_of(component: Any) -> Iterator[Any]:
     """Iterates over the first dimension of a component."""
+    if isinstance(component, Uneven):
+        return iter(component)
     if isinstance(component, np.ndarray):
         return (string_scalar(row) if not isinstance(row, np.ndarray) else row for row in component)
     return iter(component.unbind(0)) if component.shape[0] else iter(())

@@ -15,6 +15,8 @@ from stoker._src.base.shapes import SCALAR, UNKNOWN_SHAPE, Shape
 from stoker._src.formats import gfile
 from stoker._src.formats.hashing import hash64_many
 from stoker._src.graph.definition import ANY, INT, SOURCE, STATEFUL, TYPE, OpDefinition, define, scalar
+from stoker._src.graph.tensor import Operation
+from stoker._src.ops.support import rows
 from stoker._src.ops.support.values import from_numpy, to_numpy, torch_dtype
 
 WHOLE_LINE, LINE_NUMBER = -2, -1
@@ -582,6 +584,24 @@ def _column(lines: list[bytes], index: int, kind: DType, mark: bytes, offset: in
 FIND = _on_table(
     "LookupTableFind", ", keys: Tin, default_value: Tout", "values: Tout", _find, _find_shape, Tin=ANY, Tout=ANY
 )
+
+
+@FIND.rows
+def find_rows(op: Operation, inputs: list[rows.Input]) -> list[Any] | None:
+    """Looks up the keys of all rows at once."""
+    handle, keys, default = inputs
+    if handle.stacked or default.stacked or not keys.stacked or default.rank != 0:
+        return None
+    return rows.again(op, [each.tensor for each in inputs])
+
+
+@FIND.ragged_rows
+def find_ragged_rows(op: Operation, inputs: list[rows.Input]) -> list[Any] | None:
+    found = find_rows(op, inputs)
+    keys = inputs[1]
+    return found and [rows.Input(each, True, keys.rank, keys.lengths) for each in found]
+
+
 INSERT = _on_table("LookupTableInsert", ", keys: Tin, values: Tout", "", _insert, Tin=ANY, Tout=ANY)
 IMPORT = _on_table("LookupTableImport", ", keys: rank>0 Tin, values: Tout", "", _import, _rows_shape, Tin=ANY, Tout=ANY)
 REMOVE = _on_table("LookupTableRemove", ", keys: rank>0/any Tin", "", _remove, v1=False, Tin=ANY)

@@ -19,12 +19,14 @@ from stoker._src.formats import hashing
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import INT, INT32, INTS, STRING, OpDefinition, all_merged, define, one_of, unchanged
 from stoker._src.graph.scopes import name_scope
-from stoker._src.graph.tensor import Tensor
+from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.array import ranges
+from stoker._src.ops.array.uneven_rows import sparse_rows
 from stoker._src.ops.math import reductions, segment_reductions
 from stoker._src.ops.strings.regex import compiled, rewritten
 from stoker._src.ops.support.dispatching import dispatched, elementwise
 from stoker._src.ops.support.movement import allocatable
+from stoker._src.ops.support.rows import Input
 
 _UNIT = STRING("BYTE", allowed=("BYTE", "UTF8_CHAR"))
 
@@ -296,6 +298,18 @@ def _first_words(text: bytes, count: int) -> list[bytes]:
 
 for _definition in (STRING_SPLIT, STRING_SPLIT_V2):
     _definition.shape(lambda input, sep: (Shape((None, 2)), Shape((None,)), Shape((2,))))
+
+
+@STRING_SPLIT.rows
+def string_split_rows(op: Operation, inputs: list[Input]) -> list[Any] | None:
+    skip_empty = op.attrs["skip_empty"]
+    return sparse_rows(op, inputs, lambda strings: STRING_SPLIT(strings, inputs[1].tensor, skip_empty=skip_empty))
+
+
+@STRING_SPLIT_V2.rows
+def string_split_v2_rows(op: Operation, inputs: list[Input]) -> list[Any] | None:
+    maxsplit = op.attrs["maxsplit"]
+    return sparse_rows(op, inputs, lambda strings: STRING_SPLIT_V2(strings, inputs[1].tensor, maxsplit=maxsplit))
 
 
 # ---- regular expressions ----------------------------------------------------------------------------------------
