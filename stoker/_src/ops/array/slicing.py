@@ -115,7 +115,9 @@ def slice_of_rows_kernel(input: Any, begin: torch.Tensor, size: list[int]) -> An
     is_tensor = isinstance(input, torch.Tensor)
     made = input.new_empty((len(input), *size)) if is_tensor else np.empty((len(input), *size), dtype=object)
     to, source = (_bytes_of(made), _bytes_of(input)) if is_tensor else (made, input)
-    for target, row, start in zip(to, source, starts.tolist()):  # NumPy copies small parts in a fraction of torch's time
+    for target, row, start in zip(
+        to, source, starts.tolist()
+    ):  # NumPy copies small parts in a fraction of torch's time
         target[...] = row[tuple([builtin_slice(first, first + count) for first, count in zip(start, size)])]
     return made
 

@@ -26,7 +26,6 @@ from stoker._src.ops.dataset.values import (
     shape_of,
     stacked,
 )
-
 from stoker._src.ops.support.uneven import Uneven
 
 _INPUT = "input_dataset: variant"
@@ -158,9 +157,13 @@ def padded_batch_dataset_kernel(
         found = []
         for column, *how in zip(columns, sizes, padding_values):
             rows = _padded_rows(column, *how)
-            if rows is None and not isinstance(column, Uneven) and list(column.shape[1:]) == [
-                size if wanted < 0 else wanted for size, wanted in zip(column.shape[1:], how[0])
-            ] and len(how[0]) == column.ndim - 1:
+            if (
+                rows is None
+                and not isinstance(column, Uneven)
+                and list(column.shape[1:])
+                == [size if wanted < 0 else wanted for size, wanted in zip(column.shape[1:], how[0])]
+                and len(how[0]) == column.ndim - 1
+            ):
                 rows = column
             found.append(_padded(list(rows_of(column)), *how) if rows is None else rows)
         return tuple(found)

@@ -19,6 +19,7 @@ from stoker._src.ops.dataset.batches import batched
 from stoker._src.ops.dataset.values import (
     UNKNOWN,
     Dataset,
+    Drawn,
     Element,
     Elements,
     Generated,
@@ -62,60 +63,55 @@ def _bytes(element: Element) -> int:
     return sum(value.nbytes for value in element) + sum(len(text) for each in strings for text in each.reshape(-1))
 
 
-class _Mapped(Elements):
-    """The results of a function.
+class _Calling(Elements):
+    """Calls a function for the elements of a source.
 
-    If a pure function is wanted for several elements (a batch), they are stacked and computed together, where all of its ops have a form for
-    stacks. If that fails, for example because their shapes differ, this pass goes on element by element: an error belongs to its element.
+    If the results for several elements are wanted (a batch), these are stacked and computed together, where all ops of the function have a form
+    for stacks. If that fails, for example because their shapes differ, this pass goes on element by element: an error belongs to its element.
     """
 
     def __init__(self, source: Elements, call: Call) -> None:
         super().__init__(source)
-        self._source, self._call = source, call
-        self._drawn: deque[Element] = deque()  # elements of the source that are still to be mapped
-        self._failure: OpError | None = None  # what the source raised after them
+        self._call = call
+        self._drawn = Drawn(source)  # elements for which the function is still to be called
         self._may_stack = True
         self._at_once = 0  # the elements that make up a stack, once the size of one is known
 
-    def next(self) -> Element:
-        return self._call(*self._draw())
-
-    def _draw(self) -> Element:
-        if self._drawn:
-            return self._drawn.popleft()
-        if self._failure is not None:
-            failure, self._failure = self._failure, None
-            raise failure
-        return self._source.next()
-
-    def take(self, count: int, found: Any) -> None:
-        function = self._call.for_stacks() if self._may_stack and count > 1 else None
-        while count > 1 and function is not None and self._failure is None:
-            if not self._drawn:
-                try:
-                    self._source.take(min(count, self._at_once or 1), self._drawn)
-                    if self._drawn and not self._at_once:
-                        self._at_once = max(1, min(_MOST_STACKED, _MOST_BYTES // (1 + _bytes(self._drawn[0]))))
-                        self._source.take(min(count, self._at_once) - 1, self._drawn)
-                except OpError as error:
-                    self._failure = error
-            rows = self._together(function) if 1 < len(self._drawn) <= count else None
-            if rows is None:
-                break
-            found.extend(rows)
-            count -= len(rows)
-        super().take(count, found)
-
-    def _together(self, function: Callable[[Sequence[Any]], tuple[Any, ...]]) -> list[Element] | None:
-        """The results for all elements that were drawn; None if they have to be computed one by one."""
-        number = len(self._drawn)
+    def _together(self, most: int) -> tuple[list[Element], list[Any]] | None:
+        """Up to `most` next elements, and the stacks of the results for them; None if these have to be computed one by one."""
+        function = self._call.for_stacks() if self._may_stack and most > 1 else None
+        if function is None or self._drawn.failure is not None:
+            return None
+        held = self._drawn.held
+        if not held:
+            self._drawn.fill(min(most, self._at_once or 1))
+            if held and not self._at_once:
+                self._at_once = max(1, min(_MOST_STACKED, _MOST_BYTES // (1 + _bytes(held[0]))))
+                self._drawn.fill(min(most, self._at_once))
+        if not 1 < len(held) <= most:
+            return None
         try:
-            results = list(function(as_stacks(self._drawn)))
+            results = list(function(as_stacks(held)))
         except Exception:  # whatever it is, the call for the element says it better
             self._may_stack = False
             return None
-        self._drawn.clear()
-        return list(Rows(results).elements(number))
+        elements = list(held)
+        held.clear()
+        return elements, results
+
+
+class _Mapped(_Calling):
+    """The results of a function."""
+
+    def next(self) -> Element:
+        return self._call(*self._drawn.next())
+
+    def take(self, count: int, found: Any) -> None:
+        while (together := self._together(count)) is not None:
+            elements, results = together
+            found.extend(Rows(results).elements(len(elements)))
+            count -= len(elements)
+        super().take(count, found)
 
 
 _TRIALS = 8  # calls that are timed before threads are started
@@ -151,7 +147,7 @@ class _MappedInParallel(_Mapped):
             return self._timed_call()
         while (self._lost or self._more) and len(self._pending) < self._threads:
             try:
-                element = self._lost.pop(0) if self._lost else self._draw()
+                element = self._lost.pop(0) if self._lost else self._drawn.next()
                 self._pending.append((self._pool.submit(self._work, element), element))
             except StopIteration:
                 self._more = False
@@ -171,7 +167,7 @@ class _MappedInParallel(_Mapped):
             Elements.take(self, count, found)
 
     def _timed_call(self) -> Element:
-        element = self._draw()
+        element = self._drawn.next()
         started = time.perf_counter()
         result = self._call(*element)
         if len(self._timed) < _TRIALS:
@@ -277,19 +273,29 @@ def map_and_batch_dataset_kernel(
 # ---- filter ------------------------------------------------------------------------------------------------------
 
 
-class _Filtered(Elements):
+class _Filtered(_Calling):
     def __init__(self, source: Elements, call: Call, stops: bool) -> None:
-        super().__init__(source)
-        self._source, self._call, self._stops = source, call, stops
+        super().__init__(source, call)
+        self._stops = stops
+        self._may_stack = not stops  # the elements behind the last one are not wanted
+
+    def take(self, count: int, found: Any) -> None:
+        """Looks at no more elements than are missing, so that none is taken before it is needed."""
+        while (together := self._together(count)) is not None:
+            elements, results = together
+            kept = [element for element, truth in zip(elements, results[0].tolist()) if truth]
+            found.extend(kept)
+            count -= len(kept)
+        super().take(count, found)
 
     def next(self) -> Element:
         while True:
-            element = self._source.next()
+            element = self._drawn.next()
             if self._call(*element)[0]:
                 return element
             if self._stops:
                 self.close()
-                self._source = Generated(lambda: iter(())).elements()
+                self._drawn = Drawn(Generated(lambda: iter(())).elements())
                 raise StopIteration
 
 

@@ -68,7 +68,7 @@ def tensor_slice_dataset_kernel(components: list[Any]) -> Dataset:
             f"component 0 has {sizes[0]}.",
         )
     count = sizes[0] or 0
-    return Generated(lambda: Rows(components).elements(count), count, is_sure=True)
+    return Generated(lambda: Rows(components).elements(count), count)
 
 
 SPARSE_TENSOR_SLICE_DATASET = define_dataset(
@@ -113,7 +113,7 @@ def range_dataset_kernel(
     if int(step) == 0:
         raise InvalidArgumentError(None, None, "step must be a non-zero integer.")
     numbers, kind = range(int(start), int(stop), int(step)), torch_dtype(output_types[0])
-    return Generated(lambda: ((torch.tensor(number, dtype=kind),) for number in numbers), len(numbers), is_sure=True)
+    return Generated(lambda: ((torch.tensor(number, dtype=kind),) for number in numbers), len(numbers))
 
 
 RANDOM_DATASET = define_dataset("RandomDataset(seed: scalar int64, seed2: scalar int64)", STATEFUL, metadata="")

@@ -16,6 +16,7 @@ from stoker._src.ops.dataset.values import (
     UNKNOWN,
     Dataset,
     Derived,
+    Drawn,
     Element,
     Elements,
     Generated,
@@ -46,6 +47,15 @@ class _Taking(Elements):
         element = self._source.next()
         self._left -= 1
         return element
+
+    def take(self, count: int, found: Any) -> None:
+        if self._left >= 0:
+            count = min(count, self._left)
+        before = len(found)
+        try:
+            self._source.take(count, found)
+        finally:
+            self._left -= len(found) - before
 
 
 TAKE_DATASET = define_dataset(f"TakeDataset({_INPUT}, count: scalar int64)", metadata="")
@@ -211,16 +221,15 @@ class _Shuffling(Elements):
 
     def __init__(self, source: Elements, size: int, seeds: tuple[int, int]) -> None:
         super().__init__(source)
-        self._source, self._draw = source, _Words(PhiloxState(*seeds))
+        self._drawn, self._draw = Drawn(source), _Words(PhiloxState(*seeds))
         self._size = size
         self._buffer: deque[Element] = deque()
-        self._ahead: deque[Element] = deque()  # what is behind the buffer and was read already
         self._more = True
 
     def next(self) -> Element:
         while self._more and len(self._buffer) < self._size:
             try:
-                self._buffer.append(self._ahead.popleft() if self._ahead else self._source.next())
+                self._buffer.append(self._drawn.next())
             except StopIteration:
                 self._more = False
         if not self._buffer:
@@ -233,9 +242,8 @@ class _Shuffling(Elements):
         return element
 
     def take(self, count: int, found: Any) -> None:
-        if self._more and self._source.is_sure:
-            wanted = self._size - len(self._buffer) + count - 1  # an element is read before each draw but the first
-            self._source.take(max(0, wanted - len(self._ahead)), self._ahead)
+        if self._more:  # an element is read before each draw but the first
+            self._drawn.fill(self._size - len(self._buffer) + count - 1)
         super().take(count, found)
 
 
@@ -322,6 +330,16 @@ class _Caching(Elements):
             raise
         self._held.append(element)
         return element
+
+    def take(self, count: int, found: Any) -> None:
+        taken = Drawn(self._source)
+        taken.fill(count)
+        self._held += taken.held
+        found.extend(taken.held)
+        if taken.failure is not None:
+            raise taken.failure
+        if len(taken.held) < count:
+            self._dataset.held = self._held
 
 
 class _Cache(Derived):

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import functools
 import itertools
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import torch
 
-from stoker._src.base.errors import InvalidArgumentError
+from stoker._src.base.errors import InvalidArgumentError, OpError
 from stoker._src.base.shapes import Shape
 from stoker._src.graph.definition import RETAINS, SHAPES, TYPES, OpDefinition, Trait, define, scalar
 from stoker._src.ops.array import gathering
@@ -48,8 +49,6 @@ class Elements:
     A failed `next` loses its element, and the following call continues after it.
     """
 
-    is_sure = False  # whether `next` never fails, so that elements can be taken before they are needed
-
     def __init__(self, *sources: Elements) -> None:
         self._sources = sources
 
@@ -73,6 +72,31 @@ class Elements:
         """Ends the pass: joins its threads and closes its files. Closing twice is allowed."""
         for source in self._sources:
             source.close()
+
+
+class Drawn:
+    """Elements of a source that were taken together, because all of them are needed. An error comes after the elements before it."""
+
+    def __init__(self, source: Elements) -> None:
+        self.source = source
+        self.held: deque[Element] = deque()
+        self.failure: OpError | None = None  # what the source raised after them
+
+    def fill(self, count: int) -> None:
+        """Takes elements until `count` are held, if there are so many before the end or an error."""
+        if self.failure is None and count > len(self.held):
+            try:
+                self.source.take(count - len(self.held), self.held)
+            except OpError as error:
+                self.failure = error
+
+    def next(self) -> Element:
+        if self.held:
+            return self.held.popleft()
+        if self.failure is not None:
+            failure, self.failure = self.failure, None
+            raise failure
+        return self.source.next()
 
 
 class Dataset:
@@ -133,11 +157,11 @@ class Simple(Derived):
 
 
 class FromIterator(Elements):
-    """The elements of a Python iterator that cannot fail (`is_sure`), or that ends when it fails."""
+    """The elements of a Python iterator that cannot fail, or that ends when it fails."""
 
-    def __init__(self, iterator: Iterator[Element], *, is_sure: bool = False) -> None:
+    def __init__(self, iterator: Iterator[Element]) -> None:
         super().__init__()
-        self._iterator, self.is_sure = iterator, is_sure
+        self._iterator = iterator
 
     def next(self) -> Element:
         stop_if_cancelled()
@@ -155,13 +179,11 @@ class FromIterator(Elements):
 class Generated(Dataset):
     """The elements that `start()` iterates over."""
 
-    def __init__(
-        self, start: Callable[[], Iterator[Element]], cardinality: int = UNKNOWN, *, is_sure: bool = False
-    ) -> None:
-        self._start, self._cardinality, self._is_sure = start, cardinality, is_sure
+    def __init__(self, start: Callable[[], Iterator[Element]], cardinality: int = UNKNOWN) -> None:
+        self._start, self._cardinality = start, cardinality
 
     def elements(self) -> Elements:
-        return FromIterator(self._start(), is_sure=self._is_sure)
+        return FromIterator(self._start())
 
     def cardinality(self) -> int:
         return self._cardinality
@@ -303,9 +325,7 @@ def gathered_columns(elements: Sequence[Element]) -> list[Any] | None:
         rows = [component[indices[0] : indices[0] + len(indices)] for component in components]
         return [each.copy() if isinstance(each, (np.ndarray, Uneven)) else each.clone() for each in rows]
     at = torch.tensor(indices)
-    return [
-        each.gathered(indices) if isinstance(each, Uneven) else gathering.take(each, at, 0) for each in components
-    ]
+    return [each.gathered(indices) if isinstance(each, Uneven) else gathering.take(each, at, 0) for each in components]
 
 
 def _text(shape: Shape) -> str:

@@ -116,7 +116,12 @@ def _filled(name: str, fill: Callable[..., torch.Tensor]) -> OpDefinition:
     kernel.__name__ = f"{name.lower()}_kernel"
     definition.planning.repeats = repeated
     definition.planning.repeated = many = unregistered(
-        f"{name}OfRows(times: host int32, shape: host T) -> (output: dtype)", STATEFUL, seed=0, seed2=0, dtype=FLOATS, T=INDEX
+        f"{name}OfRows(times: host int32, shape: host T) -> (output: dtype)",
+        STATEFUL,
+        seed=0,
+        seed2=0,
+        dtype=FLOATS,
+        T=INDEX,
     ).not_differentiable()
     many.kernel(
         lambda times, shape, *, seed, seed2, dtype, ctx: repeated(

@@ -11,6 +11,7 @@ import torch
 from stoker._src.base import dtypes, forking
 from stoker._src.base.dtypes import DType
 from stoker._src.base.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError, OutOfRangeError
+from stoker._src.base.extensions import extension
 from stoker._src.base.shapes import SCALAR, UNKNOWN_SHAPE, Shape
 from stoker._src.formats import gfile
 from stoker._src.formats.hashing import hash64_many
@@ -20,6 +21,8 @@ from stoker._src.ops.support import rows
 from stoker._src.ops.support.values import from_numpy, to_numpy, torch_dtype
 
 WHOLE_LINE, LINE_NUMBER = -2, -1
+
+compiled = extension("stoker._src.ops.native.strings")
 
 
 class LookupTable:
@@ -76,7 +79,8 @@ class LookupTable:
 
     def find(self, keys: Any, default: Any, key_dtype: DType) -> Any:
         """Returns the value of each key, or its default, with shape [*keys.shape, *value_shape]."""
-        wanted = self._keys(keys, key_dtype)
+        is_text = compiled is not None and key_dtype is dtypes.string is self.key_dtype and not self.reserved
+        wanted = np.ascontiguousarray(keys) if is_text else self._keys(keys, key_dtype)
         shape = (*keys.shape, *self.value_shape)
         if default.dtype is not self._kind:
             self._rows(default)  # raises an error, unless it is an array of the same type
@@ -88,12 +92,17 @@ class LookupTable:
             )
         with self._lock:
             self._check_ready()
-            found = list(map(self._places.get, wanted, itertools.repeat(-1)))
-            result = self._values[found] if found and self._places else self._empty(len(wanted))
-        if -1 in found:
-            missing, fallback = np.array(found) < 0, self._rows(default)
+            if compiled is not None and isinstance(wanted, np.ndarray):
+                found = np.empty(wanted.size, np.int64)
+                lacks = compiled.places(self._places, wanted, found) > 0
+            else:
+                found = np.array(list(map(self._places.get, wanted, itertools.repeat(-1))), np.int64)
+                lacks = bool((found < 0).any())
+            result = self._values[found] if found.size and self._places else self._empty(found.size)
+        if lacks:
+            missing, fallback = found < 0, self._rows(default)
             if fallback.shape == shape and fallback.shape != self.value_shape:
-                result[missing] = fallback.reshape(len(wanted), *self.value_shape)[missing]
+                result[missing] = fallback.reshape(found.size, *self.value_shape)[missing]
             else:
                 result[missing] = fallback if fallback.ndim else fallback[()]
         return from_numpy(result if result.shape == shape else result.reshape(shape))

@@ -97,9 +97,7 @@ def folded(op: Operation, inputs: list[Input]) -> list[Tensor] | None:
     if shape.dims is None or None in shape.dims[1:] or not result.known:
         return None
     merged = ops.reshape(inputs[0].tensor, [-1, *shape.dims[2:]])
-    return [
-        ops.reshape(made, [-1, *result]) for made in again(op, [merged, *(each.tensor for each in inputs[1:])])
-    ]
+    return [ops.reshape(made, [-1, *result]) for made in again(op, [merged, *(each.tensor for each in inputs[1:])])]
 
 
 def numbers(each: Input) -> np.ndarray | None:

@@ -102,7 +102,11 @@ class _Rewriting:
             return taken
         stack = placeholder(tensor.dtype, None if dims is None else [None, *dims])
         self.known[tensor] = Input(stack, True, tensor.static_shape.rank)
-        self._count = self._count if self._count is not None else slicing.strided_slice(shaping.shape(stack), [0], [1], [1], shrink_axis_mask=1)
+        self._count = (
+            self._count
+            if self._count is not None
+            else slicing.strided_slice(shaping.shape(stack), [0], [1], [1], shrink_axis_mask=1)
+        )
         return [stack]
 
     def rewrite(self, order: Iterable[Operation], *, may_have_effects: bool = True) -> bool:
@@ -178,7 +182,9 @@ class _Rewriting:
         fed = set(function.inputs)
         needed, _ = prune(list(function.outputs), list(function.control_outputs), fed)
         self.known.update(zip(function.inputs, arguments))
-        if not self.rewrite([each for each in function.graph.get_operations() if each in needed], may_have_effects=False):
+        if not self.rewrite(
+            [each for each in function.graph.get_operations() if each in needed], may_have_effects=False
+        ):
             return None
         found = [self.known.get(tensor) or _constant(tensor) for tensor in function.outputs]
         return None if None in found else [each for each in found if each is not None]
