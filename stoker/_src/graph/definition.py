@@ -113,7 +113,7 @@ class OpDefinition(Signature):
     gradient_fn: Gradient | None = None
     differentiable: bool = True
     static_value_fn: Callable[[Any], Any] | None = None
-    spelled_shape_fn: Callable[[Any, int], Shape] | None = None
+    spelled_shape_fn: Callable[[Any, int, Any], Shape] | None = None
     planning: Planning = field(default_factory=Planning)
     spelling: str = ""  # the signature as it was given to `define`
     # File and line of the `define`, then of its callers, out to the statement of a module that led there.
@@ -215,8 +215,11 @@ class OpDefinition(Signature):
         self.static_value_fn = function
         return function
 
-    def spelled_shape(self, function: Callable[[Any, int], Shape]) -> Callable[[Any, int], Shape]:
-        """Registers the shape denoted by an output that is a size vector: `function(op, index of the output)`."""
+    def spelled_shape(self, function: Callable[[Any, int, Any], Shape]) -> Callable[[Any, int, Any], Shape]:
+        """Registers the shape denoted by an output that is a size vector: `function(op, index of the output, sight)`.
+
+        The `Sight` (graph/static_values.py) says what is known of the inputs.
+        """
         self.spelled_shape_fn = function
         return function
 

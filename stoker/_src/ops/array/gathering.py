@@ -21,7 +21,7 @@ from stoker._src.graph.indexed_slices import IndexedSlices
 from stoker._src.graph.late_binding import ops
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.sparse_tensor import SparseTensor
-from stoker._src.graph.static_values import constant_value, constant_value_as_shape
+from stoker._src.graph.static_values import Sight, constant_value, constant_value_as_shape
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.array import casting, joining, ranges, scattering, selection, shaping
 from stoker._src.ops.array.joining import joined_sizes
@@ -216,10 +216,10 @@ def gather_shape(params: Shape, indices: Shape, axis: np.ndarray | None, *, batc
 
 
 @GATHER_V2.spelled_shape
-def gathered_shape(op: Operation, index: int) -> Shape:
+def gathered_shape(op: Operation, index: int, sight: Sight) -> Shape:
     """Sizes gathered from a shape."""
-    picks, axis = constant_value(op._inputs[1]), constant_value(op._inputs[2])
-    known = constant_value_as_shape(op._inputs[0]) if op._inputs[0].static_shape.rank == 1 else UNKNOWN_SHAPE
+    picks, axis = sight.value_of(op._inputs[1]), sight.value_of(op._inputs[2])
+    known = constant_value_as_shape(op._inputs[0], sight) if op._inputs[0].static_shape.rank == 1 else UNKNOWN_SHAPE
     if picks is None or axis is None or known.dims is None or picks.ndim != 1 or (picks >= len(known)).any():
         length = op.outputs[0].static_shape.of_rank(1)[0]
         return UNKNOWN_SHAPE if length is None else Shape((None,) * length)

@@ -125,7 +125,7 @@ def static_shape(op: Operation) -> Any:
     return np.array(shape.dims, op.attrs["out_type"].as_numpy_dtype) if shape.known else None
 
 
-SHAPE_OP.spelled_shape(lambda op, index: op._inputs[0].static_shape)
+SHAPE_OP.spelled_shape(lambda op, index, sight: sight.shape_of(op._inputs[0]))
 
 
 SHAPE_N = define(
@@ -148,7 +148,7 @@ def shape_n_shape(input: list[Shape]) -> list[Shape]:
     return [Shape((each.rank,)) for each in input]
 
 
-SHAPE_N.spelled_shape(lambda op, index: op._inputs[index].static_shape)
+SHAPE_N.spelled_shape(lambda op, index, sight: sight.shape_of(op._inputs[index]))
 
 
 @export("shape_n")

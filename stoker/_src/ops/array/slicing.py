@@ -19,7 +19,7 @@ from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import ANY, INT32, STATEFUL, VIEW, WRITES, OpDefinition, Trait, define, unregistered
 from stoker._src.graph.late_binding import ops
 from stoker._src.graph.scopes import name_scope
-from stoker._src.graph.static_values import constant_value, constant_value_as_shape
+from stoker._src.graph.static_values import STATIC, Sight, constant_value, constant_value_as_shape
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.array import casting, joining, shaping
 from stoker._src.ops.array.broadcasting import reduce_to_inputs
@@ -562,19 +562,19 @@ def strided_slice_assign_shape(ref: Shape, begin: Shape, end: Shape, strides: Sh
 # ---- what a slice of a shape is ---------------------------------------------------------------------------------
 
 
-def _partial_sizes(op: Operation) -> np.ndarray | None:
+def _partial_sizes(op: Operation, sight: Sight = STATIC) -> np.ndarray | None:
     """A slice of a size vector, with None for unknown sizes; None if nothing is known."""
     source = op._inputs[0]
     if source.dtype.base_dtype not in INDEX or source.static_shape.rank != 1:
         return None
     if source.op.type == "StridedSlice" and source.op._inputs[0].op.type == "StridedSlice":
         return None  # a chain of slices gives little information and would be walked repeatedly
-    bounds = [constant_value(tensor) for tensor in op._inputs[1:4]]
+    bounds = [sight.value_of(tensor) for tensor in op._inputs[1:4]]
     if any(each is None for each in bounds):
         return None
-    whole = constant_value(source)
+    whole = sight.value_of(source)
     if whole is None:
-        known = constant_value_as_shape(source)
+        known = constant_value_as_shape(source, sight)
         if known.dims is None:
             return None
         whole = np.array(known.dims, dtype=object)
@@ -611,8 +611,8 @@ def _constant_slice(op: Operation) -> np.ndarray | None:
 
 
 @STRIDED_SLICE.spelled_shape
-def sliced_shape(op: Operation, index: int) -> Shape:
-    sizes = _partial_sizes(op)
+def sliced_shape(op: Operation, index: int, sight: Sight) -> Shape:
+    sizes = _partial_sizes(op, sight)
     if sizes is None or sizes.ndim != 1:
         length = op.outputs[0].static_shape.of_rank(1)[0]
         return UNKNOWN_SHAPE if length is None else Shape((None,) * length)

@@ -289,6 +289,42 @@ static PyObject *fingerprints(PyObject *self, PyObject *args) {
     return result;
 }
 
+/* ---- sparse matrices ---- */
+
+static PyObject *place(PyObject *self, PyObject *args) {
+    PyObject *array, *filling, *target;
+    Py_buffer indices, values, dense;
+    long long rows, width;
+    Py_ssize_t given, room;
+    (void)self;
+    if (!PyArg_ParseTuple(args, "y*LLOOO", &indices, &rows, &width, &array, &filling, &target)) return NULL;
+    PyObject **from = objects_of(array, &values, 0, &given);
+    PyObject **to = from == NULL ? NULL : objects_of(target, &dense, 1, &room);
+    const int64_t *at = indices.buf;
+    int64_t size, last = -1;
+    int fine = to != NULL && rows >= 0 && width >= 0 && !__builtin_mul_overflow(rows, width, &size) && size == room &&
+               indices.len == given * 2 * (Py_ssize_t)sizeof *at;
+    for (Py_ssize_t i = 0; fine && i < given; i++) {
+        int64_t row = at[2 * i], column = at[2 * i + 1];
+        fine = row >= 0 && row < rows && column >= 0 && column < width && row * width + column > last;
+        last = row * width + column;
+    }
+    if (fine) {
+        Py_ssize_t next = 0;
+        for (Py_ssize_t i = 0; i < given; i++) {
+            Py_ssize_t stop = (Py_ssize_t)(at[2 * i] * width + at[2 * i + 1]);
+            for (; next < stop; next++) Py_XSETREF(to[next], Py_NewRef(filling));
+            Py_XSETREF(to[next], Py_XNewRef(from[i]));
+            next++;
+        }
+        for (; next < room; next++) Py_XSETREF(to[next], Py_NewRef(filling));
+    }
+    if (to != NULL) PyBuffer_Release(&dense);
+    if (from != NULL) PyBuffer_Release(&values);
+    PyBuffer_Release(&indices);
+    return to == NULL ? NULL : PyBool_FromLong(fine);
+}
+
 /* ---- tables ---- */
 
 static PyObject *places(PyObject *self, PyObject *args) {
@@ -336,6 +372,9 @@ static PyMethodDef METHODS[] = {
     {"joined_fingerprints", joined_fingerprints, METH_VARARGS,
      "joined_fingerprints(arrays, separator, hashes): FarmHash fingerprints (uint64) of what `join` would make."},
     {"fingerprints", fingerprints, METH_VARARGS, "fingerprints(texts, hashes): FarmHash fingerprints (uint64)."},
+    {"place", place, METH_VARARGS,
+     "place(indices, rows, width, values, filling, dense): a dense matrix of the values at ascending indices (int64 [n, 2]); False if they "
+     "do not ascend or fit."},
     {"places", places, METH_VARARGS,
      "places(table, keys, places): what a dict from bytes to int has for each key (int64; -1: nothing), and how many keys it lacks."},
     {NULL, NULL, 0, NULL},

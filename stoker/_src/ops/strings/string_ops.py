@@ -327,6 +327,7 @@ def _first_words(text: bytes, count: int) -> list[bytes]:
 
 for _definition in (STRING_SPLIT, STRING_SPLIT_V2):
     _definition.shape(lambda input, sep: (Shape((None, 2)), Shape((None,)), Shape((2,))))
+    _definition.spelled_shape(lambda op, index, sight: Shape((sight.shape_of(op._inputs[0]).of_rank(1)[0], None)))
 
 
 @STRING_SPLIT.rows
