@@ -55,6 +55,7 @@ SELECT_V2 = define("SelectV2(condition: bool, t: T, e: T) -> (output: T)", T=ANY
 
 
 SELECT_V2.rows(rows.broadcast)
+SELECT_V2.ragged_rows(rows.elements)
 
 
 @SELECT.rows

@@ -651,8 +651,15 @@ def squeeze_shape(input: Shape, *, squeeze_dims: tuple[int, ...]) -> Shape:
     return Shape(size for i, size in enumerate(input.dims) if i not in dropped)
 
 
-@RESHAPE.rows
 @EXPAND_DIMS.rows
+def expand_dims_rows(op: Operation, inputs: list[rows.Input]) -> list[Tensor] | None:
+    axis = rows.numbers(inputs[1])
+    if axis is None or not inputs[0].stacked:
+        return None
+    return [EXPAND_DIMS(inputs[0].tensor, int(axis) + (int(axis) >= 0))]
+
+
+@RESHAPE.rows
 @SQUEEZE.rows
 def reshape_rows(op: Operation, inputs: list[rows.Input]) -> list[Tensor] | None:
     """Reshapes rows of known size."""

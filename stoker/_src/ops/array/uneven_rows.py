@@ -3,18 +3,23 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
 import torch
 
+from stoker._src.base import dtypes
 from stoker._src.base.errors import InvalidArgumentError
-from stoker._src.base.shapes import Shape
-from stoker._src.graph.definition import ANY, INT, unregistered
+from stoker._src.base.shapes import UNKNOWN_SHAPE, Shape
+from stoker._src.graph import context
+from stoker._src.graph.definition import ANY, INT, TYPES, unregistered
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.array import casting, joining, ranges, shaping, slicing
 from stoker._src.ops.array.constants import constant
 from stoker._src.ops.support.rows import Input, numbers
+from stoker._src.ops.support.uneven import Uneven, joined, parts, rows_in
+from stoker._src.ops.support.values import call_kernel
 
 
 def _taken(values: Any, at: np.ndarray) -> Any:
@@ -100,6 +105,21 @@ def cut_rows_kernel(values: Any, lengths: torch.Tensor, begin: int, end: int) ->
 CUT_ROWS.shape(lambda values, lengths, begin, end: (_of_values(values), lengths))
 
 
+ITEM_OF_ROWS = unregistered("ItemOfRows(values: T, lengths: int64, at: host int64) -> (items: T)", T=ANY)
+
+
+@ITEM_OF_ROWS.kernel
+def item_of_rows_kernel(values: Any, lengths: torch.Tensor, at: int) -> Any:
+    sizes = lengths.numpy()
+    place = at + sizes if at < 0 else np.full_like(sizes, at)
+    if ((place < 0) | (place >= sizes)).any():
+        raise InvalidArgumentError(None, None, f"slice index {at} of dimension 0 out of bounds.")
+    return _taken(values, _starts(sizes) + place)
+
+
+ITEM_OF_ROWS.shape(lambda values, lengths, at: _of_values(values))
+
+
 @slicing.STRIDED_SLICE.ragged_rows
 def strided_slice_of_rows(op: Operation, inputs: list[Input]) -> list[Any] | None:
     """Only `row[begin:end]` with fixed ends."""
@@ -108,8 +128,10 @@ def strided_slice_of_rows(op: Operation, inputs: list[Input]) -> list[Any] | Non
     if any(each is None or len(each) != 1 for each in bounds) or inputs[0].lengths is None:
         return None
     begin, end, stride = (int(each[0]) for each in bounds if each is not None)
-    if stride != 1 or attrs["ellipsis_mask"] or attrs["new_axis_mask"] or attrs["shrink_axis_mask"]:
+    if stride != 1 or attrs["ellipsis_mask"] or attrs["new_axis_mask"]:
         return None
+    if attrs["shrink_axis_mask"]:
+        return [ITEM_OF_ROWS(inputs[0].tensor, inputs[0].lengths, begin)]
     begin, end = 0 if attrs["begin_mask"] else begin, np.iinfo(np.int32).max if attrs["end_mask"] else end
     values, lengths = CUT_ROWS(inputs[0].tensor, inputs[0].lengths, begin, end)
     return [Input(values, True, inputs[0].rank, lengths)]
@@ -171,6 +193,19 @@ def concat_of_rows(op: Operation, inputs: list[Input]) -> list[Any] | None:
     return [Input(made, True, given[0].rank, total)]
 
 
+unpadded_rows = UNPADDED_ROWS = unregistered("UnpaddedRows(rows: T, lengths: int64) -> (values: T)", T=ANY)
+
+
+@UNPADDED_ROWS.kernel
+def unpadded_rows_kernel(rows: Any, lengths: torch.Tensor) -> Any:
+    """The first elements of each row."""
+    kept = np.arange(rows.shape[1]) < lengths.numpy()[:, None]
+    return rows[kept] if isinstance(rows, np.ndarray) else rows[torch.from_numpy(kept)]
+
+
+UNPADDED_ROWS.shape(lambda rows, lengths: rows if rows.dims is None else Shape((None, *rows.dims[2:])))
+
+
 # ---- rows of sparse matrices ---------------------------------------------------------------------------------------
 
 ROW_LENGTHS = unregistered("RowLengths(indices: int64, like: T) -> (lengths: int64)", T=ANY)
@@ -202,3 +237,94 @@ def sparse_rows(op: Operation, inputs: list[Input], split: Any) -> list[Any] | N
     within = joining.CONCAT_V2([shaping.zeros_like(columns), columns], 1)
     shapes = joining.PACK([shaping.zeros_like(lengths) + 1, lengths], axis=1)
     return [Input(within, True, 2, lengths), Input(values, True, 1, lengths), shapes]
+
+
+DENSE_ROWS = unregistered("DenseRows(indices: int64, lengths: int64, shapes: int64, values: T) -> (values: T)", T=ANY)
+
+
+@DENSE_ROWS.kernel
+def dense_rows_kernel(indices: torch.Tensor, lengths: torch.Tensor, shapes: torch.Tensor, values: Any) -> Any:
+    """The values, if the indices of each row are all of its positions."""
+    sizes = lengths.numpy()
+    at = np.arange(len(values)) - np.repeat(_starts(sizes), sizes)
+    if not (np.array_equal(indices[:, 0].numpy(), at) and np.array_equal(shapes[:, 0].numpy(), sizes)):
+        raise InvalidArgumentError(None, None, "Some rows have gaps.")
+    return values
+
+
+DENSE_ROWS.shape(lambda indices, lengths, shapes, values: values)
+
+
+def sparse_to_dense_of_rows(op: Operation, inputs: list[Input]) -> list[Any] | None:
+    """Vectors that have a value everywhere, such as the features of a record."""
+    indices, shapes, values, default = inputs
+    if indices.lengths is None or indices.lengths is not values.lengths or (indices.rank, values.rank) != (2, 1):
+        return None
+    if not shapes.stacked or shapes.lengths is not None or default.stacked:
+        return None
+    if op.outputs[0].static_shape.rank != 1 or indices.tensor.dtype is not dtypes.int64:
+        return None
+    made = DENSE_ROWS(indices.tensor, indices.lengths, shapes.tensor, values.tensor)
+    return [Input(made, True, 1, indices.lengths)]
+
+
+# ---- ops without a form for stacks ---------------------------------------------------------------------------------------
+
+
+def one_by_one(op: Operation, inputs: list[Input]) -> list[Any] | None:
+    """Calls the kernel for each row. Results whose first dimension is unknown may differ in length; others must not differ."""
+    definition = op.definition
+    planning = definition.planning
+    kinds = [tensor.dtype for tensor in (*op._inputs, *op.outputs)]
+    if (
+        definition.needs_context
+        or planning.calls
+        or planning.keeps
+        or dtypes.resource in kinds
+        or dtypes.variant in kinds
+    ):
+        return None
+    ragged = []
+    for tensor in op.outputs:
+        dims = tensor.static_shape.dims
+        ragged.append(bool(dims) and dims[0] is None and None not in dims[1:])
+    given = [
+        tensor for each in inputs for tensor in ([each.tensor] if each.lengths is None else [each.tensor, each.lengths])
+    ]
+    each_row = unregistered(f"{definition.name}OfEachRow(inputs: [Tin]) -> (outputs: [Tout])", Tin=TYPES, Tout=TYPES)
+
+    @each_row.kernel
+    def of_each_row(inputs: list[Any], *, Tout: Any) -> list[Any]:
+        values = iter(inputs)
+        columns = [
+            (next(values), forms.stacked) if forms.lengths is None else (Uneven(next(values), next(values)), True)
+            for forms in wanted
+        ]
+        count = next(len(column) for column, stacked in columns if stacked)
+        rows = zip(*[rows_in(column) if stacked else itertools.repeat(column, count) for column, stacked in columns])
+        results = [call_kernel(op, list(row)) for row in rows]
+        found: list[Any] = []
+        for column, differs in zip(zip(*results), ragged):
+            if differs:
+                found += parts(joined(column))
+            elif isinstance(column[0], np.ndarray):
+                found.append(np.stack(column) if column[0].ndim else np.array([each[()] for each in column], object))
+            else:
+                found.append(torch.stack(column))
+        return found
+
+    wanted = inputs
+    types, shapes = [], []
+    for tensor, differs in zip(op.outputs, ragged):
+        types += [tensor.dtype.base_dtype, dtypes.int64] if differs else [tensor.dtype.base_dtype]
+        dims = tensor.static_shape.dims
+        known = UNKNOWN_SHAPE if dims is None else Shape(dims if differs else (None, *dims))
+        shapes += [known, Shape((None,))] if differs else [known]
+    each_row.shape(lambda inputs, *, Tout: shapes)
+    graph = context.get_default_graph()
+    attrs = {"Tin": [tensor.dtype for tensor in given], "Tout": types}
+    made = iter(graph.add(each_row, given, attrs, graph.op_name(None, definition.name)).outputs)
+    return [
+        Input(next(made), True, tensor.static_shape.rank, next(made)) if differs else next(made)
+        for tensor, differs in zip(op.outputs, ragged)
+    ]

@@ -18,6 +18,7 @@ from stoker._src.ops.dataset.values import (
     Elements,
     Generated,
     Simple,
+    Transparent,
     at_most,
     define_dataset,
     gathered_columns,
@@ -31,7 +32,7 @@ from stoker._src.ops.support.uneven import Uneven
 _INPUT = "input_dataset: variant"
 
 
-class _Batching(Elements):
+class _Batching(Transparent):
     def __init__(
         self, source: Elements, size: int, drop_remainder: bool, join: Callable[[list[Element]], Element]
     ) -> None:

@@ -19,13 +19,14 @@ from stoker._src.ops.dataset.values import (
     Elements,
     Rows,
     Simple,
+    Transparent,
     as_dataset,
     define_dataset,
     gathered_columns,
 )
 
 
-class _Zipped(Elements):
+class _Zipped(Transparent):
     def __init__(self, *sources: Elements) -> None:
         super().__init__(*sources)
         self._drawn = [Drawn(source) for source in sources]
@@ -70,7 +71,7 @@ ZIP_DATASET = define_dataset("ZipDataset(input_datasets: N * variant)", N=INT(mi
 ZIP_DATASET.kernel(lambda input_datasets: _Zip(input_datasets))
 
 
-class _Concatenated(Elements):
+class _Concatenated(Transparent):
     def __init__(self, first: Elements, second: Elements) -> None:
         super().__init__(first, second)
         self._in_first = True

@@ -41,6 +41,8 @@ class Call(Protocol):
 
     def for_stacks(self) -> Callable[[Sequence[Any]], tuple[Any, ...]] | None: ...
 
+    def is_pure(self) -> bool: ...
+
 
 _INPUT = "input_dataset: variant, other_arguments: [Targuments]"
 _FUNCTION: dict[str, Any] = {"f": FUNC, "Targuments": TYPES}
@@ -76,6 +78,10 @@ class _Calling(Elements):
         self._drawn = Drawn(source)  # elements for which the function is still to be called
         self._may_stack = True
         self._at_once = 0  # the elements that make up a stack, once the size of one is known
+
+    def may_run_ahead(self) -> bool:
+        """A function that draws random numbers would draw more of them than the elements that are used need."""
+        return self._may_stack and self._call.is_pure() and self._drawn.source.may_run_ahead()
 
     def _together(self, most: int) -> tuple[list[Element], list[Any]] | None:
         """Up to `most` next elements, and the stacks of the results for them; None if these have to be computed one by one."""
@@ -124,14 +130,14 @@ class _MappedInParallel(_Mapped):
     A call must be worth handing over to another thread: the first ones are timed, and short ones stay in the caller's thread.
     """
 
-    def __init__(self, source: Elements, call: Call, threads: int) -> None:
+    def __init__(self, source: Elements, call: Call, threads: int, timed: list[float]) -> None:
         super().__init__(source, call)
         self._threads = threads
         self._pending: deque[tuple[Future[Element], Element | None]] = deque()  # with the arguments of the call
         self._lost: list[Element] = []  # the arguments of calls that a forked child must repeat
         self._pool: ThreadPoolExecutor | None = None
         self._state = RunState()
-        self._timed: list[float] = []
+        self._timed = timed  # seconds of calls for single elements, of all passes
         self._more = True
         forking.in_children(self, _MappedInParallel._forget_threads)
 
@@ -161,10 +167,17 @@ class _MappedInParallel(_Mapped):
         return self._pending.popleft()[0].result()
 
     def take(self, count: int, found: Any) -> None:
-        if self._pool is None:
-            super().take(count, found)
-        else:  # the results that threads work on come first
+        trials = min(count, _TRIALS - len(self._timed))
+        if trials > 0:
+            Elements.take(self, trials, found)
+            count -= trials
+        if self._is_worth_threads():  # the results that threads work on come first
             Elements.take(self, count, found)
+        else:
+            super().take(count, found)
+
+    def _is_worth_threads(self) -> bool:
+        return len(self._timed) >= _TRIALS and min(self._timed) > _WORTH_A_THREAD
 
     def _timed_call(self) -> Element:
         element = self._drawn.next()
@@ -172,8 +185,8 @@ class _MappedInParallel(_Mapped):
         result = self._call(*element)
         if len(self._timed) < _TRIALS:
             self._timed.append(time.perf_counter() - started)
-            if len(self._timed) == _TRIALS and min(self._timed) > _WORTH_A_THREAD:
-                self._pool = ThreadPoolExecutor(self._threads, "stoker-map")
+        if self._is_worth_threads():
+            self._pool = ThreadPoolExecutor(self._threads, "stoker-map")
         return result
 
     def _work(self, element: Element) -> Element:
@@ -195,7 +208,8 @@ def _mapped(source: Any, call: Call, parallel_calls: int = 1, same_count: bool =
     threads = cores if parallel_calls < 0 else min(parallel_calls, 4 * cores)
     if threads == 1:
         return Simple(source, _Mapped, call, count=count)
-    return Simple(source, _MappedInParallel, call, threads, count=count)
+    timed: list[float] = []
+    return Simple(source, _MappedInParallel, call, threads, timed, count=count)
 
 
 MAP_DATASET = define_dataset(
@@ -525,12 +539,16 @@ def reduce_dataset_kernel(
 # ---- groups ------------------------------------------------------------------------------------------------------
 
 
-class _Grouped(Elements):
+_KEYS_AT_ONCE = 32
+
+
+class _Grouped(_Calling):
     """Collects elements by key. A full window, and at the end every window, is reduced to a dataset."""
 
     def __init__(self, source: Elements, key: Call, reduce: Call, size: Call) -> None:
-        super().__init__(source)
-        self._source, self._key, self._reduce, self._size = source, key, reduce, size
+        super().__init__(source, key)
+        self._reduce, self._size = reduce, size
+        self._keyed: deque[tuple[Element, int]] = deque()
         self._groups: dict[int, tuple[int, list[Element]]] = {}
         self._current: Elements | None = None
         self._more = True
@@ -545,14 +563,27 @@ class _Grouped(Elements):
                     self._current = None
             self._current = self._window()
 
+    def may_run_ahead(self) -> bool:
+        return False
+
+    def _next_keyed(self) -> tuple[Element, int]:
+        if not self._keyed and self._drawn.source.may_run_ahead():
+            together = self._together(_KEYS_AT_ONCE)
+            if together is not None:
+                elements, results = together
+                self._keyed.extend(zip(elements, results[0].tolist()))
+        if self._keyed:
+            return self._keyed.popleft()
+        element = self._drawn.next()
+        return element, int(self._call(*element)[0])
+
     def _window(self) -> Elements:
         while self._more:
             try:
-                element = self._source.next()
+                element, key = self._next_keyed()
             except StopIteration:
                 self._more = False
                 break
-            key = int(self._key(*element)[0])
             if key not in self._groups:
                 size = int(self._size(integer(key))[0])
                 if size <= 0:

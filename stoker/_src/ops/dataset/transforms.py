@@ -22,6 +22,7 @@ from stoker._src.ops.dataset.values import (
     Generated,
     PassCounter,
     Simple,
+    Transparent,
     as_dataset,
     define_dataset,
     limited,
@@ -36,7 +37,7 @@ _INPUT = "input_dataset: variant"
 # ---- number of elements --------------------------------------------------------------------------------------------
 
 
-class _Taking(Elements):
+class _Taking(Transparent):
     def __init__(self, source: Elements, count: int) -> None:
         super().__init__(source)
         self._source, self._left = source, count
@@ -73,7 +74,7 @@ def take_dataset_kernel(input_dataset: Any, count: torch.Tensor) -> Dataset:
     return Simple(input_dataset, _Taking, limit, count=cardinality)
 
 
-class _Skipping(Elements):
+class _Skipping(Transparent):
     def __init__(self, source: Elements, count: int) -> None:
         super().__init__(source)
         self._source, self._left = source, count
@@ -138,6 +139,9 @@ class _Repeating(Elements):
                     return
                 missing -= 1
 
+    def may_run_ahead(self) -> bool:
+        return self._pass is not None and self._pass.may_run_ahead()
+
     def close(self) -> None:
         if self._pass is not None:
             self._pass.close()
@@ -160,7 +164,7 @@ REPEAT_DATASET = define_dataset(f"RepeatDataset({_INPUT}, count: scalar int64)",
 REPEAT_DATASET.kernel(lambda input_dataset, count: _Repeat(input_dataset, int(count)))
 
 
-class _Sharding(Elements):
+class _Sharding(Transparent):
     def __init__(self, source: Elements, shards: int, index: int) -> None:
         super().__init__(source)
         self._source, self._shards, self._skip = source, shards, index
@@ -216,7 +220,7 @@ class _Words:
         return next(self._words)
 
 
-class _Shuffling(Elements):
+class _Shuffling(Transparent):
     """Keeps a buffer of elements and returns a random one each time. The order for two seeds is TensorFlow's."""
 
     def __init__(self, source: Elements, size: int, seeds: tuple[int, int]) -> None:
@@ -349,7 +353,7 @@ class _Cache(Derived):
 
     def elements(self) -> Elements:
         held = self.held
-        return _Caching(self) if held is None else Generated(lambda: iter(held)).elements()
+        return _Caching(self) if held is None else Generated(lambda: iter(held), is_plain=True).elements()
 
 
 CACHE_DATASET = define_dataset(f"CacheDataset({_INPUT}, filename: scalar string)", metadata="")
@@ -393,6 +397,9 @@ class Ahead(Elements):
             raise error
         assert element is not None
         return element
+
+    def may_run_ahead(self) -> bool:
+        return True
 
     def _work(self) -> None:
         with running(self._state):

@@ -68,10 +68,21 @@ class Elements:
             except StopIteration:
                 return
 
+    def may_run_ahead(self) -> bool:
+        """Whether elements can be taken before they are needed, because nobody would notice."""
+        return False
+
     def close(self) -> None:
         """Ends the pass: joins its threads and closes its files. Closing twice is allowed."""
         for source in self._sources:
             source.close()
+
+
+class Transparent(Elements):
+    """Elements that have no effect but those of the sources."""
+
+    def may_run_ahead(self) -> bool:
+        return all(source.may_run_ahead() for source in self._sources)
 
 
 class Drawn:
@@ -159,9 +170,13 @@ class Simple(Derived):
 class FromIterator(Elements):
     """The elements of a Python iterator that cannot fail, or that ends when it fails."""
 
-    def __init__(self, iterator: Iterator[Element]) -> None:
+    def __init__(self, iterator: Iterator[Element], *, is_plain: bool = False) -> None:
+        """`is_plain`: nothing but the iterator's place changes with an element."""
         super().__init__()
-        self._iterator = iterator
+        self._iterator, self._is_plain = iterator, is_plain
+
+    def may_run_ahead(self) -> bool:
+        return self._is_plain
 
     def next(self) -> Element:
         stop_if_cancelled()
@@ -179,11 +194,13 @@ class FromIterator(Elements):
 class Generated(Dataset):
     """The elements that `start()` iterates over."""
 
-    def __init__(self, start: Callable[[], Iterator[Element]], cardinality: int = UNKNOWN) -> None:
-        self._start, self._cardinality = start, cardinality
+    def __init__(
+        self, start: Callable[[], Iterator[Element]], cardinality: int = UNKNOWN, *, is_plain: bool = False
+    ) -> None:
+        self._start, self._cardinality, self._is_plain = start, cardinality, is_plain
 
     def elements(self) -> Elements:
-        return FromIterator(self._start())
+        return FromIterator(self._start(), is_plain=self._is_plain)
 
     def cardinality(self) -> int:
         return self._cardinality

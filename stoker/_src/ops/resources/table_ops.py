@@ -615,6 +615,7 @@ INSERT = _on_table("LookupTableInsert", ", keys: Tin, values: Tout", "", _insert
 IMPORT = _on_table("LookupTableImport", ", keys: rank>0 Tin, values: Tout", "", _import, _rows_shape, Tin=ANY, Tout=ANY)
 REMOVE = _on_table("LookupTableRemove", ", keys: rank>0/any Tin", "", _remove, v1=False, Tin=ANY)
 SIZE = _on_table("LookupTableSize", "", "size: int64", _size, scalar)
+SIZE.rows(lambda op, inputs: rows.again(op, [each.tensor for each in inputs]))
 EXPORT = _on_table(
     "LookupTableExport", "", "keys: Tkeys, values: Tvalues", LookupTable.export,
     lambda table_handle: (UNKNOWN_SHAPE, UNKNOWN_SHAPE), Tkeys=TYPE, Tvalues=TYPE,

@@ -17,6 +17,7 @@ from stoker._src.graph.definition import ANY, INT, OpDefinition, all_merged, def
 from stoker._src.graph.planning import Prepared
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.array import gathering, ranges, shaping
+from stoker._src.ops.array.uneven_rows import sparse_to_dense_of_rows
 from stoker._src.ops.math import arithmetic, reductions
 from stoker._src.ops.support import table_rows
 from stoker._src.ops.support.movement import allocatable, checked_sizes, itemsize, signed
@@ -223,6 +224,9 @@ def _prepared_to_dense(op: Operation, shape_of: Any) -> Prepared | None:
 
 
 SPARSE_TO_DENSE.planning.prepares = _prepared_to_dense
+
+
+SPARSE_TO_DENSE.ragged_rows(sparse_to_dense_of_rows)
 
 
 @SPARSE_TO_DENSE.shape(as_shapes=["output_shape"])

@@ -94,9 +94,13 @@ def folded(op: Operation, inputs: list[Input]) -> list[Tensor] | None:
     result = op.outputs[0].static_shape
     if not rank or not inputs[0].stacked or any(each.stacked for each in inputs[1:]):
         return None
-    if shape.dims is None or None in shape.dims[1:] or not result.known:
+    if shape.dims is None or shape.dims[1] is None or not result.known:
         return None
-    merged = ops.reshape(inputs[0].tensor, [-1, *shape.dims[2:]])
+    if None in shape.dims[2:]:
+        sizes = ops.shape(inputs[0].tensor)
+        merged = ops.reshape(inputs[0].tensor, ops.concat([sizes[:1] * shape.dims[1], sizes[2:]], 0))
+    else:
+        merged = ops.reshape(inputs[0].tensor, [-1, *shape.dims[2:]])
     return [ops.reshape(made, [-1, *result]) for made in again(op, [merged, *(each.tensor for each in inputs[1:])])]
 
 

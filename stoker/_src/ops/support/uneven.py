@@ -91,3 +91,10 @@ def even(rows: Any) -> Any:
     if len(lengths) != 1:
         raise ValueError("rows of different lengths")
     return rows.values.reshape(len(rows), lengths.pop(), *rows.values.shape[1:])
+
+
+def rows_in(rows: Any) -> Iterator[Any]:
+    """The rows of `Uneven` or of a tensor. A row that is a single string is an array without dimensions."""
+    if isinstance(rows, np.ndarray) and rows.ndim == 1:
+        return (rows[i : i + 1].reshape(()) for i in range(len(rows)))
+    return iter(rows)

@@ -317,6 +317,7 @@ class StackCall:
         self.function = emit(planner.build()).function
         self.ragged = stack.ragged
         self._drawing = list(contexts.values())
+        self.draws = bool(contexts)
 
     def __call__(self, *values: Any) -> tuple[Any, ...]:
         """A call that fails draws no numbers."""
@@ -379,6 +380,11 @@ class BoundFunction:
         """
         call = self._kept.for_stacks(self.takes)
         return None if call is None else functools.partial(self._stacked, call)
+
+    def is_pure(self) -> bool:
+        """Whether it has a form for stacks and draws no numbers."""
+        call = self._kept.for_stacks(self.takes)
+        return call is not None and not call.draws
 
     def _stacked(self, call: StackCall, stacks: Sequence[Any]) -> tuple[Any, ...]:
         given: list[Any] = []

@@ -21,7 +21,8 @@ from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.array import ranges, selection, shaping, slicing
 from stoker._src.ops.array.constants import constant, placeholder
-from stoker._src.ops.support.rows import Input, over_rows
+from stoker._src.ops.array.uneven_rows import one_by_one
+from stoker._src.ops.support.rows import Input, again, over_rows
 from stoker._src.runtime.plan.instructions import EFFECTS
 from stoker._src.runtime.plan.pruning import prune
 
@@ -121,7 +122,8 @@ class _Rewriting:
                     return False
                 continue
             if not any(tensor in self.known and self.known[tensor].stacked for tensor in op._inputs):
-                continue  # does not depend on the record; `_constant` accepts it only as a constant
+                self._share(op)
+                continue
             if effects and not (self._in_calls and may_have_effects):
                 return False
             if op.definition.traits & Trait.OF_SHAPES and constant_value(op.outputs[0]) is not None:
@@ -134,6 +136,8 @@ class _Rewriting:
             chooses = op.definition.planning.chooses
             outputs = over_rows(op, found) if chooses is None else self._branches(op, found, chooses)
             if outputs is None:
+                outputs = one_by_one(op, found) if self._in_calls and not effects else None
+            if outputs is None:
                 return False
             if effects:
                 made = context.get_default_graph().get_operations()[before:]
@@ -141,6 +145,18 @@ class _Rewriting:
             for old, new in zip(op.outputs, outputs):
                 self.known[old] = new if isinstance(new, Input) else Input(new, True, old.static_shape.rank)
         return True
+
+    def _share(self, op: Operation) -> None:
+        """Adds an op that does not depend on the record. Constants are added where they are used (`_constant`)."""
+        definition = op.definition
+        if not any(tensor in self.known for tensor in op._inputs) or definition.planning.calls:
+            return
+        inputs = [self.known.get(tensor) or _constant(tensor) for tensor in op._inputs]
+        found = [each for each in inputs if each is not None]
+        if len(found) < len(inputs) or (definition.traits & EFFECTS and definition.planning.rows is None):
+            return
+        for old, new in zip(op.outputs, again(op, [each.tensor for each in found])):
+            self.known[old] = Input(new, False, old.static_shape.rank)
 
     def _draw(self, op: Operation, repeated: object) -> bool:
         assert self._count is not None
