@@ -27,6 +27,7 @@ from stoker._src.ops.dataset.values import (
     shape_of,
     stacked,
 )
+from stoker._src.ops.support import uneven
 from stoker._src.ops.support.uneven import Uneven
 
 _INPUT = "input_dataset: variant"
@@ -87,26 +88,28 @@ PADDED_BATCH_DATASET_V2 = define_dataset(
 
 
 def _padded_rows(rows: Any, sizes: list[int], padding: Any) -> Any:
-    """`_padded` for the rows of a component; None if they are not vectors or do not fit."""
-    wanted = sizes[0] if len(sizes) == 1 else -1
-    if len(sizes) != 1 or not isinstance(rows, Uneven) or rows.values.ndim != 1:
+    """`_padded` for the rows of a component, if only their lengths differ from what is wanted; else None."""
+    if not isinstance(rows, Uneven) or len(sizes) != rows.values.ndim or not len(rows):
         return None
-    lengths = rows.lengths.numpy()
+    inner, lengths = rows.values.shape[1:], rows.lengths.numpy()
     most = int(lengths.max())
-    if 0 <= wanted < most:
+    if any(wanted not in (-1, size) for wanted, size in zip(sizes[1:], inner)) or 0 <= sizes[0] < most:
         return None
-    width = most if wanted < 0 else wanted
     is_text = isinstance(rows.values, np.ndarray)
     if not is_text and rows.values.dtype is torch.bfloat16:
         return None
-    values = rows.values if is_text else rows.values.numpy()
-    result = np.full((len(lengths), width), padding.item(), dtype=values.dtype)
+    values, width = rows.values if is_text else rows.values.numpy(), most if sizes[0] < 0 else sizes[0]
+    result = np.full((len(lengths), width, *inner), padding.item(), dtype=values.dtype)
     result[np.arange(width) < lengths[:, None]] = values
     return result if is_text else torch.from_numpy(result)
 
 
 def _padded(values: list[Any], sizes: list[int], padding: Any) -> Any:
     """Stacks values of one component, each extended by `padding` to `sizes` (-1: to the largest of the batch)."""
+    if sizes and len({value.shape[1:] for value in values}) == 1 and values[0].ndim == len(sizes):
+        rows = _padded_rows(uneven.joined(values), sizes, padding)
+        if rows is not None:
+            return rows
     shapes: list[list[int]] = [list(value.shape) for value in values]
     for shape in shapes:
         if len(shape) != len(sizes):

@@ -246,9 +246,22 @@ class _Shuffling(Transparent):
         return element
 
     def take(self, count: int, found: Any) -> None:
+        buffer, held = self._buffer, self._drawn.held
         if self._more:  # an element is read before each draw but the first
-            self._drawn.fill(self._size - len(self._buffer) + count - 1)
-        super().take(count, found)
+            self._drawn.fill(self._size - len(buffer) + count - 1)
+            missing = self._size - len(buffer)
+            buffer.extend([held.popleft() for _ in range(min(missing, len(held)))])
+        if len(buffer) == self._size and count <= 1 + len(held):  # the usual case: as `next`, for all of them
+            for number in range(count):
+                if number:
+                    buffer.append(held.popleft())
+                chosen = self._draw() % self._size
+                first = buffer.popleft()
+                if chosen:
+                    first, buffer[chosen - 1] = buffer[chosen - 1], first
+                found.append(first)
+        else:
+            super().take(count, found)
 
 
 class _Shuffle(Derived, PassCounter):

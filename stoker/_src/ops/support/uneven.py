@@ -66,7 +66,7 @@ def joined(rows: Sequence[Any]) -> Uneven:
     """
     if len({row.shape[1:] for row in rows}) > 1:
         raise ValueError("rows of different sizes")
-    lengths = torch.tensor([row.shape[0] for row in rows])
+    lengths = torch.from_numpy(np.array([row.shape[0] for row in rows], np.int64))
     values = np.concatenate(rows) if isinstance(rows[0], np.ndarray) else torch.cat(list(rows))
     return Uneven(values, lengths)
 
