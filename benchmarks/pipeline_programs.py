@@ -92,7 +92,9 @@ def jpeg_records(tf):
 
     def build():
         files = _encoded(tf, 60, "jpeg")
-        names = _records(tf, 60, lambda i: {"image/encoded": _bytes(tf, files[i]), "image/class/label": _integers(tf, i % 10)})
+        names = _records(
+            tf, 60, lambda i: {"image/encoded": _bytes(tf, files[i]), "image/class/label": _integers(tf, i % 10)}
+        )
 
         def parsed(record):
             keys = {
@@ -154,7 +156,8 @@ def csv_columns(tf):
         jobs = ["tech", "craft", "sales", "farm", "other"]
         random = R(0)
         rows = [
-            "%d,%s,%d,%.2f,%s" % (random.randint(17, 80), jobs[i % 5], random.randint(1, 60), random.rand(), ("<=50K", ">50K")[i % 3 > 1])
+            "%d,%s,%d,%.2f,%s"
+            % (random.randint(17, 80), jobs[i % 5], random.randint(1, 60), random.rand(), ("<=50K", ">50K")[i % 3 > 1])
             for i in range(600)
         ]
 
@@ -252,7 +255,9 @@ def bucketed_sequences(tf):
 
     def build():
         def record(i):
-            steps = [tf.train.Feature(int64_list=tf.train.Int64List(value=[k])) for k in R(i).randint(0, 100, 3 + i % 20)]
+            steps = [
+                tf.train.Feature(int64_list=tf.train.Int64List(value=[k])) for k in R(i).randint(0, 100, 3 + i % 20)
+            ]
             lists = tf.train.FeatureLists(feature_list={"tokens": tf.train.FeatureList(feature=steps)})
             context = tf.train.Features(feature={"label": _integers(tf, i % 4)})
             return tf.train.SequenceExample(context=context, feature_lists=lists).SerializeToString()
@@ -361,7 +366,9 @@ def skip_grams(tf):
         sentences = [R(i).randint(1, 200, 12).astype(np.int64) for i in range(200)]
 
         def pairs(sentence):
-            found = [(sentence[i], sentence[j]) for i in range(12) for j in range(max(0, i - 2), min(12, i + 3)) if i != j]
+            found = [
+                (sentence[i], sentence[j]) for i in range(12) for j in range(max(0, i - 2), min(12, i + 3)) if i != j
+            ]
             return np.array(found, np.int64)
 
         data = tf.data.Dataset.from_tensor_slices(np.array(sentences)).repeat()
@@ -385,7 +392,9 @@ def queue_of_examples(tf):
 
     def build():
         pixels = R(0).randint(0, 255, [300, 784]).astype("u1")
-        names = _records(tf, 300, lambda i: {"image": _bytes(tf, pixels[i].tobytes()), "label": _integers(tf, i % 10)}, 2)
+        names = _records(
+            tf, 300, lambda i: {"image": _bytes(tf, pixels[i].tobytes()), "label": _integers(tf, i % 10)}, 2
+        )
         _, record = tf.TFRecordReader().read(tf.train.string_input_producer(names))
         keys = {"image": tf.FixedLenFeature([], tf.string), "label": tf.FixedLenFeature([], tf.int64)}
         found = tf.parse_single_example(record, keys)
@@ -440,7 +449,8 @@ def sparse_lines(tf):
 
     def build():
         lines = [
-            "%d %s" % (i % 2, " ".join("%d:%.3f" % (k, R(i).rand()) for k in sorted(R(i).choice(500, 5 + i % 6, False))))
+            "%d %s"
+            % (i % 2, " ".join("%d:%.3f" % (k, R(i).rand()) for k in sorted(R(i).choice(500, 5 + i % 6, False))))
             for i in range(300)
         ]
 

@@ -122,7 +122,8 @@ class _Rewriting:
                     return False
                 continue
             if not any(tensor in self.known and self.known[tensor].stacked for tensor in op._inputs):
-                self._share(op)
+                if not self._share(op) and effects:
+                    return False
                 continue
             if effects and not (self._in_calls and may_have_effects):
                 return False
@@ -146,17 +147,18 @@ class _Rewriting:
                 self.known[old] = new if isinstance(new, Input) else Input(new, True, old.static_shape.rank)
         return True
 
-    def _share(self, op: Operation) -> None:
-        """Adds an op that does not depend on the record. Constants are added where they are used (`_constant`)."""
+    def _share(self, op: Operation) -> bool:
+        """Adds an op that does not depend on the record, if that is possible. Constants are added where they are used (`_constant`)."""
         definition = op.definition
-        if not any(tensor in self.known for tensor in op._inputs) or definition.planning.calls:
-            return
+        if not any(tensor in self.known for tensor in op._inputs) or definition.planning.calls or not op.outputs:
+            return False
         inputs = [self.known.get(tensor) or _constant(tensor) for tensor in op._inputs]
         found = [each for each in inputs if each is not None]
         if len(found) < len(inputs) or (definition.traits & EFFECTS and definition.planning.rows is None):
-            return
+            return False
         for old, new in zip(op.outputs, again(op, [each.tensor for each in found])):
             self.known[old] = Input(new, False, old.static_shape.rank)
+        return True
 
     def _draw(self, op: Operation, repeated: object) -> bool:
         assert self._count is not None
