@@ -64,7 +64,7 @@ def test_joined_strings_and_their_hashes(pairs, glue):
         [each] for each in _both(string_ops, "compiled", lambda: string_ops.string_join_kernel(columns, separator=glue))
     )
     assert found.tolist() == expected.tolist() == [glue.join((a, b"x", b)) for a, b in pairs]
-    hasher = string_ops._joining_hasher(None, [7, 1000])
+    hasher = string_ops._joining_hasher(tf.strings.join([tf.constant([b""])]).op, [7, 1000])
     _assert_equal(*_both(string_ops, "compiled", lambda: hasher(columns, separator=glue)))
     plain = string_ops.string_to_hash_bucket_fast_kernel(expected, num_buckets=1000)
     np.testing.assert_array_equal(hasher(columns, separator=glue)[1], plain)

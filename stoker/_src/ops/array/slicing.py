@@ -112,9 +112,12 @@ def slice_of_rows_kernel(input: Any, begin: torch.Tensor, size: list[int]) -> An
     starts = begin.numpy()
     if len(starts) and ((starts < 0) | (starts + np.array(size) > np.array(input.shape[1:]))).any():
         raise InvalidArgumentError(None, None, f"A slice of size {size} does not fit {Shape(input.shape[1:])}.")
-    is_tensor = isinstance(input, torch.Tensor)
-    made = input.new_empty((len(input), *size)) if is_tensor else np.empty((len(input), *size), dtype=object)
-    to, source = (_bytes_of(made), _bytes_of(input)) if is_tensor else (made, input)
+    if isinstance(input, torch.Tensor):
+        made = input.new_empty((len(input), *size))
+        to, source = _bytes_of(made), _bytes_of(input)
+    else:
+        made = to = np.empty((len(input), *size), dtype=object)
+        source = input
     for target, row, start in zip(
         to, source, starts.tolist()
     ):  # NumPy copies small parts in a fraction of torch's time
@@ -130,7 +133,9 @@ def _bytes_of(tensor: torch.Tensor) -> np.ndarray:
 
 @SLICE_OF_ROWS.shape(as_shapes=["size"])
 def slice_of_rows_shape(input: Shape, begin: Shape, size: Shape) -> Shape:
-    return Shape((None, *size.dims)) if input.dims is None or size.dims is None else Shape((input[0], *size.dims))
+    if size.dims is None:
+        return UNKNOWN_SHAPE
+    return Shape((None if input.dims is None else input[0], *size.dims))
 
 
 @SLICE.rows
@@ -569,8 +574,8 @@ def _partial_sizes(op: Operation, sight: Sight = STATIC) -> np.ndarray | None:
         return None
     if source.op.type == "StridedSlice" and source.op._inputs[0].op.type == "StridedSlice":
         return None  # a chain of slices gives little information and would be walked repeatedly
-    bounds = [sight.value_of(tensor) for tensor in op._inputs[1:4]]
-    if any(each is None for each in bounds):
+    bounds = [each for tensor in op._inputs[1:4] if (each := sight.value_of(tensor)) is not None]
+    if len(bounds) < 3:
         return None
     whole = sight.value_of(source)
     if whole is None:

@@ -39,10 +39,10 @@ def _of_values(values: Shape) -> Shape:
 
 @ranges.SIZE.ragged_rows
 def size_of_rows(op: Operation, inputs: list[Input]) -> list[Tensor] | None:
-    inner = inputs[0].tensor.static_shape[1:]
-    if not inner.known:
+    inner, lengths = inputs[0].tensor.static_shape[1:], inputs[0].lengths
+    if not inner.known or lengths is None:
         return None
-    return [casting.cast(inputs[0].lengths * int(np.prod(inner, dtype=np.int64)), op.attrs["out_type"])]
+    return [casting.cast(lengths * int(np.prod(inner, dtype=np.int64)), op.attrs["out_type"])]
 
 
 @shaping.SHAPE_OP.ragged_rows

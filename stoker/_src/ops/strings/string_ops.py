@@ -308,7 +308,7 @@ def string_split_v2_kernel(input: np.ndarray, sep: np.ndarray, *, maxsplit: int)
         raise InvalidArgumentError(None, None, f"input must be a vector, got shape: {Shape(input.shape)}")
     if sep.ndim:
         raise InvalidArgumentError(None, None, f"sep must be a scalar, got shape: {Shape(sep.shape)}")
-    mark = sep[()] or None
+    mark: bytes | None = sep.item() or None
     if compiled is not None and maxsplit < 0 and (mark is None or len(mark) == 1):
         return _split_at(input, mark or _SPACE, skip_empty=mark is None, keep_nothing=False)
     if mark is None and maxsplit >= 0:
