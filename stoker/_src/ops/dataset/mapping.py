@@ -121,7 +121,9 @@ class _Mapped(_Calling):
 
 
 _TRIALS = 8  # calls that are timed before threads are started
-_WORTH_A_THREAD = 2e-4  # seconds that a call must take
+_WORTH_A_THREAD = 2e-4  # seconds that a call must compute, or wait
+_WORTH_NO_STACK = 2e-3  # the same if the call could be one for many elements
+_PAUSE = 1e-3  # seconds that other threads may keep a call from computing
 
 
 class _MappedInParallel(_Mapped):
@@ -177,14 +179,18 @@ class _MappedInParallel(_Mapped):
             super().take(count, found)
 
     def _is_worth_threads(self) -> bool:
-        return len(self._timed) >= _TRIALS and min(self._timed) > _WORTH_A_THREAD
+        if len(self._timed) < _TRIALS:
+            return False
+        worth = _WORTH_A_THREAD if self._call.for_stacks() is None else _WORTH_NO_STACK
+        return min(self._timed) > worth
 
     def _timed_call(self) -> Element:
         element = self._drawn.next()
-        started = time.perf_counter()
+        started, computed = time.perf_counter(), time.thread_time()
         result = self._call(*element)
         if len(self._timed) < _TRIALS:
-            self._timed.append(time.perf_counter() - started)
+            computed = time.thread_time() - computed
+            self._timed.append(max(computed, time.perf_counter() - started - computed - _PAUSE))
         if self._is_worth_threads():
             self._pool = ThreadPoolExecutor(self._threads, "stoker-map")
         return result

@@ -107,37 +107,49 @@ class _Repeating(Elements):
         super().__init__()
         self._dataset, self._left = dataset, count
         self._pass: Elements | None = None
+        self._is_new = False  # whether the pass has returned nothing
+
+    def _current(self) -> Elements:
+        if self._pass is None:
+            if self._left == 0:
+                raise StopIteration
+            self._pass, self._is_new = self._dataset.elements(), True
+        return self._pass
+
+    def _end(self) -> None:
+        if self._pass is not None:
+            self._pass.close()
+        self._pass = None
+        self._left -= 1
+        if self._is_new and self._left < 0:  # repeated for ever, but there is nothing to repeat
+            self._left = 0
 
     def next(self) -> Element:
         while True:
-            if self._pass is None:
-                if self._left == 0:
-                    raise StopIteration
-                self._pass, first = self._dataset.elements(), True
-            else:
-                first = False
             try:
-                return self._pass.next()
+                element = self._current().next()
             except StopIteration:
-                self._pass.close()
-                self._pass = None
-                self._left -= 1
-                if first and self._left < 0:  # repeated for ever, but there is nothing to repeat
-                    self._left = 0
+                if self._pass is None:
+                    raise
+                self._end()
+            else:
+                self._is_new = False
+                return element
 
     def take(self, count: int, found: Any) -> None:
-        missing = count
-        while missing:
-            if self._pass is not None:
-                before = len(found)
-                self._pass.take(missing, found)
-                missing -= len(found) - before
-            if missing:  # the next pass starts with its first element
-                before = len(found)
-                super().take(1, found)
-                if len(found) == before:
-                    return
-                missing -= 1
+        wanted = len(found) + count
+        while len(found) < wanted:
+            try:
+                current = self._current()
+            except StopIteration:
+                return
+            before = len(found)
+            try:
+                current.take(wanted - before, found)
+            finally:
+                self._is_new &= len(found) == before
+            if len(found) < wanted:
+                self._end()
 
     def may_run_ahead(self) -> bool:
         return self._pass is not None and self._pass.may_run_ahead()
@@ -231,6 +243,8 @@ class _Shuffling(Transparent):
         self._more = True
 
     def next(self) -> Element:
+        if self._more and len(self._buffer) < self._size - 1:
+            self._drawn.fill(self._size - len(self._buffer))
         while self._more and len(self._buffer) < self._size:
             try:
                 self._buffer.append(self._drawn.next())
