@@ -122,7 +122,7 @@ class _Mapped(_Calling):
 
 _TRIALS = 8  # calls that are timed before threads are started
 _WORTH_A_THREAD = 2e-4  # seconds that a call must compute, or wait
-_WORTH_NO_STACK = 2e-3  # the same if the call could be one for many elements
+_WORTH_NO_STACK = 5e-4  # the same if the call could be one for many elements
 _PAUSE = 1e-3  # seconds that other threads may keep a call from computing
 
 
