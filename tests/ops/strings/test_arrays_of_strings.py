@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import stoker.compat.v1 as tf
 from stoker._src.base import dtypes
 from stoker._src.base.errors import InvalidArgumentError
+from stoker._src.ops.array import gathering
 from stoker._src.ops.resources import table_ops
 from stoker._src.ops.sparse import sparse_ops
 from stoker._src.ops.strings import string_ops
@@ -111,6 +112,22 @@ def test_dense_strings(places, in_order):
             return [np.array(str(error))]
 
     found, expected = _both(sparse_ops, "strings", call)
+    assert found[0].tolist() == expected[0].tolist()
+
+
+@given(st.lists(st.tuples(st.integers(-1, 3), st.integers(0, 2)), max_size=6))
+def test_gathered_strings(places):
+    """Strings at places of a matrix; a place outside of it is the same error with and without the compiled function."""
+    values = _array([b"%d" % i for i in range(6)]).reshape(3, 2)
+    indices = torch.tensor(places, dtype=torch.int64).reshape(-1, 2)
+
+    def call():
+        try:
+            return [gathering.gather_nd_kernel(values, indices, bad_indices_policy="")]
+        except InvalidArgumentError as error:
+            return [np.array(str(error))]
+
+    found, expected = _both(gathering, "strings", call)
     assert found[0].tolist() == expected[0].tolist()
 
 

@@ -13,6 +13,7 @@ from stoker._src.base import dtypes
 from stoker._src.base.dtypes import INDEX, DType
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
+from stoker._src.base.extensions import extension
 from stoker._src.base.shapes import UNKNOWN_SHAPE, Shape
 from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor, register_tensor_conversion_function
@@ -28,6 +29,8 @@ from stoker._src.ops.array.joining import joined_sizes
 from stoker._src.ops.support import rows, table_rows
 from stoker._src.ops.support.dispatching import dispatched
 from stoker._src.ops.support.movement import POLICY, element, fill_value, first_bad_index, signed
+
+strings = extension("stoker._src.ops.native.strings")
 
 # ---- kernels ----------------------------------------------------------------------------------------------------
 
@@ -391,6 +394,11 @@ def gather_nd_kernel(params: Any, indices: torch.Tensor, *, bad_indices_policy: 
         raise InvalidArgumentError(
             None, None, f"index innermost dimension length must be <= params rank; saw: {depth} vs. {params.ndim}"
         )
+    if strings is not None and isinstance(params, np.ndarray) and depth == params.ndim and indices.ndim == 2:
+        at = indices.to(torch.int64).contiguous().numpy()
+        made = np.empty(len(at), dtype=object)
+        if strings.gather(np.ascontiguousarray(params), params.shape, at, made):
+            return made
     outer, inner = tuple(indices.shape[:-1]), tuple(params.shape[depth:])
     flat, bad = scattering.flat_index(
         indices, params.shape[:depth], bad_indices_policy, f"does not index into param shape {Shape(params.shape)}"

@@ -280,7 +280,12 @@ def fill_kernel(dims: list[int], value: Any) -> Any:
         raise InvalidArgumentError(None, None, f"value must represent a scalar, got shape {Shape(value.shape)}")
     if isinstance(value, np.ndarray):
         return np.broadcast_to(value.reshape(()), dims).copy()  # np.full would drop trailing zero bytes
+    if value.is_cpu and value.dtype in _PLAIN:
+        return torch.full(dims, value.item(), dtype=value.dtype)
     return value.reshape(()).expand(dims).clone(memory_format=torch.contiguous_format)
+
+
+_PLAIN = frozenset((torch.float32, torch.float64, torch.int32, torch.int64, torch.bool))
 
 
 @FILL.shape(as_shapes=["dims"])

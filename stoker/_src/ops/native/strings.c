@@ -325,6 +325,41 @@ static PyObject *place(PyObject *self, PyObject *args) {
     return to == NULL ? NULL : PyBool_FromLong(fine);
 }
 
+/* ---- single strings ---- */
+
+enum { MOST_DIMENSIONS = 8 };
+
+static PyObject *gather(PyObject *self, PyObject *args) {
+    PyObject *array, *shape, *target;
+    Py_buffer indices, values, made;
+    Py_ssize_t given, room, sizes[MOST_DIMENSIONS], total = 1;
+    (void)self;
+    if (!PyArg_ParseTuple(args, "OO!y*O", &array, &PyTuple_Type, &shape, &indices, &target)) return NULL;
+    Py_ssize_t depth = PyTuple_GET_SIZE(shape);
+    int fine = depth > 0 && depth <= MOST_DIMENSIONS;
+    for (Py_ssize_t k = 0; fine && k < depth; k++) {
+        sizes[k] = PyLong_AsSsize_t(PyTuple_GET_ITEM(shape, k));
+        fine = sizes[k] >= 0 && !__builtin_mul_overflow(total, sizes[k], &total);
+    }
+    PyObject **from = PyErr_Occurred() ? NULL : objects_of(array, &values, 0, &given);
+    PyObject **to = from == NULL ? NULL : objects_of(target, &made, 1, &room);
+    fine = fine && to != NULL && given == total && indices.len == room * depth * (Py_ssize_t)sizeof(int64_t);
+    const int64_t *at = indices.buf;
+    for (Py_ssize_t i = 0; fine && i < room; i++) {
+        Py_ssize_t flat = 0;
+        for (Py_ssize_t k = 0; fine && k < depth; k++, at++) {
+            fine = *at >= 0 && *at < sizes[k];
+            flat = flat * sizes[k] + (Py_ssize_t)*at;
+        }
+        if (fine) Py_XSETREF(to[i], Py_XNewRef(from[flat]));
+    }
+    int failed = PyErr_Occurred() != NULL;
+    if (to != NULL) PyBuffer_Release(&made);
+    if (from != NULL) PyBuffer_Release(&values);
+    PyBuffer_Release(&indices);
+    return failed ? NULL : PyBool_FromLong(fine);
+}
+
 /* ---- tables ---- */
 
 static PyObject *places(PyObject *self, PyObject *args) {
@@ -375,6 +410,8 @@ static PyMethodDef METHODS[] = {
     {"place", place, METH_VARARGS,
      "place(indices, rows, width, values, filling, dense): a dense matrix of the values at ascending indices (int64 [n, 2]); False if they "
      "do not ascend or fit."},
+    {"gather", gather, METH_VARARGS,
+     "gather(values, shape, indices, made): the values at places (int64 [n, len(shape)]) of an array; False if a place is outside of it."},
     {"places", places, METH_VARARGS,
      "places(table, keys, places): what a dict from bytes to int has for each key (int64; -1: nothing), and how many keys it lacks."},
     {NULL, NULL, 0, NULL},
