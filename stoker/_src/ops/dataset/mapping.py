@@ -31,6 +31,7 @@ from stoker._src.ops.dataset.values import (
     integer,
     stop_if_cancelled,
 )
+from stoker._src.ops.support.uneven import Uneven
 from stoker._src.ops.support.waiting import RunState, running
 
 
@@ -58,6 +59,16 @@ def _unknown(count: int) -> int:
 
 _MOST_STACKED = 256  # elements that are computed together
 _MOST_BYTES = 1 << 20  # what they may take: larger ones gain nothing, and would fall out of the processor's caches
+_FIRST_STACKED, _MOST_RESULTING = (
+    8,
+    1 << 22,
+)  # the same before the size of the results is known, and what these may take
+
+
+def _size(results: Any) -> int:
+    """Bytes of results, where a string counts as a few."""
+    values = [each.values if isinstance(each, Uneven) else each for each in results]
+    return sum(value.size * 64 if isinstance(value, np.ndarray) else value.nbytes for value in values)
 
 
 def _bytes(element: Element) -> int:
@@ -78,6 +89,7 @@ class _Calling(Elements):
         self._drawn = Drawn(source)  # elements for which the function is still to be called
         self._may_stack = True
         self._at_once = 0  # the elements that make up a stack, once the size of one is known
+        self._limit = 0  # what they may become
 
     def may_run_ahead(self) -> bool:
         """A function that draws random numbers would draw more of them than the elements that are used need."""
@@ -92,7 +104,8 @@ class _Calling(Elements):
         if not held:
             self._drawn.fill(min(most, self._at_once or 1))
             if held and not self._at_once:
-                self._at_once = max(1, min(_MOST_STACKED, _MOST_BYTES // (1 + _bytes(held[0]))))
+                self._limit = max(1, min(_MOST_STACKED, _MOST_BYTES // (1 + _bytes(held[0]))))
+                self._at_once = min(self._limit, _FIRST_STACKED)
                 self._drawn.fill(min(most, self._at_once))
         if not 1 < len(held) <= most:
             return None
@@ -103,6 +116,9 @@ class _Calling(Elements):
             return None
         elements = list(held)
         held.clear()
+        if self._limit > self._at_once:
+            self._limit = min(self._limit, max(1, _MOST_RESULTING * len(elements) // (1 + _size(results))))
+            self._at_once = self._limit
         return elements, results
 
 

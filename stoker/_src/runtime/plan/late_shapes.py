@@ -95,12 +95,10 @@ class _Region:
         self.inputs.update(inputs)
 
     def pays(self) -> bool:
-        """Whether there are enough ops that could be fused."""
-        definitions = [each.op.definition for each in self.members if each.op is not None]
-        return (
-            sum(1 for each in definitions if each.planning.lower is not None and not each.traits & Trait.VIEW)
-            >= _FEWEST
-        )
+        """Whether there are enough ops that could be fused. Fused loops compute floats, and integers only between them."""
+        ops = [each.op for each in self.members if each.op is not None]
+        fused = [op for op in ops if op.definition.planning.lower is not None and not op.definition.traits & Trait.VIEW]
+        return len(fused) >= _FEWEST and any(t.dtype.is_floating for op in fused for t in (*op._inputs, *op.outputs))
 
 
 def form(

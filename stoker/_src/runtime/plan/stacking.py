@@ -114,8 +114,6 @@ class _Rewriting:
         """Adds the results of these ops. Returns False if one of them has no form for stacks."""
         for op in order:
             effects = op.definition.traits & EFFECTS
-            if op._control_inputs and not self._in_calls:
-                return False
             repeated = op.definition.planning.repeated
             if repeated is not None and self._in_calls and may_have_effects:
                 if not self._draw(op, repeated):
@@ -125,7 +123,7 @@ class _Rewriting:
                 if not self._share(op) and effects:
                     return False
                 continue
-            if effects and not (self._in_calls and may_have_effects):
+            if ((effects or op._control_inputs) and not self._in_calls) or (effects and not may_have_effects):
                 return False
             if op.definition.traits & Trait.OF_SHAPES and constant_value(op.outputs[0]) is not None:
                 continue
