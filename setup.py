@@ -40,6 +40,7 @@ setup(
         extension("ops.native.histograms", ["ops/native/histograms.c"], "ops/native/*.h"),
         extension("ops.native.largest", ["ops/native/largest.c"], "ops/native/*.h"),
         extension("ops.native.sdca", ["ops/native/sdca.c"], "ops/native/*.h"),
+        extension("ops.native.strings", ["ops/native/strings.c"], "formats/native/*.h"),
         *(
             extension(f"ops.native.{name}", [f"ops/native/{name}.c"], "ops/native/*.h", [*COMPILE_ARGS, "-fopenmp"])
             for name in (

@@ -113,7 +113,7 @@ class OpDefinition(Signature):
     gradient_fn: Gradient | None = None
     differentiable: bool = True
     static_value_fn: Callable[[Any], Any] | None = None
-    spelled_shape_fn: Callable[[Any, int], Shape] | None = None
+    spelled_shape_fn: Callable[[Any, int, Any], Shape] | None = None
     planning: Planning = field(default_factory=Planning)
     spelling: str = ""  # the signature as it was given to `define`
     # File and line of the `define`, then of its callers, out to the statement of a module that led there.
@@ -215,8 +215,11 @@ class OpDefinition(Signature):
         self.static_value_fn = function
         return function
 
-    def spelled_shape(self, function: Callable[[Any, int], Shape]) -> Callable[[Any, int], Shape]:
-        """Registers the shape denoted by an output that is a size vector: `function(op, index of the output)`."""
+    def spelled_shape(self, function: Callable[[Any, int, Any], Shape]) -> Callable[[Any, int, Any], Shape]:
+        """Registers the shape denoted by an output that is a size vector: `function(op, index of the output, sight)`.
+
+        The `Sight` (graph/static_values.py) says what is known of the inputs.
+        """
         self.spelled_shape_fn = function
         return function
 
@@ -399,6 +402,11 @@ class OpDefinition(Signature):
         self.planning.rows = rule
         return rule
 
+    def ragged_rows(self, rule: Callable[[Any, list[Any]], Any]) -> Callable[[Any, list[Any]], Any]:
+        """Registers how the op is batched if rows of an input differ in length; `rule(op, inputs)` is as for `rows`."""
+        self.planning.ragged_rows = rule
+        return rule
+
     def deals(self, kernel: Kernel) -> Kernel:
         """Registers a kernel that performs several runs of a blocking op that produces values (a read, a dequeue).
 
@@ -493,6 +501,13 @@ _REGISTRY: dict[str, OpDefinition] = {}
 def define(signature: str, traits: Trait = Trait.NONE, /, **attrs: Any) -> OpDefinition:
     """Defines an op (see the module's docstring) and registers it under its name."""
     definition = _registered(OpDefinition(*read_signature(signature, attrs), traits))
+    definition.spelling, definition.places = " ".join(signature.split()), _places()
+    return definition
+
+
+def unregistered(signature: str, traits: Trait = Trait.NONE, /, **attrs: Any) -> OpDefinition:
+    """Defines an op that only rewritten graphs contain. It cannot be found by its name, so no file and no program mentions it."""
+    definition = OpDefinition(*read_signature(signature, attrs), traits)
     definition.spelling, definition.places = " ".join(signature.split()), _places()
     return definition
 

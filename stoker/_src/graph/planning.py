@@ -98,12 +98,14 @@ class Planning:
     repeats: Kernel | None = (
         None  # the results of many executions of an op that draws random numbers; only their effect if not `wanted`
     )
+    repeated: Any = None  # the definition of `repeats` as an op: its first input is the number of executions
     batch: tuple[Callable[[Any], Any], Kernel] | None = (
         None  # the key of nodes that can be one call, and the kernel for many
     )
     together: tuple[Callable[[Any], Any], Kernel] | None = None  # the same for pure ops, which return results
     absorbs: tuple[Callable[..., Any], Callable[..., Kernel]] | None = None  # consumers whose work the op can do
     rows: Callable[[Any, list[Any]], Any] | None = None  # the batched op, if it is not elementwise
+    ragged_rows: Callable[[Any, list[Any]], Any] | None = None  # the same for rows of different lengths
     deals: Kernel | None = None  # several runs of a blocking op that produces values, in one call
     collects: tuple[Callable[[Any], int], Kernel] | None = None  # the same for a blocking op that consumes values
     reads_variable: bool = False  # the result is the value of a variable

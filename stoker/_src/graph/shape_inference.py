@@ -13,7 +13,7 @@ from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.shapes import UNKNOWN_SHAPE, Shape
 from stoker._src.graph.definition import ShapeRule
 from stoker._src.graph.runtime_hooks import hooks
-from stoker._src.graph.static_values import constant_value, constant_value_as_shape
+from stoker._src.graph.static_values import Sight, constant_value, constant_value_as_shape
 from stoker._src.graph.tensor import Operation, Tensor
 
 
@@ -69,7 +69,7 @@ def _view(rule: ShapeRule, shape_of: Any, value_of: Any, name: str, tensor: Any)
             return [value_of(each) for each in tensor]
         return value_of(tensor)
     if name in rule.as_shapes:
-        return constant_value_as_shape(tensor, value_of)
+        return constant_value_as_shape(tensor, Sight(value_of, shape_of))
     if isinstance(tensor, list):
         return [shape_of(each) for each in tensor]
     return shape_of(tensor)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -77,11 +78,21 @@ def _worth_evaluating(op: Operation, depth: int) -> bool:
     )
 
 
-def constant_value_as_shape(tensor: Any, value_of: Callable[[Any], np.ndarray | None] | None = None) -> Shape:
+class Sight(NamedTuple):
+    """What somebody knows about tensors: their values (None: nothing) and shapes. A plan for known feeds knows more than the graph."""
+
+    value_of: Callable[[Any], np.ndarray | None]
+    shape_of: Callable[[Any], Shape]
+
+
+STATIC = Sight(constant_value, operator.attrgetter("_static_shape"))
+
+
+def constant_value_as_shape(tensor: Any, sight: Sight = STATIC) -> Shape:
     """The shape denoted by a size vector, with None for sizes that are unknown or -1."""
     if isinstance(tensor, (list, tuple)):
         raise TypeError("expected one tensor")
-    value = (value_of or constant_value)(tensor)
+    value = sight.value_of(tensor)
     if value is not None:
         if value.ndim == 0:
             if value == -1:
@@ -98,8 +109,8 @@ def constant_value_as_shape(tensor: Any, value_of: Callable[[Any], np.ndarray | 
         return Shape(None if size < 0 else int(size) for size in sizes)
     read = tensor.op.definition.spelled_shape_fn
     if read is not None:
-        return read(tensor.op, tensor.value_index)
-    length = tensor.static_shape.of_rank(1)[0]
+        return read(tensor.op, tensor.value_index, sight)
+    length = sight.shape_of(tensor).of_rank(1)[0]
     # A vector longer than the maximum rank does not denote a shape.
     return UNKNOWN_SHAPE if length is None or length > _MOST_DIMENSIONS else Shape((None,) * length)
 

@@ -16,7 +16,7 @@ from stoker._src.graph.definition import ANY, VIEW, define, unchanged
 from stoker._src.graph.indexed_slices import IndexedSlices, IndexedSlicesValue
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.sparse_tensor import SparseTensor, SparseTensorValue
-from stoker._src.graph.static_values import constant_value_as_shape
+from stoker._src.graph.static_values import Sight, constant_value_as_shape
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.support.dispatching import elementwise
 from stoker._src.ops.support.handles import is_resource_variable
@@ -88,9 +88,9 @@ def cast_grad(op: Operation, g: Tensor) -> Tensor | None:
 
 
 @CAST.spelled_shape
-def shape_behind_cast(op: Operation, index: int) -> Shape:
+def shape_behind_cast(op: Operation, index: int, sight: Sight) -> Shape:
     """A shape vector cast from int32 to int64 (or back) still denotes the same shape."""
-    return constant_value_as_shape(op._inputs[0])
+    return constant_value_as_shape(op._inputs[0], sight)
 
 
 _WITH_PLACES = (SparseTensor, SparseTensorValue, IndexedSlices, IndexedSlicesValue)

@@ -13,6 +13,7 @@ from stoker._src.base import dtypes
 from stoker._src.base.dtypes import INDEX, DType
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
+from stoker._src.base.extensions import extension
 from stoker._src.base.shapes import UNKNOWN_SHAPE, Shape
 from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor, register_tensor_conversion_function
@@ -21,13 +22,15 @@ from stoker._src.graph.indexed_slices import IndexedSlices
 from stoker._src.graph.late_binding import ops
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.sparse_tensor import SparseTensor
-from stoker._src.graph.static_values import constant_value, constant_value_as_shape
+from stoker._src.graph.static_values import Sight, constant_value, constant_value_as_shape
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.array import casting, joining, ranges, scattering, selection, shaping
 from stoker._src.ops.array.joining import joined_sizes
 from stoker._src.ops.support import rows, table_rows
 from stoker._src.ops.support.dispatching import dispatched
 from stoker._src.ops.support.movement import POLICY, element, fill_value, first_bad_index, signed
+
+strings = extension("stoker._src.ops.native.strings")
 
 # ---- kernels ----------------------------------------------------------------------------------------------------
 
@@ -216,10 +219,10 @@ def gather_shape(params: Shape, indices: Shape, axis: np.ndarray | None, *, batc
 
 
 @GATHER_V2.spelled_shape
-def gathered_shape(op: Operation, index: int) -> Shape:
+def gathered_shape(op: Operation, index: int, sight: Sight) -> Shape:
     """Sizes gathered from a shape."""
-    picks, axis = constant_value(op._inputs[1]), constant_value(op._inputs[2])
-    known = constant_value_as_shape(op._inputs[0]) if op._inputs[0].static_shape.rank == 1 else UNKNOWN_SHAPE
+    picks, axis = sight.value_of(op._inputs[1]), sight.value_of(op._inputs[2])
+    known = constant_value_as_shape(op._inputs[0], sight) if op._inputs[0].static_shape.rank == 1 else UNKNOWN_SHAPE
     if picks is None or axis is None or known.dims is None or picks.ndim != 1 or (picks >= len(known)).any():
         length = op.outputs[0].static_shape.of_rank(1)[0]
         return UNKNOWN_SHAPE if length is None else Shape((None,) * length)
@@ -391,6 +394,11 @@ def gather_nd_kernel(params: Any, indices: torch.Tensor, *, bad_indices_policy: 
         raise InvalidArgumentError(
             None, None, f"index innermost dimension length must be <= params rank; saw: {depth} vs. {params.ndim}"
         )
+    if strings is not None and isinstance(params, np.ndarray) and depth == params.ndim and indices.ndim == 2:
+        at = indices.to(torch.int64).contiguous().numpy()
+        made = np.empty(len(at), dtype=object)
+        if strings.gather(np.ascontiguousarray(params), params.shape, at, made):
+            return made
     outer, inner = tuple(indices.shape[:-1]), tuple(params.shape[depth:])
     flat, bad = scattering.flat_index(
         indices, params.shape[:depth], bad_indices_policy, f"does not index into param shape {Shape(params.shape)}"

@@ -17,7 +17,7 @@ from stoker._src.graph.conversion import convert_to_tensor, dtype_of, is_tensor,
 from stoker._src.graph.definition import ANY, INT, INT32, SHAPE, VIEW, define, one_of
 from stoker._src.graph.late_binding import ops
 from stoker._src.graph.scopes import name_scope
-from stoker._src.graph.static_values import constant_value, constant_value_as_shape
+from stoker._src.graph.static_values import Sight, constant_value, constant_value_as_shape
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.array import casting, shaping
 from stoker._src.ops.array.shaping import identity
@@ -71,8 +71,8 @@ def pack_lower(build: Any, op: Operation, values: list[Any]) -> Any:
 
 
 @PACK.spelled_shape
-def packed_shape(op: Operation, index: int) -> Shape:
-    sizes = [constant_value(tensor) for tensor in op._inputs]
+def packed_shape(op: Operation, index: int, sight: Sight) -> Shape:
+    sizes = [sight.value_of(tensor) for tensor in op._inputs]
     return Shape(None if size is None or size < 0 else int(size) for size in sizes)
 
 
@@ -333,13 +333,13 @@ def concat_shape(values: list[Shape], axis: np.ndarray | None) -> Shape:
 
 
 @CONCAT_V2.spelled_shape
-def joined_shape(op: Operation, index: int) -> Shape:
+def joined_shape(op: Operation, index: int, sight: Sight) -> Shape:
     """The shape denoted by a concatenation of size vectors."""
     joined = Shape(())
     for tensor in op._inputs[:-1]:
         if tensor.static_shape.rank != 1:
             return UNKNOWN_SHAPE
-        joined = joined.concat(constant_value_as_shape(tensor))
+        joined = joined.concat(constant_value_as_shape(tensor, sight))
     return joined
 
 

@@ -224,7 +224,9 @@ def broadcast_args_shape(s0: Shape, s1: Shape) -> Shape:
     return Shape((None if a is None or b is None else max(a, b),))
 
 
-BROADCAST_ARGS.spelled_shape(lambda op, index: broadcast(*map(constant_value_as_shape, op._inputs)))
+BROADCAST_ARGS.spelled_shape(
+    lambda op, index, sight: broadcast(*[constant_value_as_shape(each, sight) for each in op._inputs])
+)
 
 
 @export("broadcast_dynamic_shape")

@@ -125,7 +125,7 @@ def static_shape(op: Operation) -> Any:
     return np.array(shape.dims, op.attrs["out_type"].as_numpy_dtype) if shape.known else None
 
 
-SHAPE_OP.spelled_shape(lambda op, index: op._inputs[0].static_shape)
+SHAPE_OP.spelled_shape(lambda op, index, sight: sight.shape_of(op._inputs[0]))
 
 
 SHAPE_N = define(
@@ -148,7 +148,7 @@ def shape_n_shape(input: list[Shape]) -> list[Shape]:
     return [Shape((each.rank,)) for each in input]
 
 
-SHAPE_N.spelled_shape(lambda op, index: op._inputs[index].static_shape)
+SHAPE_N.spelled_shape(lambda op, index, sight: sight.shape_of(op._inputs[index]))
 
 
 @export("shape_n")
@@ -280,7 +280,12 @@ def fill_kernel(dims: list[int], value: Any) -> Any:
         raise InvalidArgumentError(None, None, f"value must represent a scalar, got shape {Shape(value.shape)}")
     if isinstance(value, np.ndarray):
         return np.broadcast_to(value.reshape(()), dims).copy()  # np.full would drop trailing zero bytes
+    if value.is_cpu and value.dtype in _PLAIN:
+        return torch.full(dims, value.item(), dtype=value.dtype)
     return value.reshape(()).expand(dims).clone(memory_format=torch.contiguous_format)
+
+
+_PLAIN = frozenset((torch.float32, torch.float64, torch.int32, torch.int64, torch.bool))
 
 
 @FILL.shape(as_shapes=["dims"])
@@ -651,8 +656,15 @@ def squeeze_shape(input: Shape, *, squeeze_dims: tuple[int, ...]) -> Shape:
     return Shape(size for i, size in enumerate(input.dims) if i not in dropped)
 
 
-@RESHAPE.rows
 @EXPAND_DIMS.rows
+def expand_dims_rows(op: Operation, inputs: list[rows.Input]) -> list[Tensor] | None:
+    axis = rows.numbers(inputs[1])
+    if axis is None or not inputs[0].stacked:
+        return None
+    return [EXPAND_DIMS(inputs[0].tensor, int(axis) + (int(axis) >= 0))]
+
+
+@RESHAPE.rows
 @SQUEEZE.rows
 def reshape_rows(op: Operation, inputs: list[rows.Input]) -> list[Tensor] | None:
     """Reshapes rows of known size."""

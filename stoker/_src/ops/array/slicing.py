@@ -16,10 +16,10 @@ from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
 from stoker._src.base.shapes import UNKNOWN_SHAPE, Dim, Dimension, Shape
 from stoker._src.graph.conversion import convert_to_tensor
-from stoker._src.graph.definition import ANY, INT32, STATEFUL, VIEW, WRITES, OpDefinition, Trait, define
+from stoker._src.graph.definition import ANY, INT32, STATEFUL, VIEW, WRITES, OpDefinition, Trait, define, unregistered
 from stoker._src.graph.late_binding import ops
 from stoker._src.graph.scopes import name_scope
-from stoker._src.graph.static_values import constant_value, constant_value_as_shape
+from stoker._src.graph.static_values import STATIC, Sight, constant_value, constant_value_as_shape
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.array import casting, joining, shaping
 from stoker._src.ops.array.broadcasting import reduce_to_inputs
@@ -101,11 +101,50 @@ def slice_shape(input: Shape, begin: np.ndarray | None, size: np.ndarray | None)
     return Shape(dims)
 
 
+SLICE_OF_ROWS = unregistered("SliceOfRows(input: T, begin: Index, size: host Index) -> (output: T)", T=ANY, Index=INDEX)
+
+
+@SLICE_OF_ROWS.kernel
+def slice_of_rows_kernel(input: Any, begin: torch.Tensor, size: list[int]) -> Any:
+    """A slice of this size of every row. Each has its own beginning."""
+    if begin.shape != (len(input), len(size)) or input.ndim != len(size) + 1:
+        raise InvalidArgumentError(None, None, f"begin is {Shape(begin.shape)} for slices of {Shape(input.shape)}.")
+    starts = begin.numpy()
+    if len(starts) and ((starts < 0) | (starts + np.array(size) > np.array(input.shape[1:]))).any():
+        raise InvalidArgumentError(None, None, f"A slice of size {size} does not fit {Shape(input.shape[1:])}.")
+    if isinstance(input, torch.Tensor):
+        made = input.new_empty((len(input), *size))
+        to, source = _bytes_of(made), _bytes_of(input)
+    else:
+        made = to = np.empty((len(input), *size), dtype=object)
+        source = input
+    for target, row, start in zip(
+        to, source, starts.tolist()
+    ):  # NumPy copies small parts in a fraction of torch's time
+        target[...] = row[tuple([builtin_slice(first, first + count) for first, count in zip(start, size)])]
+    return made
+
+
+def _bytes_of(tensor: torch.Tensor) -> np.ndarray:
+    """The memory of a tensor as an array of numbers of its element size."""
+    widths = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64, 16: torch.complex128}
+    return tensor.view(widths[tensor.element_size()]).numpy()
+
+
+@SLICE_OF_ROWS.shape(as_shapes=["size"])
+def slice_of_rows_shape(input: Shape, begin: Shape, size: Shape) -> Shape:
+    if size.dims is None:
+        return UNKNOWN_SHAPE
+    return Shape((None if input.dims is None else input[0], *size.dims))
+
+
 @SLICE.rows
 def slice_rows(op: Operation, inputs: list[rows.Input]) -> list[Tensor] | None:
     begin, size = rows.numbers(inputs[1]), rows.numbers(inputs[2])
-    if begin is None or size is None or not inputs[0].stacked:
+    if size is None or not inputs[0].stacked:
         return None
+    if begin is None:
+        return None if -1 in size else [SLICE_OF_ROWS(*(each.tensor for each in inputs))]
     return [SLICE(inputs[0].tensor, [0, *begin.tolist()], [-1, *size.tolist()])]
 
 
@@ -528,19 +567,19 @@ def strided_slice_assign_shape(ref: Shape, begin: Shape, end: Shape, strides: Sh
 # ---- what a slice of a shape is ---------------------------------------------------------------------------------
 
 
-def _partial_sizes(op: Operation) -> np.ndarray | None:
+def _partial_sizes(op: Operation, sight: Sight = STATIC) -> np.ndarray | None:
     """A slice of a size vector, with None for unknown sizes; None if nothing is known."""
     source = op._inputs[0]
     if source.dtype.base_dtype not in INDEX or source.static_shape.rank != 1:
         return None
     if source.op.type == "StridedSlice" and source.op._inputs[0].op.type == "StridedSlice":
         return None  # a chain of slices gives little information and would be walked repeatedly
-    bounds = [constant_value(tensor) for tensor in op._inputs[1:4]]
-    if any(each is None for each in bounds):
+    bounds = [each for tensor in op._inputs[1:4] if (each := sight.value_of(tensor)) is not None]
+    if len(bounds) < 3:
         return None
-    whole = constant_value(source)
+    whole = sight.value_of(source)
     if whole is None:
-        known = constant_value_as_shape(source)
+        known = constant_value_as_shape(source, sight)
         if known.dims is None:
             return None
         whole = np.array(known.dims, dtype=object)
@@ -577,8 +616,8 @@ def _constant_slice(op: Operation) -> np.ndarray | None:
 
 
 @STRIDED_SLICE.spelled_shape
-def sliced_shape(op: Operation, index: int) -> Shape:
-    sizes = _partial_sizes(op)
+def sliced_shape(op: Operation, index: int, sight: Sight) -> Shape:
+    sizes = _partial_sizes(op, sight)
     if sizes is None or sizes.ndim != 1:
         length = op.outputs[0].static_shape.of_rank(1)[0]
         return UNKNOWN_SHAPE if length is None else Shape((None,) * length)

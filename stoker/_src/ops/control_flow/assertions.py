@@ -13,16 +13,28 @@ from stoker._src.base.export import export
 from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import INT32, STATEFUL, TYPES, define
+from stoker._src.graph.late_binding import ops
 from stoker._src.graph.scopes import name_scope
-from stoker._src.graph.tensor import Tensor
+from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.support.device_checks import require
 from stoker._src.ops.support.number_text import float_text, question_marks, string_text
+from stoker._src.ops.support.rows import Input
 from stoker._src.ops.support.values import to_numpy
 
 ASSERT = define(
     "Assert(condition: host bool, data: [T]) -> ()", STATEFUL, T=TYPES(minimum=1), summarize=INT32(3)
 ).not_differentiable()
 ASSERT.planning.refuses, ASSERT.planning.device_numbers = True, frozenset(("condition",))
+
+
+@ASSERT.rows
+def assert_rows(op: Operation, inputs: list[Input]) -> list[Tensor] | None:
+    """Checks all rows. The check of the row that fails has the better message."""
+    condition = inputs[0]
+    if condition.rank != 0:
+        return None
+    ASSERT(ops.reduce_all(condition.tensor) if condition.stacked else condition.tensor, [condition.tensor])
+    return []
 
 
 @ASSERT.kernel

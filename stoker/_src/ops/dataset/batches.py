@@ -18,18 +18,22 @@ from stoker._src.ops.dataset.values import (
     Elements,
     Generated,
     Simple,
+    Transparent,
     at_most,
     define_dataset,
+    gathered_columns,
     limited,
     rows_of,
     shape_of,
     stacked,
 )
+from stoker._src.ops.support import uneven
+from stoker._src.ops.support.uneven import Uneven
 
 _INPUT = "input_dataset: variant"
 
 
-class _Batching(Elements):
+class _Batching(Transparent):
     def __init__(
         self, source: Elements, size: int, drop_remainder: bool, join: Callable[[list[Element]], Element]
     ) -> None:
@@ -83,8 +87,29 @@ PADDED_BATCH_DATASET_V2 = define_dataset(
 )
 
 
+def _padded_rows(rows: Any, sizes: list[int], padding: Any) -> Any:
+    """`_padded` for the rows of a component, if only their lengths differ from what is wanted; else None."""
+    if not isinstance(rows, Uneven) or len(sizes) != rows.values.ndim or not len(rows):
+        return None
+    inner, lengths = rows.values.shape[1:], rows.lengths.numpy()
+    most = int(lengths.max())
+    if any(wanted not in (-1, size) for wanted, size in zip(sizes[1:], inner)) or 0 <= sizes[0] < most:
+        return None
+    is_text = isinstance(rows.values, np.ndarray)
+    if not is_text and rows.values.dtype is torch.bfloat16:
+        return None
+    values, width = rows.values if is_text else rows.values.numpy(), most if sizes[0] < 0 else sizes[0]
+    result = np.full((len(lengths), width, *inner), padding.item(), dtype=values.dtype)
+    result[np.arange(width) < lengths[:, None]] = values
+    return result if is_text else torch.from_numpy(result)
+
+
 def _padded(values: list[Any], sizes: list[int], padding: Any) -> Any:
     """Stacks values of one component, each extended by `padding` to `sizes` (-1: to the largest of the batch)."""
+    if sizes and len({value.shape[1:] for value in values}) == 1 and values[0].ndim == len(sizes):
+        rows = _padded_rows(uneven.joined(values), sizes, padding)
+        if rows is not None:
+            return rows
     shapes: list[list[int]] = [list(value.shape) for value in values]
     for shape in shapes:
         if len(shape) != len(sizes):
@@ -130,7 +155,22 @@ def padded_batch_dataset_kernel(
     sizes = [shape.tolist() for shape in padded_shapes]
 
     def join(elements: list[Element]) -> Element:
-        return tuple(_padded(list(column), *how) for column, *how in zip(zip(*elements), sizes, padding_values))
+        columns = gathered_columns(elements)
+        if columns is None:
+            return tuple(_padded(list(column), *how) for column, *how in zip(zip(*elements), sizes, padding_values))
+        found = []
+        for column, *how in zip(columns, sizes, padding_values):
+            rows = _padded_rows(column, *how)
+            if (
+                rows is None
+                and not isinstance(column, Uneven)
+                and list(column.shape[1:])
+                == [size if wanted < 0 else wanted for size, wanted in zip(column.shape[1:], how[0])]
+                and len(how[0]) == column.ndim - 1
+            ):
+                rows = column
+            found.append(_padded(list(rows_of(column)), *how) if rows is None else rows)
+        return tuple(found)
 
     return batched(input_dataset, batch_size, drop_remainder, join)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,17 +14,40 @@ from stoker._src.ops.dataset.values import (
     INFINITE,
     UNKNOWN,
     Dataset,
+    Drawn,
     Element,
     Elements,
+    Rows,
     Simple,
+    Transparent,
     as_dataset,
     define_dataset,
+    gathered_columns,
 )
 
 
-class _Zipped(Elements):
+class _Zipped(Transparent):
+    def __init__(self, *sources: Elements) -> None:
+        super().__init__(*sources)
+        self._drawn = [Drawn(source) for source in sources]
+
     def next(self) -> Element:
-        return tuple(component for each in [source.next() for source in self._sources] for component in each)
+        return tuple(component for each in [drawn.next() for drawn in self._drawn] for component in each)
+
+    def take(self, count: int, found: Any) -> None:
+        for each in self._drawn:
+            each.fill(count)
+            count = min(count, len(each.held) + (each.failure is not None))
+        ready = min(len(each.held) for each in self._drawn)
+        if ready > 1:
+            parts = [[each.held.popleft() for _ in range(ready)] for each in self._drawn]
+            columns = [gathered_columns(part) for part in parts]
+            if None in columns:
+                found.extend([tuple(itertools.chain.from_iterable(each)) for each in zip(*parts)])
+            else:  # rows of tensors are rows of more tensors
+                found.extend(Rows([each for group in columns for each in group or ()]).elements(ready))
+            count -= ready
+        super().take(count, found)
 
 
 class _Zip(Dataset):
@@ -47,7 +71,7 @@ ZIP_DATASET = define_dataset("ZipDataset(input_datasets: N * variant)", N=INT(mi
 ZIP_DATASET.kernel(lambda input_datasets: _Zip(input_datasets))
 
 
-class _Concatenated(Elements):
+class _Concatenated(Transparent):
     def __init__(self, first: Elements, second: Elements) -> None:
         super().__init__(first, second)
         self._in_first = True

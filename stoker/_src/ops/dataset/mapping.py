@@ -19,17 +19,19 @@ from stoker._src.ops.dataset.batches import batched
 from stoker._src.ops.dataset.values import (
     UNKNOWN,
     Dataset,
+    Drawn,
     Element,
     Elements,
     Generated,
     Rows,
     Simple,
     as_dataset,
+    as_stacks,
     define_dataset,
     integer,
-    stacked,
     stop_if_cancelled,
 )
+from stoker._src.ops.support.uneven import Uneven
 from stoker._src.ops.support.waiting import RunState, running
 
 
@@ -39,6 +41,8 @@ class Call(Protocol):
     def __call__(self, *values: Any) -> tuple[Any, ...]: ...
 
     def for_stacks(self) -> Callable[[Sequence[Any]], tuple[Any, ...]] | None: ...
+
+    def is_pure(self) -> bool: ...
 
 
 _INPUT = "input_dataset: variant, other_arguments: [Targuments]"
@@ -55,6 +59,16 @@ def _unknown(count: int) -> int:
 
 _MOST_STACKED = 256  # elements that are computed together
 _MOST_BYTES = 1 << 20  # what they may take: larger ones gain nothing, and would fall out of the processor's caches
+_FIRST_STACKED, _MOST_RESULTING = (
+    8,
+    1 << 22,
+)  # the same before the size of the results is known, and what these may take
+
+
+def _size(results: Any) -> int:
+    """Bytes of results, where a string counts as a few."""
+    values = [each.values if isinstance(each, Uneven) else each for each in results]
+    return sum(value.size * 64 if isinstance(value, np.ndarray) else value.nbytes for value in values)
 
 
 def _bytes(element: Element) -> int:
@@ -62,64 +76,70 @@ def _bytes(element: Element) -> int:
     return sum(value.nbytes for value in element) + sum(len(text) for each in strings for text in each.reshape(-1))
 
 
-class _Mapped(Elements):
-    """The results of a function.
+class _Calling(Elements):
+    """Calls a function for the elements of a source.
 
-    If a pure function is wanted for several elements (a batch), they are stacked and computed together, where all of its ops have a form for
-    stacks. If that fails, for example because their shapes differ, this pass goes on element by element: an error belongs to its element.
+    If the results for several elements are wanted (a batch), these are stacked and computed together, where all ops of the function have a form
+    for stacks. If that fails, for example because their shapes differ, this pass goes on element by element: an error belongs to its element.
     """
 
     def __init__(self, source: Elements, call: Call) -> None:
         super().__init__(source)
-        self._source, self._call = source, call
-        self._drawn: deque[Element] = deque()  # elements of the source that are still to be mapped
-        self._failure: OpError | None = None  # what the source raised after them
+        self._call = call
+        self._drawn = Drawn(source)  # elements for which the function is still to be called
         self._may_stack = True
         self._at_once = 0  # the elements that make up a stack, once the size of one is known
+        self._limit = 0  # what they may become
 
-    def next(self) -> Element:
-        return self._call(*self._draw())
+    def may_run_ahead(self) -> bool:
+        """A function that draws random numbers would draw more of them than the elements that are used need."""
+        return self._may_stack and self._call.is_pure() and self._drawn.source.may_run_ahead()
 
-    def _draw(self) -> Element:
-        if self._drawn:
-            return self._drawn.popleft()
-        if self._failure is not None:
-            failure, self._failure = self._failure, None
-            raise failure
-        return self._source.next()
-
-    def take(self, count: int, found: Any) -> None:
-        function = self._call.for_stacks() if self._may_stack and count > 1 else None
-        while count > 1 and function is not None and self._failure is None:
-            if not self._drawn:
-                try:
-                    self._source.take(min(count, self._at_once or 1), self._drawn)
-                    if self._drawn and not self._at_once:
-                        self._at_once = max(1, min(_MOST_STACKED, _MOST_BYTES // (1 + _bytes(self._drawn[0]))))
-                        self._source.take(min(count, self._at_once) - 1, self._drawn)
-                except OpError as error:
-                    self._failure = error
-            rows = self._together(function) if 1 < len(self._drawn) <= count else None
-            if rows is None:
-                break
-            found.extend(rows)
-            count -= len(rows)
-        super().take(count, found)
-
-    def _together(self, function: Callable[[Sequence[Any]], tuple[Any, ...]]) -> list[Element] | None:
-        """The results for all elements that were drawn; None if they have to be computed one by one."""
-        number = len(self._drawn)
+    def _together(self, most: int) -> tuple[list[Element], list[Any]] | None:
+        """Up to `most` next elements, and the stacks of the results for them; None if these have to be computed one by one."""
+        function = self._call.for_stacks() if self._may_stack and most > 1 else None
+        if function is None or self._drawn.failure is not None:
+            return None
+        held = self._drawn.held
+        if not held:
+            self._drawn.fill(min(most, self._at_once or 1))
+            if held and not self._at_once:
+                self._limit = max(1, min(_MOST_STACKED, _MOST_BYTES // (1 + _bytes(held[0]))))
+                self._at_once = min(self._limit, _FIRST_STACKED)
+                self._drawn.fill(min(most, self._at_once))
+        if not 1 < len(held) <= most:
+            return None
         try:
-            results = list(function(stacked(self._drawn)))
+            results = list(function(as_stacks(held)))
         except Exception:  # whatever it is, the call for the element says it better
             self._may_stack = False
             return None
-        self._drawn.clear()
-        return list(Rows(results).elements(number))
+        elements = list(held)
+        held.clear()
+        if self._limit > self._at_once:
+            self._limit = min(self._limit, max(1, _MOST_RESULTING * len(elements) // (1 + _size(results))))
+            self._at_once = self._limit
+        return elements, results
+
+
+class _Mapped(_Calling):
+    """The results of a function."""
+
+    def next(self) -> Element:
+        return self._call(*self._drawn.next())
+
+    def take(self, count: int, found: Any) -> None:
+        while (together := self._together(count)) is not None:
+            elements, results = together
+            found.extend(Rows(results).elements(len(elements)))
+            count -= len(elements)
+        super().take(count, found)
 
 
 _TRIALS = 8  # calls that are timed before threads are started
-_WORTH_A_THREAD = 2e-4  # seconds that a call must take
+_WORTH_A_THREAD = 2e-4  # seconds that a call must compute, or wait
+_WORTH_NO_STACK = 5e-4  # the same if the call could be one for many elements
+_PAUSE = 1e-3  # seconds that other threads may keep a call from computing
 
 
 class _MappedInParallel(_Mapped):
@@ -128,14 +148,14 @@ class _MappedInParallel(_Mapped):
     A call must be worth handing over to another thread: the first ones are timed, and short ones stay in the caller's thread.
     """
 
-    def __init__(self, source: Elements, call: Call, threads: int) -> None:
+    def __init__(self, source: Elements, call: Call, threads: int, timed: list[float]) -> None:
         super().__init__(source, call)
         self._threads = threads
         self._pending: deque[tuple[Future[Element], Element | None]] = deque()  # with the arguments of the call
         self._lost: list[Element] = []  # the arguments of calls that a forked child must repeat
         self._pool: ThreadPoolExecutor | None = None
         self._state = RunState()
-        self._timed: list[float] = []
+        self._timed = timed  # seconds of calls for single elements, of all passes
         self._more = True
         forking.in_children(self, _MappedInParallel._forget_threads)
 
@@ -151,7 +171,7 @@ class _MappedInParallel(_Mapped):
             return self._timed_call()
         while (self._lost or self._more) and len(self._pending) < self._threads:
             try:
-                element = self._lost.pop(0) if self._lost else self._draw()
+                element = self._lost.pop(0) if self._lost else self._drawn.next()
                 self._pending.append((self._pool.submit(self._work, element), element))
             except StopIteration:
                 self._more = False
@@ -165,19 +185,30 @@ class _MappedInParallel(_Mapped):
         return self._pending.popleft()[0].result()
 
     def take(self, count: int, found: Any) -> None:
-        if self._pool is None:
-            super().take(count, found)
-        else:  # the results that threads work on come first
+        trials = min(count, _TRIALS - len(self._timed))
+        if trials > 0:
+            Elements.take(self, trials, found)
+            count -= trials
+        if self._is_worth_threads():  # the results that threads work on come first
             Elements.take(self, count, found)
+        else:
+            super().take(count, found)
+
+    def _is_worth_threads(self) -> bool:
+        if len(self._timed) < _TRIALS:
+            return False
+        worth = _WORTH_A_THREAD if self._call.for_stacks() is None else _WORTH_NO_STACK
+        return min(self._timed) > worth
 
     def _timed_call(self) -> Element:
-        element = self._draw()
-        started = time.perf_counter()
+        element = self._drawn.next()
+        started, computed = time.perf_counter(), time.thread_time()
         result = self._call(*element)
         if len(self._timed) < _TRIALS:
-            self._timed.append(time.perf_counter() - started)
-            if len(self._timed) == _TRIALS and min(self._timed) > _WORTH_A_THREAD:
-                self._pool = ThreadPoolExecutor(self._threads, "stoker-map")
+            computed = time.thread_time() - computed
+            self._timed.append(max(computed, time.perf_counter() - started - computed - _PAUSE))
+        if self._is_worth_threads():
+            self._pool = ThreadPoolExecutor(self._threads, "stoker-map")
         return result
 
     def _work(self, element: Element) -> Element:
@@ -199,7 +230,8 @@ def _mapped(source: Any, call: Call, parallel_calls: int = 1, same_count: bool =
     threads = cores if parallel_calls < 0 else min(parallel_calls, 4 * cores)
     if threads == 1:
         return Simple(source, _Mapped, call, count=count)
-    return Simple(source, _MappedInParallel, call, threads, count=count)
+    timed: list[float] = []
+    return Simple(source, _MappedInParallel, call, threads, timed, count=count)
 
 
 MAP_DATASET = define_dataset(
@@ -277,19 +309,29 @@ def map_and_batch_dataset_kernel(
 # ---- filter ------------------------------------------------------------------------------------------------------
 
 
-class _Filtered(Elements):
+class _Filtered(_Calling):
     def __init__(self, source: Elements, call: Call, stops: bool) -> None:
-        super().__init__(source)
-        self._source, self._call, self._stops = source, call, stops
+        super().__init__(source, call)
+        self._stops = stops
+        self._may_stack = not stops  # the elements behind the last one are not wanted
+
+    def take(self, count: int, found: Any) -> None:
+        """Looks at no more elements than are missing, so that none is taken before it is needed."""
+        while (together := self._together(count)) is not None:
+            elements, results = together
+            kept = [element for element, truth in zip(elements, results[0].tolist()) if truth]
+            found.extend(kept)
+            count -= len(kept)
+        super().take(count, found)
 
     def next(self) -> Element:
         while True:
-            element = self._source.next()
+            element = self._drawn.next()
             if self._call(*element)[0]:
                 return element
             if self._stops:
                 self.close()
-                self._source = Generated(lambda: iter(())).elements()
+                self._drawn = Drawn(Generated(lambda: iter(())).elements())
                 raise StopIteration
 
 
@@ -519,12 +561,16 @@ def reduce_dataset_kernel(
 # ---- groups ------------------------------------------------------------------------------------------------------
 
 
-class _Grouped(Elements):
+_KEYS_AT_ONCE = 32
+
+
+class _Grouped(_Calling):
     """Collects elements by key. A full window, and at the end every window, is reduced to a dataset."""
 
     def __init__(self, source: Elements, key: Call, reduce: Call, size: Call) -> None:
-        super().__init__(source)
-        self._source, self._key, self._reduce, self._size = source, key, reduce, size
+        super().__init__(source, key)
+        self._reduce, self._size = reduce, size
+        self._keyed: deque[tuple[Element, int]] = deque()
         self._groups: dict[int, tuple[int, list[Element]]] = {}
         self._current: Elements | None = None
         self._more = True
@@ -539,14 +585,27 @@ class _Grouped(Elements):
                     self._current = None
             self._current = self._window()
 
+    def may_run_ahead(self) -> bool:
+        return False
+
+    def _next_keyed(self) -> tuple[Element, int]:
+        if not self._keyed and self._drawn.source.may_run_ahead():
+            together = self._together(_KEYS_AT_ONCE)
+            if together is not None:
+                elements, results = together
+                self._keyed.extend(zip(elements, results[0].tolist()))
+        if self._keyed:
+            return self._keyed.popleft()
+        element = self._drawn.next()
+        return element, int(self._call(*element)[0])
+
     def _window(self) -> Elements:
         while self._more:
             try:
-                element = self._source.next()
+                element, key = self._next_keyed()
             except StopIteration:
                 self._more = False
                 break
-            key = int(self._key(*element)[0])
             if key not in self._groups:
                 size = int(self._size(integer(key))[0])
                 if size <= 0:

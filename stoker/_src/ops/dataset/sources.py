@@ -20,6 +20,7 @@ from stoker._src.ops.dataset.values import (
     Elements,
     Generated,
     Rows,
+    Transparent,
     define_dataset,
     integer,
     stop_if_cancelled,
@@ -68,7 +69,7 @@ def tensor_slice_dataset_kernel(components: list[Any]) -> Dataset:
             f"component 0 has {sizes[0]}.",
         )
     count = sizes[0] or 0
-    return Generated(lambda: Rows(components).elements(count), count, is_sure=True)
+    return Generated(lambda: Rows(components).elements(count), count, is_plain=True)
 
 
 SPARSE_TENSOR_SLICE_DATASET = define_dataset(
@@ -113,7 +114,7 @@ def range_dataset_kernel(
     if int(step) == 0:
         raise InvalidArgumentError(None, None, "step must be a non-zero integer.")
     numbers, kind = range(int(start), int(stop), int(step)), torch_dtype(output_types[0])
-    return Generated(lambda: ((torch.tensor(number, dtype=kind),) for number in numbers), len(numbers), is_sure=True)
+    return Generated(lambda: ((torch.tensor(number, dtype=kind),) for number in numbers), len(numbers), is_plain=True)
 
 
 RANDOM_DATASET = define_dataset("RandomDataset(seed: scalar int64, seed2: scalar int64)", STATEFUL, metadata="")
@@ -154,7 +155,7 @@ def _chunks(file: Any, compression: str) -> Iterator[bytes]:
         yield chunk
 
 
-class _Files(Elements):
+class _Files(Transparent):
     """The records of several files, one file after the other. After a failure, it continues with the next file."""
 
     def __init__(self, names: list[bytes], read: Callable[[bytes], Iterator[bytes]]) -> None:

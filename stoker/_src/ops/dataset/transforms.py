@@ -16,11 +16,13 @@ from stoker._src.ops.dataset.values import (
     UNKNOWN,
     Dataset,
     Derived,
+    Drawn,
     Element,
     Elements,
     Generated,
     PassCounter,
     Simple,
+    Transparent,
     as_dataset,
     define_dataset,
     limited,
@@ -35,7 +37,7 @@ _INPUT = "input_dataset: variant"
 # ---- number of elements --------------------------------------------------------------------------------------------
 
 
-class _Taking(Elements):
+class _Taking(Transparent):
     def __init__(self, source: Elements, count: int) -> None:
         super().__init__(source)
         self._source, self._left = source, count
@@ -46,6 +48,15 @@ class _Taking(Elements):
         element = self._source.next()
         self._left -= 1
         return element
+
+    def take(self, count: int, found: Any) -> None:
+        if self._left >= 0:
+            count = min(count, self._left)
+        before = len(found)
+        try:
+            self._source.take(count, found)
+        finally:
+            self._left -= len(found) - before
 
 
 TAKE_DATASET = define_dataset(f"TakeDataset({_INPUT}, count: scalar int64)", metadata="")
@@ -63,7 +74,7 @@ def take_dataset_kernel(input_dataset: Any, count: torch.Tensor) -> Dataset:
     return Simple(input_dataset, _Taking, limit, count=cardinality)
 
 
-class _Skipping(Elements):
+class _Skipping(Transparent):
     def __init__(self, source: Elements, count: int) -> None:
         super().__init__(source)
         self._source, self._left = source, count
@@ -96,37 +107,52 @@ class _Repeating(Elements):
         super().__init__()
         self._dataset, self._left = dataset, count
         self._pass: Elements | None = None
+        self._is_new = False  # whether the pass has returned nothing
+
+    def _current(self) -> Elements:
+        if self._pass is None:
+            if self._left == 0:
+                raise StopIteration
+            self._pass, self._is_new = self._dataset.elements(), True
+        return self._pass
+
+    def _end(self) -> None:
+        if self._pass is not None:
+            self._pass.close()
+        self._pass = None
+        self._left -= 1
+        if self._is_new and self._left < 0:  # repeated for ever, but there is nothing to repeat
+            self._left = 0
 
     def next(self) -> Element:
         while True:
-            if self._pass is None:
-                if self._left == 0:
-                    raise StopIteration
-                self._pass, first = self._dataset.elements(), True
-            else:
-                first = False
             try:
-                return self._pass.next()
+                element = self._current().next()
             except StopIteration:
-                self._pass.close()
-                self._pass = None
-                self._left -= 1
-                if first and self._left < 0:  # repeated for ever, but there is nothing to repeat
-                    self._left = 0
+                if self._pass is None:
+                    raise
+                self._end()
+            else:
+                self._is_new = False
+                return element
 
     def take(self, count: int, found: Any) -> None:
-        missing = count
-        while missing:
-            if self._pass is not None:
-                before = len(found)
-                self._pass.take(missing, found)
-                missing -= len(found) - before
-            if missing:  # the next pass starts with its first element
-                before = len(found)
-                super().take(1, found)
-                if len(found) == before:
-                    return
-                missing -= 1
+        wanted = len(found) + count
+        while len(found) < wanted:
+            try:
+                current = self._current()
+            except StopIteration:
+                return
+            before = len(found)
+            try:
+                current.take(wanted - before, found)
+            finally:
+                self._is_new &= len(found) == before
+            if len(found) < wanted:
+                self._end()
+
+    def may_run_ahead(self) -> bool:
+        return self._pass is not None and self._pass.may_run_ahead()
 
     def close(self) -> None:
         if self._pass is not None:
@@ -150,7 +176,7 @@ REPEAT_DATASET = define_dataset(f"RepeatDataset({_INPUT}, count: scalar int64)",
 REPEAT_DATASET.kernel(lambda input_dataset, count: _Repeat(input_dataset, int(count)))
 
 
-class _Sharding(Elements):
+class _Sharding(Transparent):
     def __init__(self, source: Elements, shards: int, index: int) -> None:
         super().__init__(source)
         self._source, self._shards, self._skip = source, shards, index
@@ -206,21 +232,22 @@ class _Words:
         return next(self._words)
 
 
-class _Shuffling(Elements):
+class _Shuffling(Transparent):
     """Keeps a buffer of elements and returns a random one each time. The order for two seeds is TensorFlow's."""
 
     def __init__(self, source: Elements, size: int, seeds: tuple[int, int]) -> None:
         super().__init__(source)
-        self._source, self._draw = source, _Words(PhiloxState(*seeds))
+        self._drawn, self._draw = Drawn(source), _Words(PhiloxState(*seeds))
         self._size = size
         self._buffer: deque[Element] = deque()
-        self._ahead: deque[Element] = deque()  # what is behind the buffer and was read already
         self._more = True
 
     def next(self) -> Element:
+        if self._more and len(self._buffer) < self._size - 1:
+            self._drawn.fill(self._size - len(self._buffer))
         while self._more and len(self._buffer) < self._size:
             try:
-                self._buffer.append(self._ahead.popleft() if self._ahead else self._source.next())
+                self._buffer.append(self._drawn.next())
             except StopIteration:
                 self._more = False
         if not self._buffer:
@@ -233,10 +260,22 @@ class _Shuffling(Elements):
         return element
 
     def take(self, count: int, found: Any) -> None:
-        if self._more and self._source.is_sure:
-            wanted = self._size - len(self._buffer) + count - 1  # an element is read before each draw but the first
-            self._source.take(max(0, wanted - len(self._ahead)), self._ahead)
-        super().take(count, found)
+        buffer, held = self._buffer, self._drawn.held
+        if self._more:  # an element is read before each draw but the first
+            self._drawn.fill(self._size - len(buffer) + count - 1)
+            missing = self._size - len(buffer)
+            buffer.extend([held.popleft() for _ in range(min(missing, len(held)))])
+        if len(buffer) == self._size and count <= 1 + len(held):  # the usual case: as `next`, for all of them
+            for number in range(count):
+                if number:
+                    buffer.append(held.popleft())
+                chosen = self._draw() % self._size
+                first = buffer.popleft()
+                if chosen:
+                    first, buffer[chosen - 1] = buffer[chosen - 1], first
+                found.append(first)
+        else:
+            super().take(count, found)
 
 
 class _Shuffle(Derived, PassCounter):
@@ -323,6 +362,16 @@ class _Caching(Elements):
         self._held.append(element)
         return element
 
+    def take(self, count: int, found: Any) -> None:
+        taken = Drawn(self._source)
+        taken.fill(count)
+        self._held += taken.held
+        found.extend(taken.held)
+        if taken.failure is not None:
+            raise taken.failure
+        if len(taken.held) < count:
+            self._dataset.held = self._held
+
 
 class _Cache(Derived):
     """Keeps the elements of the first complete pass in memory."""
@@ -331,7 +380,7 @@ class _Cache(Derived):
 
     def elements(self) -> Elements:
         held = self.held
-        return _Caching(self) if held is None else Generated(lambda: iter(held)).elements()
+        return _Caching(self) if held is None else Generated(lambda: iter(held), is_plain=True).elements()
 
 
 CACHE_DATASET = define_dataset(f"CacheDataset({_INPUT}, filename: scalar string)", metadata="")
@@ -375,6 +424,9 @@ class Ahead(Elements):
             raise error
         assert element is not None
         return element
+
+    def may_run_ahead(self) -> bool:
+        return True
 
     def _work(self) -> None:
         with running(self._state):

@@ -7,17 +7,20 @@ from __future__ import annotations
 
 import functools
 import itertools
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import torch
 
-from stoker._src.base.errors import InvalidArgumentError
+from stoker._src.base.errors import InvalidArgumentError, OpError
 from stoker._src.base.shapes import Shape
 from stoker._src.graph.definition import RETAINS, SHAPES, TYPES, OpDefinition, Trait, define, scalar
 from stoker._src.ops.array import gathering
 from stoker._src.ops.array.joining import pack_kernel
+from stoker._src.ops.support import uneven
+from stoker._src.ops.support.uneven import Uneven
 from stoker._src.ops.support.values import to_numpy
 from stoker._src.ops.support.waiting import current_run
 
@@ -46,8 +49,6 @@ class Elements:
     A failed `next` loses its element, and the following call continues after it.
     """
 
-    is_sure = False  # whether `next` never fails, so that elements can be taken before they are needed
-
     def __init__(self, *sources: Elements) -> None:
         self._sources = sources
 
@@ -67,10 +68,46 @@ class Elements:
             except StopIteration:
                 return
 
+    def may_run_ahead(self) -> bool:
+        """Whether elements can be taken before they are needed, because nobody would notice."""
+        return False
+
     def close(self) -> None:
         """Ends the pass: joins its threads and closes its files. Closing twice is allowed."""
         for source in self._sources:
             source.close()
+
+
+class Transparent(Elements):
+    """Elements that have no effect but those of the sources."""
+
+    def may_run_ahead(self) -> bool:
+        return all(source.may_run_ahead() for source in self._sources)
+
+
+class Drawn:
+    """Elements of a source that were taken together, because all of them are needed. An error comes after the elements before it."""
+
+    def __init__(self, source: Elements) -> None:
+        self.source = source
+        self.held: deque[Element] = deque()
+        self.failure: OpError | None = None  # what the source raised after them
+
+    def fill(self, count: int) -> None:
+        """Takes elements until `count` are held, if there are so many before the end or an error."""
+        if self.failure is None and count > len(self.held):
+            try:
+                self.source.take(count - len(self.held), self.held)
+            except OpError as error:
+                self.failure = error
+
+    def next(self) -> Element:
+        if self.held:
+            return self.held.popleft()
+        if self.failure is not None:
+            failure, self.failure = self.failure, None
+            raise failure
+        return self.source.next()
 
 
 class Dataset:
@@ -131,11 +168,15 @@ class Simple(Derived):
 
 
 class FromIterator(Elements):
-    """The elements of a Python iterator that cannot fail (`is_sure`), or that ends when it fails."""
+    """The elements of a Python iterator that cannot fail, or that ends when it fails."""
 
-    def __init__(self, iterator: Iterator[Element], *, is_sure: bool = False) -> None:
+    def __init__(self, iterator: Iterator[Element], *, is_plain: bool = False) -> None:
+        """`is_plain`: nothing but the iterator's place changes with an element."""
         super().__init__()
-        self._iterator, self.is_sure = iterator, is_sure
+        self._iterator, self._is_plain = iterator, is_plain
+
+    def may_run_ahead(self) -> bool:
+        return self._is_plain
 
     def next(self) -> Element:
         stop_if_cancelled()
@@ -154,12 +195,12 @@ class Generated(Dataset):
     """The elements that `start()` iterates over."""
 
     def __init__(
-        self, start: Callable[[], Iterator[Element]], cardinality: int = UNKNOWN, *, is_sure: bool = False
+        self, start: Callable[[], Iterator[Element]], cardinality: int = UNKNOWN, *, is_plain: bool = False
     ) -> None:
-        self._start, self._cardinality, self._is_sure = start, cardinality, is_sure
+        self._start, self._cardinality, self._is_plain = start, cardinality, is_plain
 
     def elements(self) -> Elements:
-        return FromIterator(self._start(), is_sure=self._is_sure)
+        return FromIterator(self._start(), is_plain=self._is_plain)
 
     def cardinality(self) -> int:
         return self._cardinality
@@ -262,8 +303,35 @@ def stacked(elements: Sequence[Element]) -> Element:
     return tuple(columns)
 
 
+def as_stacks(elements: Sequence[Element]) -> Element:
+    """Stacks elements like `stacked`, but those of different lengths become `Uneven` rows.
+
+    Raises:
+        InvalidArgumentError, ValueError or RuntimeError: the elements cannot be stacked.
+    """
+    found = gathered_columns(elements)
+    columns = list(zip(*elements)) if found is None else found
+    stacks = []
+    for column in columns:
+        if not isinstance(column, tuple):
+            stacks.append(column)
+        elif len({getattr(value, "shape", ()) for value in column}) > 1:
+            stacks.append(uneven.joined(column))
+        else:
+            stacks.append(pack_kernel(list(column), axis=0))
+    return tuple(stacks)
+
+
 def _gathered(elements: Sequence[Element]) -> Element | None:
     """A batch of rows of the same components; None for other elements."""
+    columns = gathered_columns(elements)
+    if columns is None or any(isinstance(each, Uneven) and len(set(each.lengths.tolist())) > 1 for each in columns):
+        return None
+    return tuple(map(uneven.even, columns))
+
+
+def gathered_columns(elements: Sequence[Element]) -> list[Any] | None:
+    """The components of a batch of rows of the same components; None for other elements. They share no memory with the rows."""
     if type(elements[0]) is not Row:
         return None
     components = elements[0].rows.components
@@ -272,9 +340,9 @@ def _gathered(elements: Sequence[Element]) -> Element | None:
         return None
     if indices == list(range(indices[0], indices[0] + len(indices))):
         rows = [component[indices[0] : indices[0] + len(indices)] for component in components]
-        return tuple(each.copy() if isinstance(each, np.ndarray) else each.clone() for each in rows)
+        return [each.copy() if isinstance(each, (np.ndarray, Uneven)) else each.clone() for each in rows]
     at = torch.tensor(indices)
-    return tuple(gathering.take(component, at, 0) for component in components)
+    return [each.gathered(indices) if isinstance(each, Uneven) else gathering.take(each, at, 0) for each in components]
 
 
 def _text(shape: Shape) -> str:
@@ -283,6 +351,8 @@ def _text(shape: Shape) -> str:
 
 def rows_of(component: Any) -> Iterator[Any]:
     """Iterates over the first dimension of a component."""
+    if isinstance(component, Uneven):
+        return iter(component)
     if isinstance(component, np.ndarray):
         return (string_scalar(row) if not isinstance(row, np.ndarray) else row for row in component)
     return iter(component.unbind(0)) if component.shape[0] else iter(())

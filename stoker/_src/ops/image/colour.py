@@ -12,10 +12,12 @@ from stoker._src.base.errors import FailedPreconditionError, InvalidArgumentErro
 from stoker._src.base.export import export
 from stoker._src.base.shapes import Shape
 from stoker._src.graph.definition import define, one_of, unchanged
+from stoker._src.graph.late_binding import ops
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.array import casting, joining
 from stoker._src.ops.image.resampling import native
 from stoker._src.ops.math import arithmetic, comparison
+from stoker._src.ops.support import rows
 
 _ANY_FLOAT = one_of(dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64, default=dtypes.float32)
 _HALF_OR_FLOAT = one_of(dtypes.float16, dtypes.float32, default=dtypes.float32)
@@ -160,6 +162,17 @@ def adjust_contrast_v2_kernel(images: torch.Tensor, contrast_factor: torch.Tenso
     _check_adjusted(images, contrast_factor=contrast_factor)
     mean = images.mean((-3, -2), keepdim=True, dtype=torch.float32 if images.dtype is torch.float16 else None)
     return ((images - mean) * contrast_factor.to(mean.device) + mean).to(images.dtype)
+
+
+@ADJUST_CONTRAST_V2.rows
+def adjust_contrast_v2_rows(op: Operation, inputs: list[rows.Input]) -> list[Tensor] | None:
+    images, factor = inputs
+    if not images.stacked or not factor.stacked:
+        return rows.again(op, [each.tensor for each in inputs]) if images.stacked else None
+    if images.rank != 3 or op.outputs[0].dtype is not dtypes.float32:
+        return None
+    mean = ops.reduce_mean(images.tensor, [1, 2], keepdims=True)
+    return [(images.tensor - mean) * ops.reshape(factor.tensor, [-1, 1, 1, 1]) + mean]
 
 
 @ADJUST_CONTRAST.kernel

@@ -15,6 +15,7 @@ from stoker._src.graph.definition import OpDefinition, define
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.array import shaping
 from stoker._src.ops.image import resampling
+from stoker._src.ops.support import rows
 
 _FLOATS = (dtypes.float16, dtypes.float32, dtypes.float64, dtypes.bfloat16)
 PIXELS = (dtypes.int8, dtypes.uint8, dtypes.int16, dtypes.uint16, dtypes.int32, dtypes.int64, *_FLOATS)
@@ -106,6 +107,7 @@ def resize_nearest_neighbor_grad_kernel(
 
 
 RESIZE_NEAREST_NEIGHBOR.shape(resized_shape, values=["size"])
+RESIZE_NEAREST_NEIGHBOR.rows(rows.folded)
 RESIZE_NEAREST_NEIGHBOR_GRAD.shape(resized_shape, values=["size"])
 
 
@@ -176,6 +178,7 @@ def resize_bilinear_grad_kernel(
 
 
 RESIZE_BILINEAR.shape(resized_shape, values=["size"])
+RESIZE_BILINEAR.rows(rows.folded)
 RESIZE_BILINEAR_GRAD.shape(_original_shape)
 
 
@@ -231,6 +234,7 @@ def resize_bicubic_grad_kernel(
 
 
 RESIZE_BICUBIC.shape(resized_shape, values=["size"])
+RESIZE_BICUBIC.rows(rows.folded)
 RESIZE_BICUBIC_GRAD.shape(_original_shape)
 
 
@@ -274,6 +278,7 @@ def resize_area_kernel(images: torch.Tensor, size: Any, *, align_corners: bool) 
 
 
 RESIZE_AREA.shape(resized_shape, values=["size"])
+RESIZE_AREA.rows(rows.folded)
 
 
 @export(v1="image.resize_area")

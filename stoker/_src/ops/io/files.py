@@ -20,6 +20,7 @@ from stoker._src.graph.graph import Graph
 from stoker._src.graph.keys import GraphKeys
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Tensor
+from stoker._src.ops.array.uneven_rows import one_by_one
 from stoker._src.ops.variables import variables
 
 
@@ -33,6 +34,9 @@ def _path(filename: np.ndarray, what: str = "filename") -> str:
 
 # A file may change between runs, so the result of reading is not a function of the name alone.
 READ_FILE = define("ReadFile(filename: string) -> (contents: string)", STATEFUL)
+
+
+READ_FILE.rows(one_by_one)
 
 
 @READ_FILE.kernel

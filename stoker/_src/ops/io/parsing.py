@@ -28,8 +28,6 @@ from stoker._src.formats.example import (
     Sparse,
 )
 from stoker._src.graph.definition import INT, SHAPES, STRINGS, TYPES, define
-from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops.support import rows
 from stoker._src.ops.support.values import from_numpy
 
 LIST_TYPES = (dtypes.float32, dtypes.int64, dtypes.string)
@@ -288,13 +286,6 @@ def parse_example_v2_kernel(
         _tensors([column.values for column in ragged]),
         [_splits(column, 0, dtype) for column, dtype in zip(ragged, ragged_split_types)],
     )
-
-
-@PARSE_EXAMPLE_V2.rows
-def parse_example_rows(op: Operation, inputs: list[rows.Input]) -> list[Tensor] | None:
-    """Supports only dense features: sparse and ragged features of many records are not rows of one tensor."""
-    only_dense = not op.attrs["sparse_types"] and not op.attrs["ragged_value_types"]
-    return rows.whole(op, inputs) if only_dense else None
 
 
 @PARSE_EXAMPLE_V2.shape(enforced=True)

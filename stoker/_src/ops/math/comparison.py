@@ -74,6 +74,8 @@ EQUAL = define("Equal(x: T, y: T) -> (z: bool)", T=ANY, incompatible_shape_error
 NOT_EQUAL = define("NotEqual(x: T, y: T) -> (z: bool)", T=ANY, incompatible_shape_error=True).not_differentiable()
 EQUAL.rows(rows.broadcast)
 NOT_EQUAL.rows(rows.broadcast)
+for _definition in (EQUAL, NOT_EQUAL):
+    _definition.ragged_rows(rows.elements)
 
 
 def _fit(x: Any, y: Any) -> bool:

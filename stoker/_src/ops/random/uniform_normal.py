@@ -12,10 +12,10 @@ from stoker._src.base import dtypes
 from stoker._src.base.dtypes import FLOATS, INDEX, DType, as_dtype
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
-from stoker._src.base.shapes import Shape
+from stoker._src.base.shapes import UNKNOWN_SHAPE, Shape
 from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor, is_tensor
-from stoker._src.graph.definition import STATEFUL, OpDefinition, define
+from stoker._src.graph.definition import STATEFUL, OpDefinition, define, unregistered
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Tensor
 from stoker._src.ops.math import arithmetic
@@ -115,9 +115,27 @@ def _filled(name: str, fill: Callable[..., torch.Tensor]) -> OpDefinition:
         definition.planning.on_gpu = lambda op: on_gpu if cuda.can_fill(torch_dtype(op.attrs["dtype"])) else None
     kernel.__name__ = f"{name.lower()}_kernel"
     definition.planning.repeats = repeated
+    definition.planning.repeated = many = unregistered(
+        f"{name}OfRows(times: host int32, shape: host T) -> (output: dtype)",
+        STATEFUL,
+        seed=0,
+        seed2=0,
+        dtype=FLOATS,
+        T=INDEX,
+    ).not_differentiable()
+    many.kernel(
+        lambda times, shape, *, seed, seed2, dtype, ctx: repeated(
+            times, shape, wanted=True, seed=seed, seed2=seed2, dtype=dtype, ctx=ctx
+        )
+    )
+    many.shape(_of_rows, as_shapes=["shape"])
     definition.kernel(kernel)
     definition.shape(lambda shape: shape, as_shapes=["shape"])
     return definition
+
+
+def _of_rows(times: Shape, shape: Shape, *_: Shape) -> Shape:
+    return Shape((None, *shape.dims)) if shape.dims is not None else UNKNOWN_SHAPE
 
 
 RANDOM_UNIFORM = _filled("RandomUniform", fills.uniform)
@@ -150,6 +168,29 @@ def random_uniform_int_kernel(
         return generator(ctx, seed, seed2).few((shape, minval, maxval, Tout), count, draw)
     stream = generator(ctx, seed, seed2).reserve_outputs(count)
     return fills.uniform_int(stream, count, minval, maxval, torch_dtype(Tout)).reshape(shape)
+
+
+RANDOM_UNIFORM_INT.planning.repeated = _INTS_OF_ROWS = unregistered(
+    "RandomUniformIntOfRows(times: host int32, shape: host T, minval: host Tout, maxval: host Tout) -> (output: Tout)",
+    STATEFUL,
+    seed=0,
+    seed2=0,
+    Tout=INDEX,
+    T=INDEX,
+).not_differentiable()
+_INTS_OF_ROWS.shape(_of_rows, as_shapes=["shape"])
+
+
+@_INTS_OF_ROWS.kernel
+def random_uniform_int_of_rows_kernel(
+    times: int, shape: list[int], minval: int, maxval: int, *, seed: int, seed2: int, Tout: DType, ctx: Any
+) -> torch.Tensor:
+    if minval >= maxval:
+        raise InvalidArgumentError(None, None, f"Need minval < maxval, got {minval} >= {maxval}")
+    count = checked_count(shape)
+    stream = generator(ctx, seed, seed2).reserve_outputs(times * count)
+    drawn = fills.uniform_int_of_runs(stream, count, minval, maxval, torch_dtype(Tout), times)
+    return drawn.view(times, *shape)
 
 
 @RANDOM_UNIFORM_INT.shape(as_shapes=["shape"])

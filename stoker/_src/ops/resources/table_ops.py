@@ -11,13 +11,18 @@ import torch
 from stoker._src.base import dtypes, forking
 from stoker._src.base.dtypes import DType
 from stoker._src.base.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError, OutOfRangeError
+from stoker._src.base.extensions import extension
 from stoker._src.base.shapes import SCALAR, UNKNOWN_SHAPE, Shape
 from stoker._src.formats import gfile
 from stoker._src.formats.hashing import hash64_many
 from stoker._src.graph.definition import ANY, INT, SOURCE, STATEFUL, TYPE, OpDefinition, define, scalar
+from stoker._src.graph.tensor import Operation
+from stoker._src.ops.support import rows
 from stoker._src.ops.support.values import from_numpy, to_numpy, torch_dtype
 
 WHOLE_LINE, LINE_NUMBER = -2, -1
+
+compiled = extension("stoker._src.ops.native.strings")
 
 
 class LookupTable:
@@ -74,7 +79,8 @@ class LookupTable:
 
     def find(self, keys: Any, default: Any, key_dtype: DType) -> Any:
         """Returns the value of each key, or its default, with shape [*keys.shape, *value_shape]."""
-        wanted = self._keys(keys, key_dtype)
+        is_text = compiled is not None and key_dtype is dtypes.string is self.key_dtype and not self.reserved
+        wanted = np.ascontiguousarray(keys) if is_text else self._keys(keys, key_dtype)
         shape = (*keys.shape, *self.value_shape)
         if default.dtype is not self._kind:
             self._rows(default)  # raises an error, unless it is an array of the same type
@@ -86,12 +92,17 @@ class LookupTable:
             )
         with self._lock:
             self._check_ready()
-            found = list(map(self._places.get, wanted, itertools.repeat(-1)))
-            result = self._values[found] if found and self._places else self._empty(len(wanted))
-        if -1 in found:
-            missing, fallback = np.array(found) < 0, self._rows(default)
+            if compiled is not None and isinstance(wanted, np.ndarray):
+                found = np.empty(wanted.size, np.int64)
+                lacks = compiled.places(self._places, wanted, found) > 0
+            else:
+                found = np.array(list(map(self._places.get, wanted, itertools.repeat(-1))), np.int64)
+                lacks = bool((found < 0).any())
+            result = self._values[found] if found.size and self._places else self._empty(found.size)
+        if lacks:
+            missing, fallback = found < 0, self._rows(default)
             if fallback.shape == shape and fallback.shape != self.value_shape:
-                result[missing] = fallback.reshape(len(wanted), *self.value_shape)[missing]
+                result[missing] = fallback.reshape(found.size, *self.value_shape)[missing]
             else:
                 result[missing] = fallback if fallback.ndim else fallback[()]
         return from_numpy(result if result.shape == shape else result.reshape(shape))
@@ -582,10 +593,29 @@ def _column(lines: list[bytes], index: int, kind: DType, mark: bytes, offset: in
 FIND = _on_table(
     "LookupTableFind", ", keys: Tin, default_value: Tout", "values: Tout", _find, _find_shape, Tin=ANY, Tout=ANY
 )
+
+
+@FIND.rows
+def find_rows(op: Operation, inputs: list[rows.Input]) -> list[Any] | None:
+    """Looks up the keys of all rows at once."""
+    handle, keys, default = inputs
+    if handle.stacked or default.stacked or not keys.stacked or default.rank != 0:
+        return None
+    return rows.again(op, [each.tensor for each in inputs])
+
+
+@FIND.ragged_rows
+def find_ragged_rows(op: Operation, inputs: list[rows.Input]) -> list[Any] | None:
+    found = find_rows(op, inputs)
+    keys = inputs[1]
+    return found and [rows.Input(each, True, keys.rank, keys.lengths) for each in found]
+
+
 INSERT = _on_table("LookupTableInsert", ", keys: Tin, values: Tout", "", _insert, Tin=ANY, Tout=ANY)
 IMPORT = _on_table("LookupTableImport", ", keys: rank>0 Tin, values: Tout", "", _import, _rows_shape, Tin=ANY, Tout=ANY)
 REMOVE = _on_table("LookupTableRemove", ", keys: rank>0/any Tin", "", _remove, v1=False, Tin=ANY)
 SIZE = _on_table("LookupTableSize", "", "size: int64", _size, scalar)
+SIZE.rows(lambda op, inputs: rows.again(op, [each.tensor for each in inputs]))
 EXPORT = _on_table(
     "LookupTableExport", "", "keys: Tkeys, values: Tvalues", LookupTable.export,
     lambda table_handle: (UNKNOWN_SHAPE, UNKNOWN_SHAPE), Tkeys=TYPE, Tvalues=TYPE,

@@ -25,6 +25,7 @@ from stoker._src.ops.sparse.sparse_ops import flat_positions, sizes_of
 from stoker._src.ops.support.movement import allocatable
 
 _native = extension("stoker._src.ops.native.columns")
+strings = extension("stoker._src.ops.native.strings")
 
 # ---- SparseCross ------------------------------------------------------------------------------------------------
 
@@ -147,7 +148,12 @@ def _hashed_cross(
 def _hashes(column: Any) -> torch.Tensor:
     """Fingerprints of strings, or integers unchanged, as the bits of an int64 vector."""
     if isinstance(column, np.ndarray):
-        return torch.from_numpy(hashing.fingerprint64_many(column.reshape(-1).tolist()).view(np.int64))
+        hashes = np.empty(column.size, np.uint64)
+        if strings is None:
+            hashes[:] = hashing.fingerprint64_many(column.reshape(-1).tolist())
+        else:
+            strings.fingerprints(np.ascontiguousarray(column), hashes)
+        return torch.from_numpy(hashes.view(np.int64))
     return column.reshape(-1).contiguous()
 
 

@@ -11,14 +11,18 @@ import torch
 
 from stoker._src.base.dtypes import INDEX, NUMERIC, REAL
 from stoker._src.base.errors import InternalError, InvalidArgumentError
+from stoker._src.base.extensions import extension
 from stoker._src.base.shapes import Shape, merge_dims
 from stoker._src.graph.definition import ANY, INT, OpDefinition, all_merged, define
 from stoker._src.graph.planning import Prepared
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.array import gathering, ranges, shaping
+from stoker._src.ops.array.uneven_rows import sparse_to_dense_of_rows
 from stoker._src.ops.math import arithmetic, reductions
 from stoker._src.ops.support import table_rows
 from stoker._src.ops.support.movement import allocatable, checked_sizes, itemsize, signed
+
+strings = extension("stoker._src.ops.native.strings")
 
 _MATRIX, _VECTOR = Shape((None, None)), Shape((None,))
 
@@ -169,6 +173,11 @@ def sparse_to_dense_kernel(
         placed = table_rows.placed(rows, sizes, sparse_values, default_value, ascending=validate_indices)
         if placed is not None:
             return placed
+    elif strings is not None and validate_indices and (len(sizes), sparse_values.ndim, default_value.size) == (2, 1, 1):
+        result: Any = np.empty(sizes, dtype=object)
+        at, values = rows.to(torch.int64).contiguous().numpy(), np.ascontiguousarray(sparse_values)
+        if strings.place(at, *sizes, values, default_value.item(), result):
+            return result
     flat = flat_positions(rows, sizes)
     if validate_indices:
         check_order(flat, rows)
@@ -180,7 +189,7 @@ def sparse_to_dense_kernel(
         )
     total = numbers.prod(sizes)
     if isinstance(sparse_values, np.ndarray):
-        result: Any = np.broadcast_to(default_value, total).copy()
+        result = np.broadcast_to(default_value, total).copy()
         result[flat.numpy()] = sparse_values if sparse_values.ndim else sparse_values[()]
         return result.reshape(sizes)
     result = default_value.expand(total).clone()
@@ -215,6 +224,9 @@ def _prepared_to_dense(op: Operation, shape_of: Any) -> Prepared | None:
 
 
 SPARSE_TO_DENSE.planning.prepares = _prepared_to_dense
+
+
+SPARSE_TO_DENSE.ragged_rows(sparse_to_dense_of_rows)
 
 
 @SPARSE_TO_DENSE.shape(as_shapes=["output_shape"])

@@ -14,17 +14,22 @@ from stoker._src.base import dtypes
 from stoker._src.base.dtypes import INDEX, DType
 from stoker._src.base.errors import InvalidArgumentError, OutOfRangeError
 from stoker._src.base.export import export
+from stoker._src.base.extensions import extension
 from stoker._src.base.shapes import UNKNOWN_SHAPE, Shape, broadcast
 from stoker._src.formats import hashing
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import INT, INT32, INTS, STRING, OpDefinition, all_merged, define, one_of, unchanged
 from stoker._src.graph.scopes import name_scope
-from stoker._src.graph.tensor import Tensor
+from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.array import ranges
+from stoker._src.ops.array.uneven_rows import sparse_rows
 from stoker._src.ops.math import reductions, segment_reductions
-from stoker._src.ops.strings.regex import compiled, rewritten
+from stoker._src.ops.strings import regex
 from stoker._src.ops.support.dispatching import dispatched, elementwise
 from stoker._src.ops.support.movement import allocatable
+from stoker._src.ops.support.rows import Input
+
+compiled = extension("stoker._src.ops.native.strings")
 
 _UNIT = STRING("BYTE", allowed=("BYTE", "UTF8_CHAR"))
 
@@ -65,7 +70,18 @@ STRING_JOIN = define(
 
 @STRING_JOIN.kernel
 def string_join_kernel(inputs: list[np.ndarray], *, separator: str) -> np.ndarray:
-    glue = as_bytes(separator)
+    glue, shape = as_bytes(separator), _joined_shape(inputs)
+    count = int(np.prod(shape))
+    result = np.empty(count, dtype=object)
+    if compiled is not None and inputs:
+        compiled.join(list(map(np.ascontiguousarray, inputs)), glue, result)
+        return result.reshape(shape)
+    columns = [item.reshape(-1).tolist() if item.ndim else [item[()]] * count for item in inputs]
+    result[:] = [glue.join(parts) for parts in zip(*columns)] if columns else [b""] * count
+    return result.reshape(shape)
+
+
+def _joined_shape(inputs: list[np.ndarray]) -> tuple[int, ...]:
     shape: tuple[int, ...] = ()
     for item in inputs:
         if item.ndim:
@@ -74,11 +90,7 @@ def string_join_kernel(inputs: list[np.ndarray], *, separator: str) -> np.ndarra
                     None, None, f"Input shapes do not match: {Shape(shape)} vs. {Shape(item.shape)}"
                 )
             shape = item.shape
-    count = int(np.prod(shape))
-    columns = [item.reshape(-1).tolist() if item.ndim else [item[()]] * count for item in inputs]
-    result = np.empty(count, dtype=object)
-    result[:] = [glue.join(parts) for parts in zip(*columns)] if columns else [b""] * count
-    return result.reshape(shape)
+    return shape
 
 
 @STRING_JOIN.shape
@@ -254,6 +266,21 @@ def _sparse_rows(rows: list[list[bytes]]) -> tuple[torch.Tensor, np.ndarray, tor
     return torch.from_numpy(indices), values, torch.tensor([len(rows), max(lengths.tolist(), default=0)])
 
 
+_SPACE = b" \t\n\r\v\f"
+
+
+def _split_at(texts: np.ndarray, marks: bytes, *, skip_empty: bool, keep_nothing: bool) -> Any:
+    """The parts of texts between any of the bytes in `marks`, as a sparse matrix. An empty text has no parts, or (without `keep_nothing`) one."""
+    assert compiled is not None
+    texts = np.ascontiguousarray(texts)
+    lengths = np.empty(len(texts), np.int64)
+    count = compiled.split_lengths(texts, marks, skip_empty, keep_nothing, lengths)
+    values, indices = np.empty(count, dtype=object), np.empty((count, 2), np.int64)
+    compiled.split_into(texts, marks, skip_empty, keep_nothing, values, indices)
+    longest = int(lengths.max()) if len(lengths) else 0
+    return torch.from_numpy(indices), values, torch.from_numpy(np.array([len(texts), longest]))
+
+
 @STRING_SPLIT.kernel
 def string_split_kernel(input: np.ndarray, delimiter: np.ndarray, *, skip_empty: bool) -> Any:
     if input.ndim != 1:
@@ -263,6 +290,8 @@ def string_split_kernel(input: np.ndarray, delimiter: np.ndarray, *, skip_empty:
     marks: bytes = delimiter.item()
     if not marks:  # without delimiters, split into single bytes
         return _sparse_rows([[bytes([byte]) for byte in item] for item in input.tolist()])
+    if compiled is not None:
+        return _split_at(input, marks, skip_empty=skip_empty, keep_nothing=True)
     if len(marks) == 1:
         rows = [item.split(marks) if item else [] for item in input.tolist()]
     else:
@@ -279,7 +308,9 @@ def string_split_v2_kernel(input: np.ndarray, sep: np.ndarray, *, maxsplit: int)
         raise InvalidArgumentError(None, None, f"input must be a vector, got shape: {Shape(input.shape)}")
     if sep.ndim:
         raise InvalidArgumentError(None, None, f"sep must be a scalar, got shape: {Shape(sep.shape)}")
-    mark = sep[()] or None
+    mark: bytes | None = sep.item() or None
+    if compiled is not None and maxsplit < 0 and (mark is None or len(mark) == 1):
+        return _split_at(input, mark or _SPACE, skip_empty=mark is None, keep_nothing=False)
     if mark is None and maxsplit >= 0:
         return _sparse_rows([_first_words(item, maxsplit) for item in input.tolist()])
     # Python's split gives TensorFlow's results for runs of white space and for every occurrence of a separator.
@@ -296,6 +327,19 @@ def _first_words(text: bytes, count: int) -> list[bytes]:
 
 for _definition in (STRING_SPLIT, STRING_SPLIT_V2):
     _definition.shape(lambda input, sep: (Shape((None, 2)), Shape((None,)), Shape((2,))))
+    _definition.spelled_shape(lambda op, index, sight: Shape((sight.shape_of(op._inputs[0]).of_rank(1)[0], None)))
+
+
+@STRING_SPLIT.rows
+def string_split_rows(op: Operation, inputs: list[Input]) -> list[Any] | None:
+    skip_empty = op.attrs["skip_empty"]
+    return sparse_rows(op, inputs, lambda strings: STRING_SPLIT(strings, inputs[1].tensor, skip_empty=skip_empty))
+
+
+@STRING_SPLIT_V2.rows
+def string_split_v2_rows(op: Operation, inputs: list[Input]) -> list[Any] | None:
+    maxsplit = op.attrs["maxsplit"]
+    return sparse_rows(op, inputs, lambda strings: STRING_SPLIT_V2(strings, inputs[1].tensor, maxsplit=maxsplit))
 
 
 # ---- regular expressions ----------------------------------------------------------------------------------------
@@ -315,7 +359,7 @@ for _definition in (REGEX_REPLACE, STATIC_REGEX_REPLACE, REGEX_FULL_MATCH, STATI
 
 @STATIC_REGEX_REPLACE.kernel
 def static_regex_replace_kernel(input: np.ndarray, *, pattern: Any, rewrite: Any, replace_global: bool) -> np.ndarray:
-    replace = rewritten(as_bytes(pattern), as_bytes(rewrite), replace_global)
+    replace = regex.rewritten(as_bytes(pattern), as_bytes(rewrite), replace_global)
     return each(replace, input)
 
 
@@ -331,7 +375,7 @@ def regex_replace_kernel(
 
 @STATIC_REGEX_FULL_MATCH.kernel
 def static_regex_full_match_kernel(input: np.ndarray, *, pattern: Any) -> torch.Tensor:
-    match = compiled(as_bytes(pattern)).fullmatch
+    match = regex.compiled(as_bytes(pattern)).fullmatch
     return _numbers([match(item) is not None for item in input.reshape(-1).tolist()], input.shape, dtypes.bool_)
 
 
@@ -526,7 +570,34 @@ def string_to_hash_bucket_kernel(string_tensor: np.ndarray, *, num_buckets: int)
 
 @STRING_TO_HASH_BUCKET_FAST.kernel
 def string_to_hash_bucket_fast_kernel(input: np.ndarray, *, num_buckets: int) -> torch.Tensor:
+    if compiled is not None:
+        hashes = np.empty(input.size, np.uint64)
+        compiled.fingerprints(np.ascontiguousarray(input), hashes)
+        return _bucketed(hashes, num_buckets, input.shape)
     return _bucketed(hashing.fingerprint64_many(input.reshape(-1).tolist()), num_buckets, input.shape)
+
+
+def _hashes_joined(op: Operation, output: int, consumer: Operation, others: list[Any]) -> int | None:
+    """The number of buckets, if `consumer` only hashes the joined strings."""
+    return consumer.attrs["num_buckets"] if consumer.definition is STRING_TO_HASH_BUCKET_FAST else None
+
+
+def _joining_hasher(op: Operation, wanted: list[int]) -> Callable[..., tuple[Any, ...]]:
+    """A kernel for StringJoin that returns the buckets of what it joins. `wanted`: 0 (the strings) if they are used, and numbers of buckets."""
+
+    def kernel(inputs: list[np.ndarray], *, separator: Any) -> tuple[Any, ...]:
+        if 0 in wanted or compiled is None or not inputs:
+            joined = string_join_kernel(inputs, separator=separator)
+            return tuple([string_to_hash_bucket_fast_kernel(joined, num_buckets=n) if n else joined for n in wanted])
+        shape = _joined_shape(inputs)
+        hashes = np.empty(int(np.prod(shape)), np.uint64)
+        compiled.joined_fingerprints(list(map(np.ascontiguousarray, inputs)), as_bytes(separator), hashes)
+        return tuple([_bucketed(hashes, number, shape) for number in wanted])
+
+    return kernel
+
+
+STRING_JOIN.absorbs(_hashes_joined, _joining_hasher)
 
 
 @STRING_TO_HASH_BUCKET_STRONG.kernel

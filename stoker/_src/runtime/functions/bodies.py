@@ -10,6 +10,7 @@ A function that an op keeps (`OpDefinition.keeping`, for example one that a data
 from __future__ import annotations
 
 import copy
+import functools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -23,6 +24,7 @@ from stoker._src.graph.function_graph import Function
 from stoker._src.graph.interchange.function_def import function_refs
 from stoker._src.graph.interchange.function_library import check_call, check_results
 from stoker._src.graph.tensor import Operation, Tensor
+from stoker._src.ops.support import uneven
 from stoker._src.ops.support.waiting import RunState, current_run, running
 from stoker._src.runtime.devices import Nowhere, Placement
 from stoker._src.runtime.failures import explain_failure
@@ -35,7 +37,7 @@ from stoker._src.runtime.plan.known_shapes import UNKNOWN, Known, says_more, set
 from stoker._src.runtime.plan.mixed_precision import precision_of
 from stoker._src.runtime.plan.planner import Planner
 from stoker._src.runtime.plan.pruning import has_effect, passed_through, prune
-from stoker._src.runtime.plan.stacking import over_stacks
+from stoker._src.runtime.plan.stacking import Stack, over_stacks
 
 
 class Compiled(NamedTuple):
@@ -259,7 +261,7 @@ class KeptFunction:
         self.may_use_gpu = compiler.placement.gpu is not None
         self._compiling = forking.lock()
         self._compiled: tuple[dict[int, Any], Step] | None = None
-        self._for_stacks: dict[int, Step | None] = {}  # by the number of values that differ from call to call
+        self._for_stacks: dict[int, StackCall | None] = {}  # by the number of values that differ from call to call
 
     def bind(self, captured: Sequence[Any] = ()) -> BoundFunction:
         """Binds the captured values. Returns a function of the remaining inputs.
@@ -288,19 +290,47 @@ class KeptFunction:
             self._compiled = resources, step
             return step
 
-    def for_stacks(self, takes: int) -> Step | None:
-        """Returns a step that does the work of many calls, whose first `takes` values are stacked; None if an op has an effect or no such form."""
+    def for_stacks(self, takes: int) -> StackCall | None:
+        """Returns what does the work of many calls, whose first `takes` values are stacked; None if an op has no such form."""
         with self._compiling:
             if takes not in self._for_stacks:
-                function = self.function
-                stack = None
-                if not self.may_use_gpu and not _targets(function):
-                    stack = over_stacks(function.inputs[:takes], function.outputs, function.inputs[takes:])
-                node_context, compiler = self._compiler.node_context, self._compiler
-                self._for_stacks[takes] = stack and emit(
-                    Planner(stack[0], [], stack[1], node_context, compiler).build()
-                )
+                function, stack = self.function, None
+                if not self.may_use_gpu:
+                    given, shared = function.inputs[:takes], function.inputs[takes:]
+                    stack = over_stacks(given, function.outputs, _targets(function), shared, in_calls=True)
+                self._for_stacks[takes] = stack and StackCall(stack, self._compiler)
             return self._for_stacks[takes]
+
+
+class StackCall:
+    """The work of many calls of a function, as one call for a stack of values. `ragged` says which values and results are rows of
+    different lengths: those are passed as a tensor and the lengths of the rows."""
+
+    def __init__(self, stack: Stack, compiler: FunctionCompiler) -> None:
+        # A random op goes on where the calls for single values stopped, so that it does not matter which calls were made together.
+        contexts = {made: compiler.node_context(single) for made, single in stack.drawing.items()}
+
+        def context_of(op: Operation) -> Any:
+            return contexts[op] if op in contexts else compiler.node_context(op)
+
+        planner = Planner(stack.results, stack.targets, stack.inputs, context_of, compiler)
+        self.function = emit(planner.build()).function
+        self.ragged = stack.ragged
+        self._drawing = list(contexts.values())
+        self.draws = bool(contexts)
+
+    def __call__(self, *values: Any) -> tuple[Any, ...]:
+        """A call that fails draws no numbers."""
+        marks = [each.state and each.state.mark() for each in self._drawing]
+        try:
+            return self.function(None, *values)
+        except BaseException:
+            for each, mark in zip(self._drawing, marks):
+                if mark is None:
+                    each.state = None
+                else:
+                    each.state.back_to(mark)
+            raise
 
 
 class BoundFunction:
@@ -348,8 +378,20 @@ class BoundFunction:
         It fails if a call for one of the rows would fail, and says nothing about which one. None if the function cannot be called like
         that: it has effects, draws numbers, or contains an op that has no form for many rows.
         """
-        step = self._kept.for_stacks(self.takes)
-        return None if step is None else lambda stacks: step.function(None, *stacks, *self._captured)
+        call = self._kept.for_stacks(self.takes)
+        return None if call is None else functools.partial(self._stacked, call)
+
+    def is_pure(self) -> bool:
+        """Whether it has a form for stacks and draws no numbers."""
+        call = self._kept.for_stacks(self.takes)
+        return call is not None and not call.draws
+
+    def _stacked(self, call: StackCall, stacks: Sequence[Any]) -> tuple[Any, ...]:
+        given: list[Any] = []
+        for value, ragged in zip(stacks, call.ragged[0]):
+            given += uneven.parts(value) if ragged else [uneven.even(value)]
+        found = iter(call(*given, *self._captured))
+        return tuple([uneven.Uneven(next(found), next(found)) if ragged else next(found) for ragged in call.ragged[1]])
 
     def _call(self, state: RunState, values: tuple[Any, ...]) -> tuple[Any, ...]:
         holding = Holding(self._lock, writes=self._writes, state=state, touches=self._touches)

@@ -57,7 +57,7 @@ class _Block:
         given, wanted = list(source.outputs), list(sink._inputs[1:])
         self._single = _step(worker, wanted, given)
         stack = over_stacks(given, wanted)
-        self._together = None if stack is None else _step(worker, *stack)
+        self._together = None if stack is None else _step(worker, stack.results, stack.inputs)
         handles = _step(worker, [*source._inputs, sink._inputs[0]], []).function(None)
         self._from, self._to = handles[:-1], handles[-1]
         self._deal: Any = source.definition.planning.deals

@@ -95,12 +95,10 @@ class _Region:
         self.inputs.update(inputs)
 
     def pays(self) -> bool:
-        """Whether there are enough ops that could be fused."""
-        definitions = [each.op.definition for each in self.members if each.op is not None]
-        return (
-            sum(1 for each in definitions if each.planning.lower is not None and not each.traits & Trait.VIEW)
-            >= _FEWEST
-        )
+        """Whether there are enough ops that could be fused. Fused loops compute floats, and integers only between them."""
+        ops = [each.op for each in self.members if each.op is not None]
+        fused = [op for op in ops if op.definition.planning.lower is not None and not op.definition.traits & Trait.VIEW]
+        return len(fused) >= _FEWEST and any(t.dtype.is_floating for op in fused for t in (*op._inputs, *op.outputs))
 
 
 def form(
@@ -163,9 +161,24 @@ class _Regions:
         if given is None or not self._join(instruction, arguments, *given):
             changes = bool(instruction.traits & (Trait.WRITES | Trait.BLOCKING) or instruction.steps)
             self.end([each for each in self.open if changes or not each.made.isdisjoint(arguments)])
+            follows = self._follows(instruction)
             for i, value in enumerate(values_of(instruction.results)):
-                self._makers[value] = frozenset((_maker(instruction, i, self.equal),))
+                self._makers[value] = follows or frozenset((_maker(instruction, i, self.equal),))
             self.ended.append(instruction)
+
+    def _follows(self, instruction: Instruction) -> frozenset[Any]:
+        """What decides about the sizes of a result that follow from the shapes of the inputs; empty if that is not so.
+
+        Ops on strings are in no region, but what is computed from the same strings (their hashes, a mask) has sizes in common.
+        """
+        op = instruction.op
+        if op is None or instruction.kind != "kernel" or instruction.steps or instruction.traits & EFFECTS:
+            return frozenset()
+        if not any(tensor.dtype.base_dtype is dtypes.string for tensor in op._inputs):
+            return frozenset()
+        if self._has_new_size(instruction, []):
+            return frozenset()
+        return self._of({value for value in values_of(instruction.arguments) if not value.is_constant})
 
     def _of(self, values: set[Value]) -> frozenset[Any]:
         """What decides about the sizes of values that no open region makes."""

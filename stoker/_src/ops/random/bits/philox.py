@@ -125,6 +125,16 @@ class PhiloxState:
                 self._on_device.copy_(self._on_device.new_tensor(words.tolist(), device="cpu"))
                 self._is_ahead = False
 
+    def mark(self) -> Any:
+        """Returns the position, for `back_to`."""
+        with self._lock:
+            return self._next, self._executions
+
+    def back_to(self, mark: Any) -> None:
+        """Takes back what was drawn since `mark()`."""
+        with self._lock:
+            self._next, self._executions = mark
+
     def reserve(self, blocks: int) -> Stream:
         """Returns the stream for this execution, and advances the state by `blocks` blocks."""
         while True:
