@@ -76,7 +76,7 @@ def over_stacks(
         results, differ = [], []
         for tensor in wanted:
             found = rewriting.known.get(tensor)
-            if found is None or not found.stacked:
+            if found is None or not found.stacked or (found.lengths is not None and not in_calls):
                 return None
             differ.append(found.lengths is not None)
             results += [found.tensor] if found.lengths is None else [found.tensor, found.lengths]
