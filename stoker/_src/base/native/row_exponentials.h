@@ -4,17 +4,34 @@
 
 #include <stdint.h>
 
+/* Takes the next numbers LANES at a time. NaNs are kept apart, so that each lane waits for one comparison only. */
+#define LARGEST_BY(LANES)                                              \
+    if (count - j >= LANES) {                                          \
+        real most[LANES], odd[LANES];                                  \
+        for (int q = 0; q < LANES; q++) most[q] = odd[q] = a[j + q];   \
+        for (j += LANES; j + LANES <= count; j += LANES)               \
+            for (int q = 0; q < LANES; q++) {                          \
+                real x = a[j + q];                                     \
+                most[q] = x > most[q] ? x : most[q];                   \
+                odd[q] = x != x ? x : odd[q];                          \
+            }                                                          \
+        for (int q = 0; q < LANES; q++) {                              \
+            real x = odd[q] != odd[q] ? odd[q] : most[q];              \
+            largest = x > largest || x != x ? x : largest;             \
+        }                                                              \
+    }
+
 /* The largest of at least one number; a NaN where there is one. */
 INLINE real largest_of(const real *a, int64_t count) {
-    real lanes[16], largest = a[0];
-    int64_t whole = count / 16 * 16;
-    for (int q = 0; q < 16; q++) lanes[q] = a[0];
-    for (int64_t j = 0; j < whole; j += 16)
-        for (int q = 0; q < 16; q++) lanes[q] = a[j + q] > lanes[q] || a[j + q] != a[j + q] ? a[j + q] : lanes[q];
-    for (int64_t j = whole; j < count; j++) largest = a[j] > largest || a[j] != a[j] ? a[j] : largest;
-    for (int q = 0; q < 16; q++) largest = lanes[q] > largest || lanes[q] != lanes[q] ? lanes[q] : largest;
+    real largest = a[0];
+    int64_t j = 0;
+    LARGEST_BY(64)
+    LARGEST_BY(16)
+    for (; j < count; j++) largest = a[j] > largest || a[j] != a[j] ? a[j] : largest;
     return largest;
 }
+
+#undef LARGEST_BY
 
 /* out = exp(a - shift), and their sum. */
 INLINE real exponentials(real *restrict out, const real *a, real shift, int64_t count) {
