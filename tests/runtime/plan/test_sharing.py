@@ -210,3 +210,16 @@ def test_two_sparse_updates_of_one_variable_follow_each_other():
         session.run(tf.global_variables_initializer())
         session.run(steps)
         assert session.run(table).ravel().tolist() == [-2.0, 0.0, -2.0]
+
+
+def test_products_and_sums_of_exchanged_operands_are_equal():
+    """The two terms of the gradient of x * x are one product; a difference of exchanged operands is another value."""
+    with tf.Graph().as_default(), tf.Session() as session:
+        x, y = tf.placeholder(tf.string, [None]), tf.placeholder(tf.string, [None])
+        a, b = (tf.strings.to_hash_bucket_fast(each, 100) for each in (x, y))
+        total = tf.stack([a * b - b * a, (a + b) - (b + a), (a - b) + (b - a)])
+        fed = {x: WORDS, y: WORDS[::-1]}
+        np.testing.assert_array_equal(session.run(total, fed), np.zeros((3, 4)))
+        plan = session.explain([a * b + b * a, a - b, b - a], fed)
+    assert plan.count("= Mul") == 1
+    assert plan.count("= Sub") == 2
