@@ -12,7 +12,7 @@ import stoker.compat.v1 as tf
 
 @settings(max_examples=60, deadline=None)
 @given(
-    st.integers(1, 200),
+    st.integers(1, 300),
     st.sampled_from([np.float32, np.float64]),
     st.lists(st.tuples(st.integers(0, 1000), st.sampled_from([np.nan, np.inf, -np.inf, 5.0])), max_size=4),
     st.integers(0, 100),
