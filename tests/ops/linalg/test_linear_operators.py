@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -10,7 +12,7 @@ import stoker.compat.v1 as tf
 A = np.random.RandomState(0).randn(2, 3, 3)
 SPD = A @ A.transpose(0, 2, 1) + np.eye(3)
 D = np.random.RandomState(1).rand(2, 3) + 0.5
-HINTS = {"is_positive_definite": True, "is_self_adjoint": True}
+HINTS: Any = {"is_positive_definite": True, "is_self_adjoint": True}
 KINDS = {
     "lower": (lambda: tf.linalg.LinearOperatorLowerTriangular(A), np.tril(A)),
     "lower, no batch": (lambda: tf.linalg.LinearOperatorLowerTriangular(A[0]), np.tril(A[0])),
