@@ -228,3 +228,24 @@ def test_losses_and_metrics_by_name(eager):
     assert model.train_on_batch(x, y, return_dict=True) == {"loss": 4.0, "mae": 2.0}
     model.compile("sgd", "mse")
     assert set(model.evaluate(x, y, verbose=0, return_dict=True)) == {"loss"}
+
+
+@pytest.mark.parametrize("centered", [False, True])
+def test_rmsprop_looks_at_the_averages_after_their_update(centered):
+    """The update of rows divides by the root of averages that this step's gradient has entered; all rows decay."""
+    with tf.Graph().as_default(), tf.Session() as session:
+        table = tf.get_variable("table", initializer=np.ones([4, 2], "f"), use_resource=True)
+        rows = tf.placeholder(tf.int32, [None])
+        optimizer = tf.keras.optimizers.RMSprop(0.1, centered=centered)
+        update = optimizer.get_updates(tf.reduce_sum(tf.gather(table, rows) ** 2), [table])
+        session.run(tf.global_variables_initializer())
+        expected, squares, means = np.ones([4, 2]), np.zeros([4, 2]), np.zeros([4, 2])
+        for taken in ([1, 3, 3], [0, 3]):
+            session.run(update, {rows: taken})
+            counts = np.bincount(taken, minlength=4)[:, None]
+            gradient = counts * 2 * expected
+            squares = 0.9 * squares + 0.1 * gradient**2
+            means = 0.9 * means + 0.1 * gradient
+            spread = squares - means**2 if centered else squares
+            expected -= np.where(counts > 0, 0.1 * gradient / (np.sqrt(spread) + 1e-7), 0.0)
+        np.testing.assert_allclose(session.run(table), expected, rtol=1e-5)

@@ -95,6 +95,7 @@ class Planning:
         ""  # what the op does with its first input, a list: "get", "set", "push", "pop", "length"; "reserve" makes one
     )
     adds: int = 0  # 1: the output is x + y; -1: it is x - y
+    symmetric: bool = False  # the two inputs may change places
     repeats: Kernel | None = (
         None  # the results of many executions of an op that draws random numbers; only their effect if not `wanted`
     )

@@ -196,12 +196,14 @@ class RMSprop(_ByRule):
         rms = self.get_slot(var, "rms")
         with scopes.control_dependencies([rms.assign(rms * rho)]):
             squares = rms.scatter_add(IndexedSlices(grad * grad * (1 - rho), indices))
-        spread = gathering.gather(squares, indices)
+        with scopes.control_dependencies([squares]):  # a lookup in a variable does not wait for its update
+            spread = gathering.gather(rms, indices)
         if self.centered:
             mg = self.get_slot(var, "mg")
             with scopes.control_dependencies([mg.assign(mg * rho)]):
                 means = mg.scatter_add(IndexedSlices(grad * (1 - rho), indices))
-            spread = spread - unary_functions.square(gathering.gather(means, indices))
+            with scopes.control_dependencies([means]):
+                spread = spread - unary_functions.square(gathering.gather(mg, indices))
         return var.scatter_add(IndexedSlices(-rate * grad / (unary_functions.sqrt(spread) + self.epsilon), indices))
 
     def get_config(self) -> dict[str, Any]:

@@ -28,6 +28,12 @@ from stoker._src.ops.linalg.factored import lu_reconstruct as lu_reconstruct
 from stoker._src.ops.linalg.factored import lu_solve as lu_solve
 from stoker._src.ops.linalg.factored import matrix_rank as matrix_rank
 from stoker._src.ops.linalg.factored import pinv as pinv
+from stoker._src.ops.linalg.linear_operators import LinearOperator as LinearOperator
+from stoker._src.ops.linalg.linear_operators import LinearOperatorDiag as LinearOperatorDiag
+from stoker._src.ops.linalg.linear_operators import LinearOperatorFullMatrix as LinearOperatorFullMatrix
+from stoker._src.ops.linalg.linear_operators import LinearOperatorIdentity as LinearOperatorIdentity
+from stoker._src.ops.linalg.linear_operators import LinearOperatorLowerTriangular as LinearOperatorLowerTriangular
+from stoker._src.ops.linalg.linear_operators import LinearOperatorScaledIdentity as LinearOperatorScaledIdentity
 from stoker._src.ops.linalg.matrix_functions import matrix_exponential as expm
 from stoker._src.ops.linalg.matrix_functions import matrix_logarithm as logm
 from stoker._src.ops.linalg.matrix_functions import matrix_square_root as sqrtm

@@ -56,6 +56,49 @@ def test_adam_with_any_decay_is_the_same_in_one_pass(shape, beta1, beta2, seed):
     np.testing.assert_allclose(found[0], expected[0], rtol=3e-7, atol=3e-7)
 
 
+WHOLE_RULES = {
+    "Ftrl": lambda: tf.train.FtrlOptimizer(0.1, l1_regularization_strength=0.1, l2_regularization_strength=0.2),
+    "RMSProp": lambda: tf.train.RMSPropOptimizer(0.1, 0.8, 0.5, 1e-3),
+    "centered": lambda: tf.train.RMSPropOptimizer(0.1, 0.8, 0.5, 1e-3, centered=True),
+    "Adadelta": lambda: tf.train.AdadeltaOptimizer(0.5, 0.9, 1e-3),
+    "Adam": lambda: tf.train.AdamOptimizer(0.01, 0.3, 0.4),
+}
+
+
+def _variables_trained(optimizer, start, gradients):
+    with tf.Graph().as_default(), tf.Session() as session:
+        variable, gradient = tf.Variable(start), tf.placeholder(start.dtype, start.shape)
+        step = optimizer().apply_gradients([(gradient, variable)])
+        session.run(tf.global_variables_initializer())
+        for each in gradients:
+            session.run(step, {gradient: each})
+        return session.run(tf.global_variables())
+
+
+@pytest.mark.skipif(rules.native is None, reason="built without the C extension")
+@settings(max_examples=40, deadline=None)
+@given(
+    st.sampled_from(sorted(WHOLE_RULES)),
+    st.sampled_from([np.float32, np.float64]),
+    st.sampled_from([(), (1,), (7,), (33, 5), (16_384,), (20_001,)]),
+    st.integers(0, 100),
+)
+def test_whole_variables_have_the_values_of_the_rule(rule, kind, shape, seed):
+    """Floats and doubles, of any size: the variable and its slots are those of the rule computed op by op."""
+    random = np.random.RandomState(seed)
+    start = random.randn(*shape).astype(kind) if shape else kind(random.randn())
+    gradients = [np.asarray(random.randn(*shape), kind) for _ in range(3)]
+    found = _variables_trained(WHOLE_RULES[rule], start, gradients)
+    native, rules.native = rules.native, None
+    try:
+        expected = _variables_trained(WHOLE_RULES[rule], start, gradients)
+    finally:
+        rules.native = native
+    tolerance = 3e-5 if kind is np.float32 else 1e-13
+    for one, other in zip(found, expected):
+        np.testing.assert_allclose(one, other, rtol=tolerance, atol=tolerance)
+
+
 ROW_RULES = {
     "Adagrad": (1, {"lr": 0.3}),
     "Momentum": (1, {"lr": 0.3, "momentum": 0.9, "use_nesterov": False}),

@@ -225,3 +225,16 @@ def test_a_reduction_over_no_axes_is_its_input(reduce):
         assert "Sum" not in session.explain(doubled, {x: given})
         norm = tf.raw_ops.EuclideanNorm(input=x, axis=tf.zeros([0], tf.int32))
         np.testing.assert_array_equal(session.run(norm, {x: -given}), given)
+
+
+def test_products_and_sums_of_exchanged_operands_are_equal():
+    """The two terms of the gradient of x * x are one product; a difference of exchanged operands is another value."""
+    with tf.Graph().as_default(), tf.Session() as session:
+        x, y = tf.placeholder(tf.string, [None]), tf.placeholder(tf.string, [None])
+        a, b = (tf.strings.to_hash_bucket_fast(each, 100) for each in (x, y))
+        total = tf.stack([a * b - b * a, (a + b) - (b + a), (a - b) + (b - a)])
+        fed = {x: WORDS, y: WORDS[::-1]}
+        np.testing.assert_array_equal(session.run(total, fed), np.zeros((3, 4)))
+        plan = session.explain([a * b + b * a, a - b, b - a], fed)
+    assert plan.count("= Mul") == 1
+    assert plan.count("= Sub") == 2

@@ -80,6 +80,7 @@ def mul_(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
 
 ADD.lower(binary_loop("add")).planning.adds = ADD_V2.planning.adds = 1
 SUB.planning.adds = -1
+ADD_V2.planning.symmetric = MUL.planning.symmetric = True
 ADD_V2.in_place(0, add_).lower(binary_loop("add"))
 SUB.in_place(0, sub_).lower(binary_loop("sub"))
 MUL.in_place(0, mul_).lower(binary_loop("mul")).vanishing(0, 1)

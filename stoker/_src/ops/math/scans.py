@@ -13,6 +13,7 @@ from stoker._src.base import dtypes
 from stoker._src.base.dtypes import FLOATS, INDEX, NUMERIC, REAL, DType
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
+from stoker._src.base.extensions import extension
 from stoker._src.base.shapes import UNKNOWN_SHAPE, Shape
 from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor, dtype_of
@@ -24,6 +25,8 @@ from stoker._src.ops.math import arithmetic, comparison, unary_functions
 from stoker._src.ops.support import rows
 from stoker._src.ops.support.unsigned import SIGNED_TWIN, flipped, modular
 from stoker._src.ops.support.values import torch_dtype
+
+_native: Any = extension("stoker._src.ops.native.largest")
 
 # ---- Cumsum, Cumprod, CumulativeLogsumexp -----------------------------------------------------------------------
 
@@ -163,6 +166,12 @@ def _place(
             )
         if input.shape[dimension] == 0:
             raise InvalidArgumentError(None, None, f"Reduction axis {dimension} is empty in shape {list(input.shape)}")
+        if _native is not None and input.dtype is torch.float32 and dimension in (-1, input.ndim - 1):
+            if input.device.type == "cpu" and input.is_contiguous():
+                places = torch.empty(input.shape[:-1], dtype=torch.int64)
+                least = function is torch.argmin
+                _native.places(places, input, places.numel(), input.shape[-1], least)
+                return places.to(torch_dtype(output_type))
         if input.dtype == torch.bool:
             input = input.to(torch.uint8)
         elif input.dtype in SIGNED_TWIN:

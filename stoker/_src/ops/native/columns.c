@@ -1,5 +1,5 @@
-/* The first steps of feature columns: buckets of numbers, and hashed crosses of features. The Python versions are the kernels of Bucketize
- * (ops/math/counting.py) and SparseCross (ops/sparse/sparse_features.py). */
+/* The first steps of feature columns: buckets of numbers, hashed crosses of features, and elements for empty rows. The Python versions are the
+ * kernels of Bucketize (ops/math/counting.py), SparseCross (ops/sparse/sparse_features.py) and SparseFillEmptyRows (ops/sparse/sparse_reductions.py). */
 #include "tensors.h"
 
 #include "../../base/native/teams.h"
@@ -214,12 +214,76 @@ done:
     return result;
 }
 
+/* ---- empty rows ---- */
+
+/* Sets places[r] to how many of the coordinates are in row r. The number of empty rows, or -1 if a row is out of bounds. */
+static int64_t count_rows(const int64_t *indices, int64_t count, int64_t rank, int64_t rows, int64_t *places) {
+    memset(places, 0, (size_t)rows * sizeof *places);
+    for (int64_t i = 0; i < count; i++) {
+        int64_t row = indices[i * rank];
+        if (row < 0 || row >= rows) return -1;
+        places[row]++;
+    }
+    int64_t empty = 0;
+    for (int64_t r = 0; r < rows; r++) empty += places[r] == 0;
+    return empty;
+}
+
+static PyObject *empty_rows(PyObject *self, PyObject *args) {
+    const int64_t *indices;
+    int64_t *places;
+    long long count, rank, rows;
+    (void)self;
+    if (!PyArg_ParseTuple(args, "O&LLLO&", to_address, &indices, &count, &rank, &rows, to_address, &places)) return NULL;
+    return PyLong_FromLongLong(count_rows(indices, count, rank, rows, places));
+}
+
+static PyObject *fill_rows(PyObject *self, PyObject *args) {
+    const int64_t *indices;
+    int64_t *places, *filled, *order, *reverse;
+    uint8_t *is_empty;
+    long long count, rank, rows, total;
+    (void)self;
+    if (!PyArg_ParseTuple(args, "O&LLLO&LO&O&O&O&", to_address, &indices, &count, &rank, &rows, to_address, &places, &total, to_address, &filled,
+                          to_address, &order, to_address, &reverse, to_address, &is_empty))
+        return NULL;
+    int64_t empty = count_rows(indices, count, rank, rows, places); /* again: a fed array may have changed */
+    if (empty < 0 || empty + count != total) Py_RETURN_FALSE;
+    int64_t next = 0;
+    for (int64_t r = 0; r < rows; r++) {
+        int64_t here = places[r];
+        places[r] = next;
+        is_empty[r] = here == 0;
+        if (here == 0) {
+            filled[next * rank] = r;
+            for (int64_t k = 1; k < rank; k++) filled[next * rank + k] = 0;
+            order[next++] = count;
+        } else
+            next += here;
+    }
+    for (int64_t i = 0; i < count; i++) {
+        int64_t row = indices[i * rank];
+        if (row < 0 || row >= rows || is_empty[row] || places[row] >= total) Py_RETURN_FALSE;
+        int64_t at = places[row]++;
+        memcpy(filled + at * rank, indices + i * rank, (size_t)rank * sizeof *filled);
+        order[at] = i;
+        reverse[i] = at;
+    }
+    Py_RETURN_TRUE;
+}
+
 static PyMethodDef METHODS[] = {
     {"bucketize", bucketize, METH_VARARGS,
      "bucketize(out, tasks, threads): for each (numbers, count, sorted float32 edges) the buckets, one after the other in `out`."},
     {"cross", cross, METH_VARARGS,
      "cross(columns, batch, buckets, key): (indices, values, widest) of all combinations of one feature from each (hashes, indices or None, "
      "count, width) in each row. None if indices are out of bounds or not in row order."},
+    {"empty_rows", empty_rows, METH_VARARGS,
+     "empty_rows(indices, count, rank, rows, places): the number of rows without coordinates, or -1 if one is out of bounds; the numbers of the "
+     "others in `places`."},
+    {"fill_rows", fill_rows, METH_VARARGS,
+     "fill_rows(indices, count, rank, rows, places, total, filled, order, reverse, is_empty): the coordinates by row, with one for each empty row; "
+     "which each one is (`count` for an added one); where each has gone. False if the indices are not what empty_rows saw."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -12,8 +12,9 @@ enum { SHARED = 1 << 14 }; /* the number of logits from which several threads ar
 VECTORISED static void rows_loss(float *restrict loss, float *restrict gradient, const float *logits, const int64_t *labels, int64_t rows,
                                  int64_t classes) {
     float largests[ROWS_AT_ONCE], totals[ROWS_AT_ONCE];
-    for (int64_t i = 0; i < rows && classes < FEW; i += ROWS_AT_ONCE) {
-        int64_t some = rows - i < ROWS_AT_ONCE ? rows - i : ROWS_AT_ONCE;
+    const int64_t most = rows_at_once(classes);
+    for (int64_t i = 0; i < rows && classes < SHORT; i += most) {
+        int64_t some = rows - i < most ? rows - i : most;
         exponentials_of_few(gradient, largests, totals, logits, some, classes);
         for (int64_t k = 0; k < some; k++, logits += classes, gradient += classes) {
             float scale = 1.0f / totals[k];
@@ -22,7 +23,7 @@ VECTORISED static void rows_loss(float *restrict loss, float *restrict gradient,
             loss[i + k] = logf(totals[k]) - (logits[labels[i + k]] - largests[k]);
         }
     }
-    for (int64_t i = 0; i < rows && classes >= FEW; i++, logits += classes, gradient += classes) {
+    for (int64_t i = 0; i < rows && classes >= SHORT; i++, logits += classes, gradient += classes) {
         float largest = largest_of(logits, classes);
         float total = exponentials(gradient, logits, largest, classes), scale = 1.0f / total;
         for (int64_t j = 0; j < classes; j++) gradient[j] *= scale;

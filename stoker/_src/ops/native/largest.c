@@ -1,6 +1,10 @@
 /* Choices among numbers: the few largest elements of each row of a float32 matrix, in descending order (of equal elements the first comes first),
- * and boxes that do not overlap better ones. */
+ * the place of the largest or least one, and boxes that do not overlap better ones. */
 #include "tensors.h"
+
+#include <math.h>
+
+#include "../../base/native/vectorised.h"
 
 enum { FEW = 16 }; /* elements that are kept in order from the start */
 
@@ -78,6 +82,43 @@ static PyObject *top_k(PyObject *self, PyObject *args) {
     return PyBool_FromLong(fine);
 }
 
+enum { LANES = 64 };
+
+/* The first place of sign times the largest element; a NaN is chosen only if there is nothing else. */
+VECTORISED static int64_t place_of_largest(const float *row, int64_t columns, float sign) {
+    float lanes[LANES], best = -INFINITY;
+    int64_t j = 0;
+    for (int q = 0; q < LANES; q++) lanes[q] = -INFINITY;
+    for (; j + LANES <= columns; j += LANES)
+        for (int q = 0; q < LANES; q++) {
+            float x = sign * row[j + q];
+            lanes[q] = x > lanes[q] ? x : lanes[q];
+        }
+    for (; j < columns; j++) best = sign * row[j] > best ? sign * row[j] : best;
+    for (int q = 0; q < LANES; q++) best = lanes[q] > best ? lanes[q] : best;
+    if (best == -INFINITY) return 0;
+    for (j = 0; j + LANES <= columns; j += LANES) {
+        int there = 0;
+        for (int q = 0; q < LANES; q++) there |= sign * row[j + q] == best;
+        if (there) break;
+    }
+    while (j < columns - 1 && sign * row[j] != best) j++;
+    return j;
+}
+
+static PyObject *places(PyObject *self, PyObject *args) {
+    int64_t *out;
+    const float *input;
+    long long rows, columns;
+    int least;
+    (void)self;
+    if (!PyArg_ParseTuple(args, "O&O&LLp", to_address, &out, to_address, &input, &rows, &columns, &least)) return NULL;
+    Py_BEGIN_ALLOW_THREADS;
+    for (int64_t i = 0; i < rows; i++) out[i] = place_of_largest(input + i * columns, columns, least ? -1.0f : 1.0f);
+    Py_END_ALLOW_THREADS;
+    Py_RETURN_NONE;
+}
+
 /* The intersection over union of two boxes (top, left, bottom, right, area), 0 if one has no area. */
 static inline float overlap(const float *a, const float *b) {
     float tall = (a[2] < b[2] ? a[2] : b[2]) - (a[0] > b[0] ? a[0] : b[0]), wide = (a[3] < b[3] ? a[3] : b[3]) - (a[1] > b[1] ? a[1] : b[1]);
@@ -116,6 +157,7 @@ static PyMethodDef METHODS[] = {
     {"suppress", suppress, METH_VARARGS,
      "suppress(chosen, boxes, order, most, threshold): how many boxes (top, left, bottom, right, area) were chosen, in `order`, of which none "
      "overlaps one before it by more than the threshold."},
+    {"places", places, METH_VARARGS, "places(out, input, rows, columns, least): the place of the largest or least element of each row."},
     {"top_k", top_k, METH_VARARGS, "top_k(values, places, input, rows, columns, k): False if there is a NaN. `places` is int64; k <= columns."},
     {NULL, NULL, 0, NULL},
 };

@@ -310,6 +310,8 @@ def sparse_reshape_kernel(input_indices: torch.Tensor, input_shape: torch.Tensor
             f"Input tensor has {len(input_indices)} non zero elements but input shape ({Shape(sizes)}) or output shape "
             f"({Shape(wanted)}) is empty",
         )
+    if wanted == sizes:
+        return input_indices.clone(), torch.tensor(wanted, dtype=torch.int64)
     flat = _flat(input_indices, sizes) if sizes else input_indices.new_zeros(len(input_indices))
     moved = coordinates(flat, wanted)
     return moved, torch.tensor(wanted, dtype=torch.int64)

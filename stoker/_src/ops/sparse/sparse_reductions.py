@@ -11,6 +11,7 @@ import torch
 from stoker._src.base import dtypes
 from stoker._src.base.dtypes import FLOATS, NUMERIC, REAL
 from stoker._src.base.errors import InternalError, InvalidArgumentError
+from stoker._src.base.extensions import extension
 from stoker._src.base.shapes import UNKNOWN_SHAPE, Shape
 from stoker._src.graph.definition import ANY, OpDefinition, define
 from stoker._src.graph.tensor import Operation, Tensor
@@ -20,6 +21,8 @@ from stoker._src.ops.sparse import sparse_with_dense
 from stoker._src.ops.sparse.sparse_ops import check_parts, distinct, flat_positions, pick, sizes_of, sort_keys
 from stoker._src.ops.support.movement import allocatable, itemsize, signed
 from stoker._src.ops.support.unsigned import ordered
+
+_native: Any = extension("stoker._src.ops.native.columns")
 
 _MATRIX, _VECTOR = Shape((None, None)), Shape((None,))
 
@@ -210,6 +213,9 @@ def sparse_fill_empty_rows_kernel(
             f"indices {Shape(indices.shape)} must be a matrix with a column for each of the sizes in dense_shape {Shape(dense_shape.shape)}",
         )
     count, rank = int(dense_shape[0]), len(dense_shape)
+    filled = _filled_natively(indices, values, count, rank, default_value)
+    if filled is not None:
+        return filled
     rows = indices[:, 0]
     bad = torch.nonzero((rows < 0) | (rows >= count)).reshape(-1)
     if bad.numel():
@@ -225,12 +231,37 @@ def sparse_fill_empty_rows_kernel(
     order = torch.argsort(torch.cat([rows, empty]), stable=True)
     together = torch.cat([indices, added]).index_select(0, order)
     if isinstance(values, np.ndarray):
-        filled: Any = np.concatenate([values, np.broadcast_to(default_value, empty.shape)])
+        longer: Any = np.concatenate([values, np.broadcast_to(default_value, empty.shape)])
     else:
-        filled = torch.cat([values, default_value.expand(empty.shape[0])])
+        longer = torch.cat([values, default_value.expand(empty.shape[0])])
     back = torch.empty_like(order)
     back[order] = torch.arange(order.shape[0], device=order.device)
-    return together, pick(filled, order), ~full, back[: rows.shape[0]]
+    return together, pick(longer, order), ~full, back[: rows.shape[0]]
+
+
+def _filled_natively(indices: torch.Tensor, values: Any, rows: int, rank: int, default_value: Any) -> Any:
+    """The op's results by native loops; None if that is not possible, also if a row is out of bounds."""
+    if (
+        _native is None
+        or not isinstance(values, torch.Tensor)
+        or indices.device.type != "cpu"
+        or indices.dtype is not torch.int64
+        or rows < 0
+    ):
+        return None
+    allocatable([rows, rank + 4], 8)
+    indices = indices.contiguous()
+    count = len(indices)
+    places = indices.new_empty(rows)
+    empty = _native.empty_rows(indices, count, rank, rows, places)
+    if empty < 0:
+        return None
+    total = count + empty
+    filled, order = indices.new_empty((total, rank)), indices.new_empty(total)
+    reverse, is_empty = indices.new_empty(count), indices.new_empty(rows, dtype=torch.bool)
+    if not _native.fill_rows(indices, count, rank, rows, places, total, filled, order, reverse, is_empty):
+        return None
+    return filled, torch.cat([values, default_value.reshape(1)]).index_select(0, order), is_empty, reverse
 
 
 @SPARSE_FILL_EMPTY_ROWS.shape(as_shapes=["dense_shape"])

@@ -129,7 +129,7 @@ def update(
         return False
     return updates.rows(
         rule, first, slots[0], slots[1] if len(slots) > 1 else None, grad, indices, count, indices.dtype is torch.int64,
-        size, width, torch.get_num_threads(), (*numbers, 0, 0, 0, 0)[:5],
+        size, width, torch.get_num_threads(), numbers,
     )  # fmt: skip
 
 

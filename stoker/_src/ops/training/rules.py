@@ -39,9 +39,15 @@ def _fusable(var: Tensors, grad: Tensors) -> bool:
 
 
 def _in_one_pass(var: Tensors, grad: Tensors) -> bool:
-    """Whether the native loops support these variables: contiguous float32 tensors on the CPU."""
-    first = var[0]
-    return native is not None and first.dtype is torch.float32 and first.device.type == "cpu" and _fusable(var, grad)
+    """Whether the native loops support these variables: contiguous tensors of floats or doubles on the CPU."""
+    return native is not None and var[0].device.type == "cpu" and _fusable(var, grad)
+
+
+def _one_pass(rule: int, numbers: tuple[float, ...], *arrays: Tensors) -> None:
+    """Applies a rule of native/updates.c to variables, their slots and gradients."""
+    wide, threads = arrays[0][0].dtype is torch.float64, torch.get_num_threads()
+    for each in zip(*arrays):
+        native.whole(rule, each, each[0].numel(), wide, numbers, threads)
 
 
 def _add_products(target: Tensors, left: Tensors, right: Tensors, factor: float = 1.0) -> None:
@@ -307,6 +313,9 @@ def _adadelta(
     grad: Tensors,
     rows: bool,
 ) -> None:
+    if _in_one_pass(var, grad):
+        _one_pass(native.ADADELTA, (lr, rho, epsilon), var, accum, accum_update, grad)
+        return
     torch._foreach_mul_(accum, rho)
     _add_products(accum, grad, grad, 1 - rho)
     changes = torch._foreach_add(accum_update, epsilon)
@@ -400,9 +409,7 @@ def RMS_PROP(
 ) -> None:
     """ms = rho * ms + (1 - rho) * g^2;  mom = momentum * mom + lr * g / sqrt(ms + epsilon);  var -= mom"""
     if _in_one_pass(var, grad) and rho >= 0.5:
-        threads = torch.get_num_threads()
-        for arrays in zip(var, ms, mom, grad):
-            native.rms_prop(*arrays, arrays[0].numel(), lr, rho, momentum, epsilon, threads)
+        _one_pass(native.RMS_PROP, (lr, rho, momentum, epsilon), var, ms, mom, grad)
         return
     _mean_squares_by_difference(ms, rho, grad)
     _rms_step(var, mom, lr, momentum, grad, list(torch._foreach_add(ms, epsilon)))
@@ -444,6 +451,9 @@ def CENTERED_RMS_PROP(
     the averages move by (1 - rho) times the difference. For rows, the averages are decayed and then added to. Epsilon is added
     before the square is subtracted.
     """
+    if _in_one_pass(var, grad):
+        _one_pass(native.CENTERED_RMS_PROP, (lr, _rounded(1 - rho, ms), momentum, epsilon), var, mg, ms, mom, grad)
+        return
     for average, target in ((ms, torch._foreach_mul(grad, grad)), (mg, grad)):
         _move_towards(average, target, _rounded(1 - rho, ms))
     roots = torch._foreach_sub(ms, torch._foreach_mul(mg, mg))
@@ -520,9 +530,7 @@ def ADAM(
         )  # fmt: skip
         return
     if _in_one_pass(var, grad) and isinstance(rate, float):
-        numbers = (rate, beta1, 1 - beta1, 1 - beta2, epsilon, use_nesterov, torch.get_num_threads())
-        for arrays in zip(var, m, v, grad):
-            native.adam(*arrays, arrays[0].numel(), *numbers)
+        _one_pass(native.ADAM, (rate, beta1, 1 - beta1, 1 - beta2, epsilon, use_nesterov), var, m, v, grad)
         return
     _moments(m, v, beta1, beta2, grad)
     ahead: Any = m
@@ -663,9 +671,8 @@ def _ftrl(
     """
     scale, divide = _ftrl_scale(lr, multiply_linear_by_lr)
     if lr_power == -0.5 and _in_one_pass(var, grad):
-        numbers = (scale, divide, 2 * l2_shrinkage, l1 * scale, 2 * l2 * scale, rows, torch.get_num_threads())
-        for arrays in zip(var, accum, linear, grad):
-            native.ftrl(*arrays, arrays[0].numel(), *numbers)
+        numbers = (scale, divide, 2 * l2_shrinkage, l1 * scale, 2 * l2 * scale, rows)
+        _one_pass(native.FTRL, numbers, var, accum, linear, grad)
         return
     before = _powers(accum, lr_power)
     torch._foreach_add_(accum, torch._foreach_mul(grad, grad))
@@ -699,7 +706,8 @@ def _ftrl_row_loop(
 ) -> RowLoop | None:
     scale, divide = _ftrl_scale(lr, multiply_linear_by_lr)
     *shrinkage, power = shrinkage_and_power
-    return (native.FTRL, (scale, divide, 2 * sum(shrinkage), l1 * scale, 2 * l2 * scale)) if power == -0.5 else None
+    numbers = (scale, divide, 2 * sum(shrinkage), l1 * scale, 2 * l2 * scale, 1.0)
+    return (native.FTRL, numbers) if power == -0.5 else None
 
 
 def _ftrl_rows(

@@ -187,15 +187,16 @@ static void loop_transpose(real *restrict out, const real *a, int64_t rows, int6
 
 VECTORISED static void loop_softmax(real *restrict out, const real *a, int64_t rows, int64_t columns) {
     real largest[ROWS_AT_ONCE], totals[ROWS_AT_ONCE];
-    for (int64_t i = 0; i < rows && columns < FEW; i += ROWS_AT_ONCE) {
-        int64_t some = rows - i < ROWS_AT_ONCE ? rows - i : ROWS_AT_ONCE;
+    const int64_t most = rows_at_once(columns);
+    for (int64_t i = 0; i < rows && columns < SHORT; i += most) {
+        int64_t some = rows - i < most ? rows - i : most;
         exponentials_of_few(out, largest, totals, a, some, columns);
         for (int64_t k = 0; k < some; k++, a += columns, out += columns) {
             real scale = 1.0f / totals[k];
             for (int64_t j = 0; j < columns; j++) out[j] *= scale;
         }
     }
-    for (int64_t i = 0; i < rows && columns >= FEW; i++, a += columns, out += columns) {
+    for (int64_t i = 0; i < rows && columns >= SHORT; i++, a += columns, out += columns) {
         real scale = 1.0f / exponentials(out, a, largest_of(a, columns), columns);
         for (int64_t j = 0; j < columns; j++) out[j] *= scale;
     }

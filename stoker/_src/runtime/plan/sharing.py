@@ -16,6 +16,7 @@ import torch
 
 from stoker._src.base import dtypes
 from stoker._src.base.shapes import Shape
+from stoker._src.graph.definition import OpDefinition
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.runtime.plan.instructions import EFFECTS, Host, Instruction, Value, renumber, values_of, with_values
 
@@ -60,13 +61,15 @@ def equal_values(
             continue
         assert instruction.op is not None
         arguments = with_values(instruction.arguments, equal) if equal else instruction.arguments
-        key = (instruction.op.definition, *[id(value) for value in values_of(arguments) if not value.is_constant])
+        definition = instruction.op.definition
+        ids = [id(value) for value in values_of(arguments) if not value.is_constant]
+        key = (definition, *(sorted(ids) if definition.planning.symmetric else ids))
         earlier = seen.setdefault(key, [])
         since = at - (0 if instruction.op._control_inputs else _NEAR)
         for other in earlier:
             made, first = list(values_of(instruction.results)), list(values_of(other.results))
             if (
-                _same(arguments, with_values(other.arguments, equal))
+                _same_inputs(definition, arguments, with_values(other.arguments, equal))
                 and _attributes(instruction.op) == _attributes(other.op)
                 and fetched.isdisjoint(made)
                 and all(
@@ -105,6 +108,11 @@ def _is_small(shape: Shape) -> bool:
 
 def _attributes(op: Any) -> list[tuple[str, str]]:
     return sorted((name, repr(value)) for name, value in op.attrs.items() if name[0] != "_")
+
+
+def _same_inputs(definition: OpDefinition, left: Any, right: Any) -> bool:
+    """Whether two ops of a kind have the same inputs, in the same order or one that does not matter."""
+    return _same(left, right) or (definition.planning.symmetric and _same(left[::-1], right))
 
 
 def _same(left: Any, right: Any) -> bool:
