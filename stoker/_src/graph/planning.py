@@ -82,6 +82,9 @@ class Planning:
     lowers_large_inputs: bool = False  # whether it fuses with small tensors if only its result is small
     exchanges: dict[Any, Callable[..., Any]] = field(default_factory=dict)  # by the op that it may precede
     is_sum: bool = False  # whether the output is the sum of all inputs
+    # Of a specific node whose output is zeros but for one input: the position of that input, and its place in the output. (`known_value` and
+    # `shape_of` of the plan say what is known.)
+    part: Callable[[Any, Any], tuple[int, Any] | None] | None = None
     vanishes: tuple[int, ...] | None = (
         None  # inputs of which one that is all zeros makes the output zeros; (): it always is
     )

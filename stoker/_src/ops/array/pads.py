@@ -88,6 +88,16 @@ def pad_by_constants(op: Operation) -> Any:
     return padded
 
 
+def _padded_part(op: Operation, plan: Any) -> tuple[int, Any] | None:
+    shape, paddings = plan.shape_of(op._inputs[0]), plan.known_value(op._inputs[1])
+    if not shape.known or paddings is None or paddings.shape != (len(shape), 2) or (paddings < 0).any():
+        return None
+    return 0, tuple(slice(int(before), int(before) + size) for (before, _), size in zip(paddings, shape.dims))
+
+
+PAD.planning.part = _padded_part
+
+
 @PAD.rows
 def pad_rows(op: Operation, inputs: list[rows.Input]) -> list[Tensor] | None:
     paddings = rows.numbers(inputs[1])

@@ -474,6 +474,22 @@ def strided_slice_grad_kernel(
     return result
 
 
+def _sliced_part(op: Operation, plan: Any) -> tuple[int, Any] | None:
+    shape, bounds = plan.shape_of(op.outputs[0]), [plan.known_value(each) for each in op._inputs[1:4]]
+    if not shape.known or any(each is None for each in bounds):
+        return None
+    masks = [op.attrs[name] for name in MASKS]
+    try:
+        items, backwards = index_of(*(tuple(each.tolist()) for each in bounds if each is not None), *masks)
+        place = np.broadcast_to(np.zeros(()), shape.dims)[items].shape
+    except (IndexError, InvalidArgumentError):
+        return None  # the kernel says what is wrong
+    return None if backwards or place != plan.shape_of(op._inputs[4]).dims else (4, items)
+
+
+STRIDED_SLICE_GRAD.planning.part = _sliced_part
+
+
 @STRIDED_SLICE_GRAD.lower
 def strided_slice_grad_lower(
     build: Any, op: Operation, shape: list[int], begin: list[int], end: list[int], strides: list[int], dy: Any

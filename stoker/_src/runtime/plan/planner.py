@@ -34,6 +34,7 @@ from stoker._src.runtime.plan import (
     memory,
     mixed_precision,
     padding,
+    parts,
 )
 from stoker._src.runtime.plan.call_outputs import CallOutputs
 from stoker._src.runtime.plan.inlining import Inlining
@@ -186,6 +187,7 @@ class Planner:
             )
         self.instructions = reorder(self.instructions, self.results)
         if self.with_fused_loops and self.compile_function.placement.gpu is None:
+            self.instructions = parts.form(self.instructions, self.results, self.shape_of, self)
             self.instructions = absorption.absorb(self.instructions, self.results)
             self.instructions = grouping.group(self.instructions)
             self.instructions = loop_runs.form(
