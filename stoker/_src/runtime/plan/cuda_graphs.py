@@ -271,7 +271,8 @@ class _Divided:
         made = self._before(holding, *values) if self._has_before else ()
         given = (*values, *made)
         with self._lock:
-            outputs = self._run([given[i] for i in self._inputs], [given[i] for i in self._numbers])
+            # A part before that is not recorded yet leaves its results on the device.
+            outputs = self._run([given[i] for i in self._inputs], [given[i].cpu() for i in self._numbers])
         return self._after(holding, *given, *outputs)
 
     def _run(self, inputs: list[Any], numbers: list[Any]) -> Any:
