@@ -59,10 +59,8 @@ def _unknown(count: int) -> int:
 
 _MOST_STACKED = 256  # elements that are computed together
 _MOST_BYTES = 1 << 20  # what they may take: larger ones gain nothing, and would fall out of the processor's caches
-_FIRST_STACKED, _MOST_RESULTING = (
-    8,
-    1 << 22,
-)  # the same before the size of the results is known, and what these may take
+_FIRST_STACKED = 8  # the most elements before the size of the results is known
+_MOST_RESULTING = 1 << 22  # bytes of results that are computed together
 
 
 def _size(results: Any) -> int:
