@@ -434,7 +434,8 @@ class _Recording:
                 state.value = value
         if moved:
             raise Obstacle(f"the memory of variable {moved[0][0].name} changes")
-        self._waits = any(host is not None for host in self._fetched)
+        self._staying = [i for i, host in enumerate(self._fetched) if host is None]
+        self._waits = len(self._staying) < len(self._fetched)
 
     def _new_graph(self) -> torch.cuda.CUDAGraph:
         self._graphs.append(torch.cuda.CUDAGraph())
@@ -488,8 +489,8 @@ class _Recording:
             torch.empty_like(result) if host is None else _copy(torch.empty_like(host, pin_memory=False), host)
             for result, host in zip(self._results, self._fetched)
         ]
-        staying = [i for i, host in enumerate(self._fetched) if host is None]
-        _copy_all([results[i] for i in staying], [self._results[i] for i in staying])
+        if self._staying:
+            _copy_all([results[i] for i in self._staying], [self._results[i] for i in self._staying])
         return results
 
 
@@ -541,6 +542,7 @@ class _Inputs:
     def __init__(self, inputs: list[torch.Tensor], device: torch.device) -> None:
         self.device_index = device.index or 0
         self._from_host = [i for i, value in enumerate(inputs) if not value.is_cuda]
+        self._there = [i for i, value in enumerate(inputs) if value.is_cuda]
         packing = Packing([inputs[i] for i in self._from_host])
         self._on_device = torch.empty(packing.nbytes, dtype=torch.uint8, device=device)
         self._staged = torch.empty(packing.nbytes, dtype=torch.uint8, pin_memory=True)
@@ -555,8 +557,8 @@ class _Inputs:
             self._event.synchronize()
             for i, view in zip(self._from_host, self._views):
                 _copy(view, inputs[i])
-        there = [i for i, value in enumerate(inputs) if value.is_cuda]
-        _copy_all([self.tensors[i] for i in there], [inputs[i] for i in there])
+        if self._there:
+            _copy_all([self.tensors[i] for i in self._there], [inputs[i] for i in self._there])
 
     def moved(self) -> list[torch.Tensor]:
         """Records the transfer to the device. Returns the inputs there."""

@@ -110,9 +110,8 @@ class Division:
         """`number` is how many parts of the device's work come before."""
         self._gpu, self._number = device, number
         self.rest: Division | None = None
-        self.given: list[
-            Value
-        ] = []  # what the part before takes: the plan's feeds and, for a rest, what the parts before made
+        # What the part before takes: the plan's feeds and, for a rest, what the parts before made.
+        self.given: list[Value] = []
         self._place: dict[int, int] = {}  # by the id of an instruction
         self._makers: dict[Value, Instruction] = {}
         self._available: set[Value] = set()  # values that the host can compute without the device
@@ -427,30 +426,36 @@ class Division:
 
     def _ask_for_decision(self, call: Instruction) -> None:
         """Makes sure that the host knows which function a call runs. If only the device can know, it runs both and selects results."""
-        before = set(self._asked), list(self.numbers), set(self._of_host), dict(self._place)
-        wanted = {key: set(outputs) for key, outputs in self._wanted.items()}
+        before = self._saved()
         try:
             for value in _deciding(call):
                 self._ask(value, call)
         except Obstacle:
             if not _can_select(call):
                 raise
-            self._asked, self.numbers, self._of_host, self._place = before
-            self._wanted = wanted
+            self._restore(before)
             call.kernel = select_branch_kernel
+
+    def _saved(self) -> tuple[Any, ...]:
+        """Returns what has been asked so far, for `_restore`."""
+        wanted = {key: set(outputs) for key, outputs in self._wanted.items()}
+        return set(self._asked), list(self.numbers), set(self._of_host), dict(self._place), wanted
+
+    def _restore(self, before: tuple[Any, ...]) -> None:
+        self._asked, self.numbers, self._of_host, self._place, self._wanted = before
 
     def _is_decided_late(self, call: Instruction) -> bool:
         """Whether only the device knows which branch is to run, and one that does not count must not run: it changes variables, say."""
         if call.op is None or call.op.definition.planning.calls == "loop" or _can_select(call):
             return False
-        before = set(self._asked), list(self.numbers), set(self._of_host), dict(self._place)
+        before = self._saved()
         try:
             for value in _deciding(call):
                 self._ask(value, call)
         except Obstacle:
             return True
         finally:
-            self._asked, self.numbers, self._of_host, self._place = before
+            self._restore(before)
         return False
 
     def _ask_for_inputs(self, call: Instruction, outputs: set[int]) -> None:

@@ -217,7 +217,7 @@ class Choice:
         self.writes = writes
         self.chosen: bool | None = None  # whether the host is faster
         self._together = together
-        self._declined, self._next_try = 0, _NEXT_TRY
+        self._next_try = _NEXT_TRY
         self._hopeless = False
         self._begin()
 
