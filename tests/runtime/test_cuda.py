@@ -232,7 +232,7 @@ def test_random_numbers_go_on_while_steps_change_sides(monkeypatch):
             return [session.run([drawn, loss, train] if i % 3 else [drawn, loss])[:2] for i in range(40)]
 
     monkeypatch.delenv("STOKER_RUNS_ON_HOST")
-    monkeypatch.setattr("stoker._src.runtime.plan.on_host.Choice.run", run)
+    monkeypatch.setattr("stoker._src.runtime.plan.gpu.on_host.Choice.run", run)
     changing = losses()
     assert used == {False, True}
     with monkeypatch.context() as alone:

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import stoker.compat.v1 as tf
-from stoker._src.runtime.plan import on_host
+from stoker._src.runtime.plan.gpu import on_host
 
 pytestmark = [pytest.mark.cuda, pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")]
 R = np.random.RandomState

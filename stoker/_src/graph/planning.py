@@ -47,6 +47,14 @@ class Prepared:
     kernel: Kernel
 
 
+class RowsOfProduct(NamedTuple):
+    """How a product is computed in parts: `kernel(*factors, begin, end)` returns some of its rows."""
+
+    kernel: Kernel
+    rows: int  # of the whole product
+    at_once: int  # rows of a part
+
+
 class Elements(NamedTuple):
     """What a plan knows of the elements of a list: their common shape, and how many there are.
 
@@ -106,6 +114,11 @@ class Planning:
     batch: tuple[Callable[[Any], Any], Kernel] | None = (
         None  # the key of nodes that can be one call, and the kernel for many
     )
+    # For a specific node: what computes the rows of its matrix from one number to another, given these after the inputs; None if nothing does.
+    rows_of_product: Callable[[Any], Kernel | None] | None = None
+    # The gradient of an update that may be the factors of a product, and the kernels for one node and for many, which are then given a
+    # RowsOfProduct, or some by the positions of nodes, and apply some rows at a time.
+    takes_parts: tuple[int, Kernel, Kernel] | None = None
     together: tuple[Callable[[Any], Any], Kernel] | None = None  # the same for pure ops, which return results
     absorbs: tuple[Callable[..., Any], Callable[..., Kernel]] | None = None  # consumers whose work the op can do
     rows: Callable[[Any, list[Any]], Any] | None = None  # the batched op, if it is not elementwise

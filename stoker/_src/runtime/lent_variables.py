@@ -1,6 +1,6 @@
 """Variables of a GPU that are on the host for a while, because the host runs the steps that use them.
 
-A small step runs faster on the host than on a GPU (plan/on_host.py), but its variables live on the device. Moving them for every run costs
+A small step runs faster on the host than on a GPU (plan/gpu/on_host.py), but its variables live on the device. Moving them for every run costs
 more than such a step, so they stay on the host until something wants them on the device: any run that is not one of the host's gives all of them
 back first, in one transfer. The device's memory of a variable is kept meanwhile, since recorded steps know its address.
 """
@@ -37,7 +37,7 @@ class LentVariables:
     def __init__(self) -> None:
         self.are_there = False  # whether any variable is lent
         self.returns = 0  # how often variables were given back
-        # Seconds that runs on copies of variables have spent to take them from the device (plan/on_host.py).
+        # Seconds that runs on copies of variables have spent to take them from the device (plan/gpu/on_host.py).
         self.waited = 0.0
         self.together = Together()  # whether the host runs all steps that may borrow variables
         self._loans: dict[int, _Loan] = {}

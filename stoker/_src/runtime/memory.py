@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
-_LARGEST_MMAP_THRESHOLD = 32 << 20  # the maximum that glibc accepts
+LARGEST_KEPT = 32 << 20  # bytes of a block that glibc keeps at most: the largest threshold that it accepts
 _KEEP = (1 << 31) - 1
 
 _HUGE = 4 << 20  # bytes from which a block has pages of its own
@@ -49,5 +49,5 @@ def keep_freed_memory() -> None:
     _done = True
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
-        mallopt(_M_MMAP_THRESHOLD, _LARGEST_MMAP_THRESHOLD)
+        mallopt(_M_MMAP_THRESHOLD, LARGEST_KEPT)
         mallopt(_M_TRIM_THRESHOLD, _KEEP)

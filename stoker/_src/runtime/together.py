@@ -1,6 +1,6 @@
 """Decides whether the host runs all of the small steps of a program with a GPU.
 
-Each small step is measured on the host and on the GPU (plan/on_host.py), but what one costs depends on where the others run: a step of the host
+Each small step is measured on the host and on the GPU (plan/gpu/on_host.py), but what one costs depends on where the others run: a step of the host
 has to fetch the variables that a step of the GPU has changed. A program that copies variables, asks for actions and updates in turns may
 leave each step where it is, although all of them together would be faster on the host. So they are tried together: all runs are timed for a while
 as each has been decided, then for as long on the host, and the better of both is kept.

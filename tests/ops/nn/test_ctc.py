@@ -13,7 +13,7 @@ from stoker._src.base.errors import FailedPreconditionError, InvalidArgumentErro
 from stoker._src.graph.definition import find_definition
 from stoker._src.ops.nn import ctc_cuda, ctc_kernels
 from tests.running import run
-from tests.runtime.plan import emulated_gpu
+from tests.runtime.plan.gpu import emulated_gpu
 
 LOGITS = np.random.RandomState(7).randn(4, 2, 3)
 

@@ -8,7 +8,7 @@ import torch
 
 from stoker._src.ops.random.bits import choices, cuda, fills
 from stoker._src.ops.random.bits.philox import PhiloxState
-from tests.runtime.plan import emulated_gpu
+from tests.runtime.plan.gpu import emulated_gpu
 
 pytestmark = pytest.mark.skipif(emulated_gpu.COMPILER is None, reason="no C++ compiler")
 

@@ -11,7 +11,7 @@ import torch
 from stoker._src.ops.math import sorting
 from stoker._src.ops.support import table_rows
 from stoker._src.ops.training import updates_cuda
-from tests.runtime.plan import emulated_gpu
+from tests.runtime.plan.gpu import emulated_gpu
 
 pytestmark = pytest.mark.skipif(
     emulated_gpu.COMPILER is None or table_rows.updates is None, reason="needs a C++ compiler and the C extensions"

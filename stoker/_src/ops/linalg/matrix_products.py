@@ -86,6 +86,22 @@ def stacked_product(a: list[torch.Tensor], b: list[torch.Tensor]) -> torch.Tenso
     return own_ta(a[0], b[0]) if len(a) == 1 else own_ta(torch.cat(a), torch.cat(b))
 
 
+def rows_of_matmul(op: Operation) -> Any:
+    """What computes some rows of a product; None for dtypes that are rounded in between."""
+    if op.attr("T") not in _SUMMED:
+        return None
+    product: Any = plain_matmul(op)
+    transposed = op.attr("transpose_a")
+
+    def rows(a: torch.Tensor, b: torch.Tensor, begin: int, end: int) -> torch.Tensor:
+        return product((a[:, begin:end] if transposed else a[begin:end]).contiguous(), b)
+
+    return rows
+
+
+MATMUL.planning.rows_of_product = rows_of_matmul
+
+
 @MATMUL.specialize
 def plain_matmul(op: Operation) -> Any:
     """Floating point matrices go directly to torch. If torch fails, the shape rule explains why."""

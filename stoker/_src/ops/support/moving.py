@@ -1,4 +1,4 @@
-"""Moving tensors of the host to a GPU, also while a step is recorded as a CUDA graph (runtime/plan/cuda_graphs.py)."""
+"""Moving tensors of the host to a GPU, also while a step is recorded as a CUDA graph (runtime/plan/gpu/cuda_graphs.py)."""
 
 from __future__ import annotations
 

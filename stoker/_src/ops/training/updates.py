@@ -23,6 +23,7 @@ from stoker._src.base.dtypes import INDEX, NUMERIC
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.shapes import Shape
 from stoker._src.graph.definition import STATEFUL, WRITES, OpDefinition, define
+from stoker._src.graph.planning import RowsOfProduct
 from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.support import handles, table_rows
@@ -135,6 +136,8 @@ def _define(
     unchecked = len(parts) - 1 if caller.others[-1] == late_number else None
     definition.shape(_shape_rule(caller, rows=rows, resource=resource, late=late, unchecked=unchecked))
     definition.batch(_batch_key(definition))(caller.sparse_many if rows else caller.many)
+    if not rows:
+        definition.planning.takes_parts = caller.gradient_at, caller.one_in_parts, caller.many_in_parts
     return definition
 
 
@@ -197,6 +200,36 @@ class _Caller:
         self.rule(*values, *numbers, **attributes)
         if block is None:
             states[0][0].block = Block.of(states)
+
+    def one_in_parts(self, product: RowsOfProduct, *inputs: Any, **attributes: Any) -> VariableState:
+        """Runs an op whose gradient is given as the factors of a product, some rows of it at a time."""
+        count, at = self.count, self.gradient_at
+        values = [variable.read() for variable in inputs[:count]]
+        numbers = list(inputs[count:])
+        for begin in range(0, product.rows, product.at_once):
+            part = product.kernel(*inputs[at], begin, min(begin + product.at_once, product.rows))
+            if begin == 0:
+                self._check_dtype(part)
+                self._check_numbers([[] if i + count == at else each for i, each in enumerate(numbers)], attributes)
+                whole = part.new_empty(()).expand(
+                    product.rows, *part.shape[1:]
+                )  # stands for the gradient, without memory
+                if any(value.shape != whole.shape or value.dtype is not whole.dtype for value in values):
+                    raise self._misfit(inputs[:count], whole)
+            numbers[at - count] = [part]
+            self.rule(*[[value[begin : begin + len(part)]] for value in values], *numbers, **attributes)
+        return inputs[0]
+
+    def many_in_parts(self, products: dict[int, RowsOfProduct], *columns: Any, **attributes: Any) -> None:
+        """Runs many ops at once, some of which are given the factors of their gradients."""
+        of_nodes = {*range(self.count), self.gradient_at}
+        for i, product in products.items():
+            row = [column[i] if at in of_nodes else column for at, column in enumerate(columns)]
+            self.one_in_parts(product, *row, **attributes)
+        rest = [i for i in range(len(columns[0])) if i not in products]
+        if rest:
+            chosen = [[column[i] for i in rest] if at in of_nodes else column for at, column in enumerate(columns)]
+            self.many(*chosen, **attributes)
 
     def sparse(self, *inputs: Any, **attributes: Any) -> VariableState:
         at = self.gradient_at

@@ -1,1 +1,1 @@
-"""Turns fetches and feeds into a compiled step: planning, fusing, emitting code, and recording CUDA graphs."""
+"""Turns fetches and feeds into a compiled step: planning, fusing, and emitting code. `gpu` records CUDA graphs."""

@@ -19,10 +19,11 @@ from stoker._src.runtime.feeds import converter
 from stoker._src.runtime.fetches import FetchPlan
 from stoker._src.runtime.functions.bodies import step_failure
 from stoker._src.runtime.locks import Holding
-from stoker._src.runtime.plan import fused_kernels, loop_runs, threads
+from stoker._src.runtime.plan import loop_runs, threads
 from stoker._src.runtime.plan.by_shape import ByShape
-from stoker._src.runtime.plan.cuda_graphs import Repeated
 from stoker._src.runtime.plan.emit import Step, emit
+from stoker._src.runtime.plan.gpu import fused_kernels
+from stoker._src.runtime.plan.gpu.cuda_graphs import Repeated
 from stoker._src.runtime.plan.inlining import flags_of
 from stoker._src.runtime.plan.known_shapes import Known
 from stoker._src.runtime.plan.planner import Planner

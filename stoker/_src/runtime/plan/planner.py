@@ -27,16 +27,17 @@ from stoker._src.runtime.failures import kernel_of
 from stoker._src.runtime.plan import (
     absorption,
     background,
-    fused_kernels,
     grouping,
     late_shapes,
     loop_runs,
     memory,
     mixed_precision,
-    padding,
     parts,
+    products_in_parts,
 )
 from stoker._src.runtime.plan.call_outputs import CallOutputs
+from stoker._src.runtime.plan.gpu import fused_kernels, padding
+from stoker._src.runtime.plan.gpu.padding import CannotPad, padded_outputs
 from stoker._src.runtime.plan.inlining import Inlining
 from stoker._src.runtime.plan.instructions import (
     CONSTANT,
@@ -51,7 +52,6 @@ from stoker._src.runtime.plan.instructions import (
 from stoker._src.runtime.plan.known_shapes import Known
 from stoker._src.runtime.plan.one_sided import Guards, alive, find_guards, guards_of
 from stoker._src.runtime.plan.ordering import is_handle, updates_last
-from stoker._src.runtime.plan.padding import CannotPad, padded_outputs
 from stoker._src.runtime.plan.pruning import in_order, passed_through, prune
 from stoker._src.runtime.plan.reordering import reorder
 from stoker._src.runtime.plan.sharing import share
@@ -198,6 +198,7 @@ class Planner:
                 repeats=self._is_loop,
                 carried=self._carried() if self._is_loop else frozenset(),
             )
+            self.instructions = products_in_parts.form(self.instructions, self.results, self.shape_of)
         elif self.is_function and self.compile_function.fuses_kernels:
             self.instructions = fused_kernels.form(
                 self.instructions, self.results, self.shape_of, self.compile_function.placement

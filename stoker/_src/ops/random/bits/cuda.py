@@ -1,6 +1,6 @@
 """Uniform, normal and categorical numbers made on a GPU, from the same Philox streams as on the CPU.
 
-The position in the stream is a tensor on the device, and each call advances it there. A recorded step (runtime/plan/cuda_graphs.py) therefore
+The position in the stream is a tensor on the device, and each call advances it there. A recorded step (runtime/plan/gpu/cuda_graphs.py) therefore
 draws new numbers whenever it is replayed. The uniform numbers are TensorFlow's bits. The normal numbers are computed with CUDA's
 logarithm, sine and cosine, so their last digits differ from the CPU's.
 """

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from stoker._src.runtime.plan.kernel_nodes import Node, broadcast_steps
+from stoker._src.runtime.plan.gpu.kernel_nodes import Node, broadcast_steps
 
 Access = str  # "same": the element at the domain's index; "row": that of the row; "": any other
 _COSTLY = 24  # operations that are not repeated for each element of a row

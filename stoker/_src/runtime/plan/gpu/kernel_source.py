@@ -7,8 +7,8 @@ import struct
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from stoker._src.runtime.plan.kernel_nodes import BINARY, BOOL, FLOAT, UNARY, Node, broadcast_steps, row_major
-from stoker._src.runtime.plan.kernel_sections import Section, Sections, collapsed
+from stoker._src.runtime.plan.gpu.kernel_nodes import BINARY, BOOL, FLOAT, UNARY, Node, broadcast_steps, row_major
+from stoker._src.runtime.plan.gpu.kernel_sections import Section, Sections, collapsed
 
 _MOST_STATEMENTS = 700  # of one kernel; compiling takes time
 _MOST_THREADS = 1024

@@ -20,10 +20,10 @@ from stoker._src.ops.support import blas, device_checks
 from stoker._src.ops.variables.state_ops import VariableState
 from stoker._src.runtime import devices
 from stoker._src.runtime.functions.bodies import step_failure
-from stoker._src.runtime.plan import fused_kernels
-from stoker._src.runtime.plan.division import Division, Obstacle
+from stoker._src.runtime.plan.gpu import fused_kernels
+from stoker._src.runtime.plan.gpu.division import Division, Obstacle
+from stoker._src.runtime.plan.gpu.padding import KNOWN
 from stoker._src.runtime.plan.known_shapes import Known
-from stoker._src.runtime.plan.padding import KNOWN
 from stoker._src.runtime.session import public
 
 

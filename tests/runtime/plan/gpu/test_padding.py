@@ -15,8 +15,8 @@ from stoker._src.ops.math.sorting import ascending_padded, unique_padded
 from stoker._src.ops.random.bits.philox import PhiloxState
 from stoker._src.ops.training import rules
 from stoker._src.ops.variables.state_ops import VariableState
+from stoker._src.runtime.plan.gpu.padding import ALL, KNOWN, CannotPad
 from stoker._src.runtime.plan.known_shapes import Known
-from stoker._src.runtime.plan.padding import ALL, KNOWN, CannotPad
 
 IDS = st.lists(st.integers(0, 9), min_size=1, max_size=12)
 

@@ -37,19 +37,20 @@ from stoker._src.ops.support.moving import recording
 from stoker._src.runtime.devices import Placement
 from stoker._src.runtime.lent_variables import Packing
 from stoker._src.runtime.locks import VariablesLock
-from stoker._src.runtime.plan import fused_kernels, threads
-from stoker._src.runtime.plan.division import Division, Obstacle
+from stoker._src.runtime.plan import threads
 from stoker._src.runtime.plan.emit import Step
-from stoker._src.runtime.plan.instructions import Instruction, values_of
-from stoker._src.runtime.plan.known_shapes import Known
-from stoker._src.runtime.plan.on_host import (
+from stoker._src.runtime.plan.gpu import fused_kernels
+from stoker._src.runtime.plan.gpu.division import Division, Obstacle
+from stoker._src.runtime.plan.gpu.on_host import (
     BorrowingOnHost,
     Choice,
     OnHost,
     borrowed_variables,
     read_variables,
 )
-from stoker._src.runtime.plan.padding import ALL, KNOWN, CannotPad
+from stoker._src.runtime.plan.gpu.padding import ALL, KNOWN, CannotPad
+from stoker._src.runtime.plan.instructions import Instruction, values_of
+from stoker._src.runtime.plan.known_shapes import Known
 from stoker._src.runtime.plan.planner import Planner
 
 _RUNS_BEFORE = 2  # runs that show that feeds of some shapes repeat

@@ -10,7 +10,7 @@ import torch
 
 import stoker.compat.v1 as tf
 from stoker._src.runtime import devices
-from stoker._src.runtime.plan.on_host import BorrowingOnHost, Choice, OnHost, borrowed_variables, read_variables
+from stoker._src.runtime.plan.gpu.on_host import BorrowingOnHost, Choice, OnHost, borrowed_variables, read_variables
 from stoker._src.runtime.together import Together
 
 

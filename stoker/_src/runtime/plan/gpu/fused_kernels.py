@@ -28,9 +28,9 @@ from stoker._src.ops.support.moving import moved_to
 from stoker._src.ops.support.values import host_value
 from stoker._src.runtime.devices import Placement
 from stoker._src.runtime.failures import explain_failure
+from stoker._src.runtime.plan.gpu.kernel_nodes import BOOL, FLOAT, INT, LONG, KernelBuilder, Node, fits
+from stoker._src.runtime.plan.gpu.kernel_source import Launch, Layout, TooLarge, launches
 from stoker._src.runtime.plan.instructions import EFFECTS, Host, Instruction, Value, renumber, values_of
-from stoker._src.runtime.plan.kernel_nodes import BOOL, FLOAT, INT, LONG, KernelBuilder, Node, fits
-from stoker._src.runtime.plan.kernel_source import Launch, Layout, TooLarge, launches
 
 ShapeOf = Callable[[Tensor], Shape]
 _FEWEST = 2  # fewest ops worth fusing, apart from views

@@ -25,8 +25,8 @@ from stoker._src.graph.tensor import Operation
 from stoker._src.ops.support import device_checks
 from stoker._src.ops.support.moving import moved_to
 from stoker._src.ops.variables.state_ops import VariableState
-from stoker._src.runtime.plan import fused_kernels
 from stoker._src.runtime.plan.emit import Step, emit
+from stoker._src.runtime.plan.gpu import fused_kernels
 from stoker._src.runtime.plan.instructions import (
     EFFECTS,
     FEED,

@@ -15,15 +15,15 @@ import stoker.compat.v1 as tf
 from stoker._src.base.shapes import Shape
 from stoker._src.ops.random.bits import cuda
 from stoker._src.runtime import devices
-from stoker._src.runtime.plan import fused_kernels
 from stoker._src.runtime.plan.emit import emit
-from stoker._src.runtime.plan.fused_kernels import FusedKernels
-from stoker._src.runtime.plan.kernel_nodes import BINARY, UNARY, KernelBuilder
-from stoker._src.runtime.plan.kernel_sections import Sections
-from stoker._src.runtime.plan.kernel_source import Layout, launches
+from stoker._src.runtime.plan.gpu import fused_kernels
+from stoker._src.runtime.plan.gpu.fused_kernels import FusedKernels
+from stoker._src.runtime.plan.gpu.kernel_nodes import BINARY, UNARY, KernelBuilder
+from stoker._src.runtime.plan.gpu.kernel_sections import Sections
+from stoker._src.runtime.plan.gpu.kernel_source import Layout, launches
 from stoker._src.runtime.plan.known_shapes import Known
 from stoker._src.runtime.session import public
-from tests.runtime.plan import emulated_gpu
+from tests.runtime.plan.gpu import emulated_gpu
 
 compiles = pytest.mark.skipif(emulated_gpu.COMPILER is None, reason="no C++ compiler")
 R = np.random.RandomState
