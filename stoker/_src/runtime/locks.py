@@ -142,12 +142,12 @@ class Holding:
     ) -> None:
         """Creates a hold that is not acquired yet. A run that `touches` no variable never acquires it.
 
-        Variables that are lent to the host return when it is acquired, unless the run `leaves_lent` and sees to them itself.
+        Variables that are lent to the host return when it is acquired, unless the run `leaves_lent` and says by `settles` where they belong.
         """
         self._lock = lock
         self._writes = writes
         self._touches = touches
-        self._leaves_lent = leaves_lent
+        self._settle: Callable[[], None] | None = None if leaves_lent else self.return_lent
         self._held = False
         self._waits = False
         self.state = state
@@ -191,8 +191,13 @@ class Holding:
         else:
             self._lock.acquire_read()
         self._held = True
-        if not self._leaves_lent:
-            self.return_lent()
+        if self._settle is not None:
+            self._settle()
+
+    def settles(self, settle: Callable[[], None]) -> None:
+        """Moves variables to where the run wants them, while the lock is held. Another run may move them while this one waits, so it is repeated then."""
+        self._settle = settle
+        settle()
 
     def return_lent(self) -> None:
         """Sees to it that variables are where they belong, while the lock is held."""

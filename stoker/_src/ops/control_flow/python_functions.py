@@ -111,6 +111,7 @@ def _results(returned: Any, token: str, wanted: Sequence[DType]) -> list[Any]:
 _TYPES = {"token": STRING, "Tin": TYPES(minimum=0), "Tout": TYPES(minimum=0)}
 PY_FUNC = define("PyFunc(input: [Tin]) -> (output: [Tout])", STATEFUL | BLOCKING, **_TYPES).not_differentiable()
 PY_FUNC_STATELESS = define("PyFuncStateless(input: [Tin]) -> (output: [Tout])", BLOCKING, **_TYPES).not_differentiable()
+PY_FUNC.planning.on_host = PY_FUNC_STATELESS.planning.on_host = True
 
 
 def _as_array(value: Any, position: int, token: str, dtype: DType) -> Any:

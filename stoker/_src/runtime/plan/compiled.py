@@ -163,7 +163,7 @@ class Plan:
             writes=self.writes,
             state=state,
             touches=self.writes or self.reads,
-            leaves_lent=self.repeated is not None and not self.blocks and not traced,
+            leaves_lent=self.repeated is not None and not traced,
         )
         if options is not None and options.output_partition_graphs and metadata is not None:
             fill_partition_graph(metadata, self.step.planner)

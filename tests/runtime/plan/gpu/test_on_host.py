@@ -10,6 +10,7 @@ import torch
 
 import stoker.compat.v1 as tf
 from stoker._src.runtime import devices
+from stoker._src.runtime.locks import Holding
 from stoker._src.runtime.plan.gpu.on_host import BorrowingOnHost, Choice, OnHost, borrowed_variables, read_variables
 from stoker._src.runtime.together import Together
 
@@ -144,6 +145,16 @@ def test_interrupted_runs_do_not_decide(monkeypatch):
     assert choice.chosen is True
 
 
+def _run_on(on_host, values, lock):
+    """Runs a step that writes, as a session does."""
+    holding = Holding(lock, writes=True, leaves_lent=True)
+    holding.acquire()
+    try:
+        return on_host(holding, values)
+    finally:
+        holding.release()
+
+
 def _training(resource):
     x = tf.placeholder(tf.float32, [4, 3])
     w = tf.get_variable("w", [3, 2], initializer=tf.ones_initializer(), use_resource=resource)
@@ -173,11 +184,7 @@ def test_variables_are_borrowed_and_given_back(resource):
             if i == 3:  # a run of another kind in between
                 found.append(session.run([loss, train], feed)[0])
                 continue
-            worker.variables_lock.acquire_write()
-            try:
-                found.append(float(on_host(None, values)[0]))
-            finally:
-                worker.variables_lock.release_write()
+            found.append(float(_run_on(on_host, values, worker.variables_lock)[0]))
         np.testing.assert_allclose(found, expected, rtol=1e-6)
         np.testing.assert_allclose(session.run(w), weights, rtol=1e-6)
         assert all(state.value is memory[state.name] for state in states)
@@ -197,7 +204,7 @@ def test_variables_return_after_an_error():
         state = next(state for state, _ in on_host._states)
         memory = state.value
         with pytest.raises(Exception, match="7"):
-            on_host(None, values)
+            _run_on(on_host, values, worker.variables_lock)
         assert session.run(v).tolist() == [1.0, 1.0]
         assert state.value is memory and memory.tolist() == [1.0, 1.0]
 
@@ -208,14 +215,7 @@ def _borrowing(session, fetches, feed):
     lock = session._runner._worker.variables_lock
     on_host = BorrowingOnHost(plan._planner, values, lock, torch.device("cpu"))
 
-    def run():
-        lock.acquire_write()
-        try:
-            return on_host(None, values)
-        finally:
-            lock.release_write()
-
-    return run, lock
+    return lambda: _run_on(on_host, values, lock), lock
 
 
 def test_variables_stay_on_the_host_between_its_steps():
@@ -240,6 +240,36 @@ def test_variables_stay_on_the_host_between_its_steps():
         assert states["v"].value.tolist() == [12.0, 12.0] and states["u"].value.tolist() == [2.0, 2.0]
         second()
         assert session.run([v, u])[0].tolist() == [22.0, 22.0]
+
+
+def test_variables_come_back_to_a_step_that_waited_for_python_code():
+    """If a run of the device comes while a step of the host waits, the variables return to the host before the step goes on."""
+    seen = []
+
+    def look(value):
+        seen.append((value.tolist(), session.run(v).tolist(), lock.lent.are_there))
+        return value
+
+    x = tf.placeholder(tf.float32, [2])
+    v = tf.get_variable("v", [2], initializer=tf.zeros_initializer())
+    with tf.control_dependencies([tf.assign_add(v, x)]):
+        found = tf.py_func(look, [v.read_value()], tf.float32)
+    with tf.control_dependencies([found]):
+        more = tf.assign_add(v, found)
+    with tf.Session() as session:
+        session.run(v.initializer)
+        run, lock = _borrowing(session, more, {x: np.ones(2, "f")})
+        states = borrowed_variables(
+            session._plan(more, {x: np.ones(2, "f")}, None)._planner().build(),
+            session._runner._worker.placement,
+            recorded=True,
+        )
+        assert [state.name for state in states] == ["v"]
+        memory = states[0].value
+        run()
+        assert lock.lent.are_there and states[0].value is not memory
+        assert seen == [([1.0, 1.0], [1.0, 1.0], False)]
+        assert session.run(v).tolist() == [2.0, 2.0] and states[0].value is memory
 
 
 def test_the_host_uses_its_copies_again_after_runs_that_only_read():

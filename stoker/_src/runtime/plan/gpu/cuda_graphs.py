@@ -207,7 +207,7 @@ class Repeated:
 
 def _return_lent(holding: Any) -> None:
     if holding is not None:
-        holding.return_lent()
+        holding.settles(holding.return_lent)
 
 
 def _key(values: Any) -> Any:

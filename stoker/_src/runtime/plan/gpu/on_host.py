@@ -5,7 +5,8 @@ a policy that is asked for one action, a score of one example. A step that canno
 op. The host may be faster, so both ways are measured when such a run repeats, and the faster one is kept while it stays faster.
 
 - A run that only reads variables works on copies of them (`OnHost`), beside other runs. The copies are taken again after a run has written variables.
-- A run that writes variables borrows them (`BorrowingOnHost`): they are on the host until a run wants them on the device (lent_variables.py).
+- A run that writes variables borrows them (`BorrowingOnHost`): they are on the host until a run wants them on the device (lent_variables.py). If it
+  waits for Python code, it borrows them again afterwards.
 - Random ops go on with their numbers on either side (ops/random/bits/philox.py).
 - What is best for each step may not be best for all of them (runtime/together.py).
 
@@ -57,7 +58,7 @@ _UNWATCHED = 15  # of 16 runs of the host that are not timed
 
 def read_variables(planner: Planner, placement: Placement, *, recorded: bool = True) -> list[VariableState] | None:
     """Returns the variables that a plan reads; None if the host cannot run the plan on copies of them, or has too much to do."""
-    if planner.writes_variables:
+    if planner.writes_variables or planner.blocks:
         return None
     return _variables(planner, placement, recorded)
 
@@ -69,7 +70,7 @@ def borrowed_variables(planner: Planner, placement: Placement, *, recorded: bool
 
 def _variables(planner: Planner, placement: Placement, recorded: bool) -> list[VariableState] | None:
     """Returns the variables of a plan that is small enough for the host. One that is not recorded may be larger."""
-    if os.environ.get("STOKER_RUNS_ON_HOST") == "0" or planner.blocks or planner.compile_function.precision is not None:
+    if os.environ.get("STOKER_RUNS_ON_HOST") == "0" or planner.compile_function.precision is not None:
         return None
     if len(planner.instructions) > (_MOST_INSTRUCTIONS if recorded else _MOST_UNRECORDED):
         return None
@@ -77,8 +78,10 @@ def _variables(planner: Planner, placement: Placement, recorded: bool) -> list[V
     elements = 0
     for each, own in _with_bodies(planner):
         op = each.op
-        if op is None or each.traits & (Trait.RETAINS | Trait.BLOCKING) or each.kind in ("begin", "finish"):
+        if op is None or each.traits & Trait.RETAINS or each.kind in ("begin", "finish"):
             return None
+        if each.traits & Trait.BLOCKING and not (op.definition.planning.on_host or each.steps):
+            return None  # what it waits for may be on the device
         wanted = placement.requested(op)
         if wanted is not None and wanted.type != "cpu":
             return None  # it must run there
@@ -197,11 +200,14 @@ class BorrowingOnHost:
 
     def __call__(self, holding: Any, values: Any) -> Any:
         """Runs the step. The caller holds the lock for writing."""
+        holding.settles(self._lend)
+        return self.work(holding, *values)
+
+    def _lend(self) -> None:
         lent = self._lock.lent
         if self._lent_at != lent.returns:
             lent.lend(self._states, self._gpu, self._lock.writes)
             self._lent_at = lent.returns
-        return self.work(holding, *values)
 
     def take_waited(self) -> float:
         """Returns the seconds that other runs of the host have waited for variables since the last call, because this plan ran on the device."""
