@@ -1,6 +1,6 @@
 """The programs and training workloads on the CPU with 1, 2, 4, 8 and 16 threads.
 
-    CUDA_VISIBLE_DEVICES= python benchmarks/many_cores.py [--seconds S] [--threads N,...] [--rounds R] [NAME ...]
+    CUDA_VISIBLE_DEVICES= python benchmarks/many_cores.py [--seconds S] [--settle S] [--threads N,...] [--rounds R] [NAME ...]
 
 One process measures a program with every number of threads in turn, since cores of a shared machine differ from each other and from minute to minute. Prints a
 table of items or steps per second; a rate that is more than a tenth below the best with fewer threads is marked with an exclamation mark.
@@ -29,11 +29,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*")
     parser.add_argument("--seconds", type=float, default=1.0, help="time for each measurement")
+    parser.add_argument(
+        "--settle", type=float, default=0.5, help="time before it, in which steps find their number of threads"
+    )
     parser.add_argument("--threads", default="1,2,4,8,16")
     parser.add_argument("--rounds", type=int, default=1, help="how often each is measured; the best counts")
     args = parser.parse_args()
     counts = [n for n in map(int, args.threads.split(",")) if n <= len(os.sched_getaffinity(0))]
-    measure_for(args.seconds)
+    measure_for(args.seconds, args.settle)
     names = sorted(args.names or ALL, key=lambda name: name in EAGER)
     print(f"| program | {' | '.join(map(str, counts))} |\n|---|{'---:|' * len(counts)}", flush=True)
     for name in names:

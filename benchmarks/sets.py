@@ -5,6 +5,7 @@
 
 import importlib
 import pathlib
+import time
 
 import programs
 import workloads
@@ -17,11 +18,14 @@ PROGRAMS.update({name: PROGRAMS.pop(name) for name in EAGER})
 ALL = {name: program for name, program in PROGRAMS.items() if name not in programs.ALL}
 
 
-def measure_for(seconds):
-    """Lets every program and workload run for this long. Returns the function that they measure with."""
+def measure_for(seconds, settle=0.0):
+    """Lets every program and workload run for this long, after as many seconds as it may `settle`. Returns the function that they measure with."""
     rate = workloads._rate
 
     def timed(work, items, seconds=seconds, warm=12):
+        end = time.perf_counter() + settle
+        while time.perf_counter() < end:
+            work()
         return rate(work, items, seconds, max(warm, 12))
 
     for each in MODULES:
