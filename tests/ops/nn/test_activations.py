@@ -139,3 +139,17 @@ def test_a_bias_of_another_size_is_an_error(shape, biases, data_format):
                     session.run(fetch, {x: value, b: bias})
     with context.enter_eager(), pytest.raises(InvalidArgumentError, match="BiasAdd"):
         tf.nn.bias_add(value, bias, data_format=data_format)
+
+
+@pytest.mark.parametrize("fused", [False, True])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+def test_gradients_of_relu_at_the_edges(dtype, fused):
+    """The gradient of Relu is a product with 0 or 1, as in TensorFlow: what is not finite stays so, and a NaN feature counts as 0."""
+    features = np.array([np.nan, -1.0, -1.0, -0.0, 0.0, np.inf, -np.inf, 2.0, 3.0], dtype)
+    gradients = np.array([2.0, np.inf, 4.0, np.nan, 5.0, 6.0, 7.0, np.nan, 8.0], dtype)
+    with tf.Graph().as_default(), tf.Session() as session:
+        x, g = tf.placeholder(dtype, features.shape), tf.placeholder(dtype, features.shape)
+        y = tf.nn.relu(x * 1.0 if fused else x)
+        found = session.run(tf.gradients(y, x, g * 1.0 if fused else g)[0], {x: features, g: gradients})
+    with np.errstate(invalid="ignore"):
+        np.testing.assert_array_equal(found, gradients * (features > 0))

@@ -62,6 +62,9 @@ def relu_grad_kernel(gradients: torch.Tensor, features: torch.Tensor) -> torch.T
     wider = _WIDER.get(features.dtype)
     if wider is not None:
         return torch.where(features.view(SIGNED_TWIN[features.dtype]) != 0, gradients.to(wider), 0).to(features.dtype)
+    if features.is_floating_point():
+        # A product with 0 or 1, as in TensorFlow: gradients that are not finite remain so, and a NaN feature counts as 0.
+        return torch.ops.aten.leaky_relu_backward(gradients, features, 0.0, False)
     return torch.ops.aten.threshold_backward(gradients, features, 0)
 
 
@@ -69,7 +72,7 @@ RELU.in_place(0, torch.relu_).lower(unary_loop("relu"))
 
 
 def relu_grad_(gradients: torch.Tensor, features: torch.Tensor) -> torch.Tensor:
-    return torch.ops.aten.threshold_backward.grad_input(gradients, features, 0, grad_input=gradients)
+    return torch.ops.aten.leaky_relu_backward.grad_input(gradients, features, 0.0, False, grad_input=gradients)
 
 
 RELU_GRAD.in_place(0, relu_grad_).lower(alike_loop("relu_grad"))
