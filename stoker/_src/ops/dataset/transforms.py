@@ -1,8 +1,7 @@
-"""Datasets with the elements of another one: fewer, repeated, in another order, cached, or computed ahead."""
+"""Datasets with the elements of another one: fewer, repeated, in another order, or cached."""
 
 from __future__ import annotations
 
-import threading
 from collections import deque
 from typing import Any
 
@@ -29,7 +28,6 @@ from stoker._src.ops.dataset.values import (
     product_of_cardinalities,
 )
 from stoker._src.ops.random.bits.philox import PhiloxState, bits
-from stoker._src.ops.support.waiting import RunState, running, wait_until
 
 _INPUT = "input_dataset: variant"
 
@@ -342,7 +340,7 @@ def shuffle_and_repeat_dataset_kernel(
     return _Repeat(shuffled, int(count))
 
 
-# ---- caching and reading ahead -----------------------------------------------------------------------------------
+# ---- caching -----------------------------------------------------------------------------------------------------
 
 
 class _Caching(Elements):
@@ -391,90 +389,6 @@ def cache_dataset_kernel(input_dataset: Any, filename: Any) -> Dataset:
     if filename.item():
         raise NotImplementedError("Dataset.cache in a file is missing; without a filename, the cache is in memory.")
     return _Cache(as_dataset(input_dataset))
-
-
-class Ahead(Elements):
-    """A thread that stays up to `size` elements ahead of its consumer."""
-
-    def __init__(self, source: Elements, size: int) -> None:
-        super().__init__(source)
-        self._source, self._size = source, size
-        self._changed = forking.condition()
-        self._ready: deque[tuple[Element | None, BaseException | None]] = deque()
-        self._state = RunState()
-        self._thread: threading.Thread | None = None
-        self._ended = False
-        forking.in_children(self, Ahead._forget_thread)
-
-    def _forget_thread(self) -> None:
-        """In a forked child: the next element that is asked for starts another thread."""
-        self._thread = None
-
-    def next(self) -> Element:
-        with self._changed:
-            if self._thread is None and not self._ended:
-                self._thread = threading.Thread(target=self._work, name="stoker-prefetch", daemon=True)
-                self._thread.start()
-            wait_until(self._changed, lambda: bool(self._ready) or self._ended, "Waiting for a prefetched element")
-            if not self._ready:
-                raise StopIteration
-            element, error = self._ready.popleft()
-            self._changed.notify_all()
-        if error is not None:
-            raise error
-        assert element is not None
-        return element
-
-    def may_run_ahead(self) -> bool:
-        return True
-
-    def _work(self) -> None:
-        with running(self._state):
-            while not self._ended:
-                found: tuple[Element | None, BaseException | None]
-                try:
-                    found = self._source.next(), None
-                except StopIteration:
-                    break
-                except BaseException as error:
-                    found = None, error
-                with self._changed:
-                    self._ready.append(found)
-                    self._changed.notify_all()
-                    self._changed.wait_for(lambda: len(self._ready) < self._size or self._ended)
-            with self._changed:
-                self._ended = True
-                self._changed.notify_all()
-
-    def close(self) -> None:
-        with self._changed:
-            self._ended = True
-            self._changed.notify_all()
-        self._state.cancel()
-        thread, self._thread = self._thread, None
-        if thread is not None and thread is not threading.current_thread():
-            thread.join()
-        super().close()
-
-
-_AUTOMATIC = 8  # elements to stay ahead by if the program leaves the number to the library
-
-PREFETCH_DATASET = define_dataset(
-    f"PrefetchDataset({_INPUT}, buffer_size: scalar int64)",
-    slack_period=0,
-    legacy_autotune=True,
-    buffer_size_min=0,
-    metadata="",
-)
-
-
-@PREFETCH_DATASET.kernel
-def prefetch_dataset_kernel(input_dataset: Any, buffer_size: torch.Tensor) -> Dataset:
-    size = int(buffer_size)
-    if size < -1:
-        raise InvalidArgumentError(None, None, f"buffer_size must be >= 0 or AUTOTUNE (-1), got {size}.")
-    source = as_dataset(input_dataset)
-    return source if size == 0 else Simple(source, Ahead, _AUTOMATIC if size < 0 else size)
 
 
 # ---- wrappers in graphs of TensorFlow that do not change the elements ----------------------------------------------
