@@ -30,6 +30,8 @@ from stoker._src.runtime.worker import RunningSteps, Worker
 MOST_STACKED, MOST_SINGLE = 256, 32
 """The most records in a block: if they are processed as a stack, and if each is processed separately."""
 
+_MOST_MISFITS = 3  # blocks that may fail as a stack before it is not tried any more
+
 
 def repeated(worker: Worker, running_steps: RunningSteps, op: Operation) -> Callable[[], None] | None:
     """Returns a function that runs `op` one or more times; None if several runs cannot be combined."""
@@ -62,6 +64,7 @@ class _Block:
         self._from, self._to = handles[:-1], handles[-1]
         self._deal: Any = source.definition.planning.deals
         self._room, self._collect = sink.definition.planning.collects  # type: ignore[misc]
+        self._misfits = 0  # blocks in a row whose records could only be processed separately
         self._most = MOST_SINGLE if self._together is None else MOST_STACKED
 
     def run(self) -> None:
@@ -82,8 +85,9 @@ class _Block:
             try:
                 results = self._together.function(None, *records)
             except Exception:
-                pass  # Falls back to single records: those before the bad one go through, and the error names it.
+                pass  # Falls back to single records: those before a bad one go through, and the error names it.
             else:
+                self._misfits = 0
                 self._at(self._sink, self._collect, self._to, results)
                 return
         done: list[Any] = []
@@ -94,6 +98,10 @@ class _Block:
             self._put(done)
             raise step_failure(error, self._single) from error
         self._put(done)
+        if self._together is not None and len(records[0]) > 1:  # no record was bad, so they do not fit into a stack
+            self._misfits += 1
+            if self._misfits == _MOST_MISFITS:
+                self._together, self._most = None, MOST_SINGLE
 
     def _put(self, done: list[Any]) -> None:
         """Passes on the results of single records, in one call if they have the same size."""
