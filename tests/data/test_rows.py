@@ -62,6 +62,53 @@ def test_batches_of_rows(steps, size, drop):
             np.testing.assert_array_equal(a, b)
 
 
+_WORDS = np.array([" ".join(f"w{k}" for k in range(i * 5 % 7)) for i in range(300)], object)
+
+
+def _parsed(number, line):
+    """Components of different lengths, of several types, with and without further dimensions."""
+    words = tf.string_split([line]).values
+    lengths = tf.strings.length(words)
+    real = tf.cast(lengths, tf.float32)
+    pairs = tf.stack([real, real * 2.0], 1)
+    return words, tf.cast(lengths, tf.uint16), pairs, tf.cast(real, tf.bfloat16), number
+
+
+@settings(deadline=None, max_examples=20)
+@given(st.lists(_STEPS, max_size=3), st.integers(1, 40), st.booleans(), st.sampled_from([-1, 6]))
+def test_padded_batches_of_rows(steps, size, drop, width):
+    """Elements of different lengths that were computed together make the padded batches of elements that were computed one by one."""
+    shapes = ([width], [width], [width, 2], [width], [])
+    padding = (b"none", np.uint16(7), 0.5, None, None)
+
+    def alone(*parts):  # Python functions are called for one element at a time
+        same = tf.py_func(lambda *given: given, parts, [part.dtype for part in parts])
+        for part, like in zip(same, parts):
+            part.set_shape(like.shape)
+        return tuple(same)
+
+    with tf.Graph().as_default():
+        together = tf.data.Dataset.from_tensor_slices((np.arange(60), _WORDS[:60])).map(_parsed)
+        single = together.map(alone)
+        for step in steps:
+            together, single = step(together), step(single)
+        found, expected = (_batches(each.padded_batch(size, shapes, padding, drop)) for each in (together, single))
+    assert len(found) == len(expected)
+    for one, other in zip(found, expected):
+        for a, b in zip(one, other):
+            assert a.dtype == b.dtype
+            np.testing.assert_array_equal(a, b)
+
+
+def test_a_row_that_is_too_long_for_its_batch():
+    """Rows from several stacks raise the error of single elements, and the other batches come."""
+    with tf.Graph().as_default():
+        data = tf.data.Dataset.from_tensor_slices((np.arange(300), _WORDS)).map(_parsed).map(lambda *parts: parts[0])
+        batch = tf.data.make_one_shot_iterator(data.shuffle(300, seed=3).padded_batch(100, [5])).get_next()
+        with tf.Session() as session, pytest.raises(tf.errors.DataLossError, match="smaller size"):
+            session.run(batch)
+
+
 @pytest.mark.parametrize("change", [lambda d: d, lambda d: d.shuffle(9, seed=1)])
 def test_batches_have_memory_of_their_own(change):
     """A batch of rows that lie one behind the other is no view of the arrays."""

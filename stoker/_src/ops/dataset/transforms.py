@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import deque
 from typing import Any
 
@@ -23,6 +24,7 @@ from stoker._src.ops.dataset.values import (
     Simple,
     Transparent,
     as_dataset,
+    as_rows,
     define_dataset,
     limited,
     product_of_cardinalities,
@@ -229,6 +231,10 @@ class _Words:
         self._words = iter(bits(self._state.reserve(64), 256).tolist())
         return next(self._words)
 
+    def several(self, count: int) -> list[int]:
+        found = list(itertools.islice(self._words, count))
+        return found if len(found) == count else [*found, *(self() for _ in range(count - len(found)))]
+
 
 class _Shuffling(Transparent):
     """Keeps a buffer of elements and returns a random one each time. The order for two seeds is TensorFlow's."""
@@ -258,22 +264,25 @@ class _Shuffling(Transparent):
         return element
 
     def take(self, count: int, found: Any) -> None:
-        buffer, held = self._buffer, self._drawn.held
+        buffer, drawn, size = self._buffer, self._drawn, self._size
+        held, is_last = drawn.held, not self._more
         if self._more:  # an element is read before each draw but the first
-            self._drawn.fill(self._size - len(buffer) + count - 1)
-            missing = self._size - len(buffer)
+            missing = size - len(buffer)
+            drawn.fill(missing + count - 1)
+            is_last = drawn.failure is None and len(held) < missing + count - 1
             buffer.extend([held.popleft() for _ in range(min(missing, len(held)))])
-        if len(buffer) == self._size and count <= 1 + len(held):  # the usual case: as `next`, for all of them
-            for number in range(count):
-                if number:
-                    buffer.append(held.popleft())
-                chosen = self._draw() % self._size
-                first = buffer.popleft()
-                if chosen:
-                    first, buffer[chosen - 1] = buffer[chosen - 1], first
-                found.append(first)
-        else:
-            super().take(count, found)
+        if not is_last and (len(buffer) < size or count > 1 + len(held)):
+            super().take(count, found)  # an error is due
+            return
+        for word in self._draw.several(min(count, len(buffer) + len(held))):  # as `next`, for all of them
+            if held and len(buffer) < size:
+                buffer.append(held.popleft())
+            chosen = word % len(buffer)
+            first = buffer.popleft()
+            if chosen:
+                first, buffer[chosen - 1] = buffer[chosen - 1], first
+            found.append(first)
+        self._more = not is_last
 
 
 class _Shuffle(Derived, PassCounter):
@@ -355,7 +364,7 @@ class _Caching(Elements):
         try:
             element = self._source.next()
         except StopIteration:
-            self._dataset.held = self._held
+            self._dataset.keep(self._held)
             raise
         self._held.append(element)
         return element
@@ -368,13 +377,18 @@ class _Caching(Elements):
         if taken.failure is not None:
             raise taken.failure
         if len(taken.held) < count:
-            self._dataset.held = self._held
+            self._dataset.keep(self._held)
 
 
 class _Cache(Derived):
     """Keeps the elements of the first complete pass in memory."""
 
     held: list[Element] | None = None
+
+    def keep(self, elements: list[Element]) -> None:
+        """Takes over all elements. Small ones become rows of the same tensors, from which batches are gathered at once."""
+        rows = as_rows(elements)
+        self.held = elements if rows is None else list(rows.elements(len(elements)))
 
     def elements(self) -> Elements:
         held = self.held
