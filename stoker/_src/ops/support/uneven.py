@@ -104,15 +104,48 @@ class Picked:
         self.copied(self.sizes.cumsum() - self.sizes, values)
         return Uneven(values, torch.from_numpy(self.sizes))
 
-    def padded(self, width: int, padding: Any) -> Any:
-        """A tensor [rows, width, ...], filled with `padding` where rows are shorter."""
+    def padded(self, width: int, padding: Any = None) -> Any:
+        """A tensor [rows, width, ...], filled with `padding` (by default zeros or empty strings) where rows are shorter."""
         first, size = self.parts[0][0].values, (self.count * width, *self.inner)
         if isinstance(first, np.ndarray):
-            flat: Any = np.full(size, padding.item(), dtype=object)
+            flat: Any = np.full(size, b"" if padding is None else padding.item(), dtype=object)
         else:
-            flat = torch.full(size, padding.item(), dtype=first.dtype)
+            flat = torch.full(size, 0 if padding is None else padding.item(), dtype=first.dtype)
         self.copied(np.arange(self.count) * width, flat)
         return flat.reshape(self.count, width, *self.inner)
+
+
+class Row:
+    """One of the rows of `Uneven`, which stay together as long as one of them is in use."""
+
+    __slots__ = ("place", "source")
+
+    def __init__(self, source: Uneven, place: int) -> None:
+        self.source, self.place = source, place
+
+    @staticmethod
+    def all_of(rows: Uneven) -> list[Row]:
+        return [Row(rows, place) for place in range(len(rows))]
+
+    def copied(self) -> Any:
+        """The row in memory of its own."""
+        values = self.source.values[self.source.ends[self.place] : self.source.ends[self.place + 1]]
+        return values.copy() if isinstance(values, np.ndarray) else values.clone()
+
+
+def picked(rows: Sequence[Any]) -> Picked | None:
+    """These rows, where they lie; None if one is something else, or they do not fit together."""
+    sources: dict[int, tuple[Uneven, list[int], list[int]]] = {}
+    for number, row in enumerate(rows):
+        if not isinstance(row, Row):
+            return None
+        _, places, numbers = sources.setdefault(id(row.source), (row.source, [], []))
+        places.append(row.place)
+        numbers.append(number)
+    try:
+        return Picked([(source, np.array(a), np.array(b)) for source, a, b in sources.values()], len(rows))
+    except ValueError:
+        return None
 
 
 def all_of(rows: Uneven) -> Picked:

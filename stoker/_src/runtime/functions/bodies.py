@@ -319,6 +319,14 @@ class StackCall:
         self._drawing = list(contexts.values())
         self.draws = bool(contexts)
 
+    def of_columns(self, columns: Sequence[Any], shared: Sequence[Any]) -> tuple[Any, ...]:
+        """Calls it with stacks, some of which may be `Uneven`, and with the values that are the same for all rows. Returns stacks."""
+        given: list[Any] = []
+        for value, ragged in zip(columns, self.ragged[0]):
+            given += uneven.parts(value) if ragged else [uneven.even(value)]
+        found = iter(self(*given, *shared))
+        return tuple([uneven.Uneven(next(found), next(found)) if ragged else next(found) for ragged in self.ragged[1]])
+
     def __call__(self, *values: Any) -> tuple[Any, ...]:
         """A call that fails draws no numbers."""
         marks = [each.state and each.state.mark() for each in self._drawing]
@@ -379,19 +387,12 @@ class BoundFunction:
         that: it has effects, draws numbers, or contains an op that has no form for many rows.
         """
         call = self._kept.for_stacks(self.takes)
-        return None if call is None else functools.partial(self._stacked, call)
+        return None if call is None else functools.partial(call.of_columns, shared=self._captured)
 
     def is_pure(self) -> bool:
         """Whether it has a form for stacks and draws no numbers."""
         call = self._kept.for_stacks(self.takes)
         return call is not None and not call.draws
-
-    def _stacked(self, call: StackCall, stacks: Sequence[Any]) -> tuple[Any, ...]:
-        given: list[Any] = []
-        for value, ragged in zip(stacks, call.ragged[0]):
-            given += uneven.parts(value) if ragged else [uneven.even(value)]
-        found = iter(call(*given, *self._captured))
-        return tuple([uneven.Uneven(next(found), next(found)) if ragged else next(found) for ragged in call.ragged[1]])
 
     def _call(self, state: RunState, values: tuple[Any, ...]) -> tuple[Any, ...]:
         holding = Holding(self._lock, writes=self._writes, state=state, touches=self._touches)
