@@ -34,7 +34,20 @@ def _batches(dataset):
                 return found
 
 
+def _number(parts):
+    return next(part for part in parts if part.dtype == tf.int64)
+
+
+def _doubled(cycle, block):
+    def change(dataset):
+        return dataset.interleave(lambda *parts: tf.data.Dataset.from_tensors(parts).repeat(2), cycle, block)
+
+    return change
+
+
 _STEPS = st.one_of(
+    st.builds(lambda by: lambda d: d.filter(lambda *parts: _number(parts) % by > 0), st.integers(1, 4)),
+    st.builds(_doubled, st.integers(1, 5), st.integers(1, 3)),
     st.builds(lambda size, seed: lambda d: d.shuffle(size, seed=seed), st.integers(1, 40), st.integers(1, 5)),
     st.builds(lambda times: lambda d: d.repeat(times), st.integers(0, 3)),
     st.builds(lambda count: lambda d: d.take(count), st.integers(0, 30)),

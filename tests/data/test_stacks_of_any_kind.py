@@ -209,6 +209,7 @@ def _example(i):
     return tf.train.Example(
         features=tf.train.Features(
             feature={
+                "a": tf.train.Feature(float_list=tf.train.FloatList(value=np.arange(i % 3 * 2) / 4)),
                 "x": tf.train.Feature(float_list=tf.train.FloatList(value=[i, i / 2])),
                 "ids": tf.train.Feature(int64_list=tf.train.Int64List(value=range(i % 4))),
                 "name": tf.train.Feature(bytes_list=tf.train.BytesList(value=[b"n%d" % i])),
@@ -236,7 +237,7 @@ def test_parsed_features_of_different_lengths():
     _assert_same(make, calls_of_elements=6)
 
 
-def test_features_that_are_padded_stay_alone():
+def test_features_of_open_length_are_not_padded():
     """A variable-length dense feature is not padded to the longest record before the program asks for it."""
 
     def make():
@@ -244,7 +245,40 @@ def test_features_that_are_padded_stay_alone():
         data = tf.data.Dataset.from_tensor_slices([_example(i) for i in range(20)])
         return data.map(lambda text: tf.size(tf.parse_single_example(text, keys)["ids"])).batch(5)
 
-    assert np.concatenate([each for (each,) in _assert_same(make)]).tolist() == [i % 4 for i in range(20)]
+    found = _assert_same(make, calls_of_elements=5)
+    assert np.concatenate([each for (each,) in found]).tolist() == [i % 4 for i in range(20)]
+
+
+def test_features_of_open_length():
+    """They become rows of steps, beside sparse features and features of one size; one that is missing has no steps."""
+
+    def parsed(text):
+        keys = {
+            "a": tf.FixedLenSequenceFeature([2], tf.float32, allow_missing=True, default_value=7.0),
+            "ids": tf.VarLenFeature(tf.int64),
+            "name": tf.FixedLenSequenceFeature([], tf.string, allow_missing=True),
+            "missing": tf.FixedLenSequenceFeature([3], tf.int64, allow_missing=True),
+            "x": tf.FixedLenFeature([2], tf.float32),
+        }
+        found = tf.parse_single_example(text, keys)
+        return found["a"], found["ids"].values, found["name"], found["missing"], found["x"]
+
+    def make():
+        data = tf.data.Dataset.from_tensor_slices([_example(i) for i in range(20)]).map(parsed)
+        return data.padded_batch(6, ([None, 2], [None], [None], [None, 3], [2]))
+
+    _assert_same(make, calls_of_elements=6)
+
+
+def test_a_feature_that_is_no_number_of_steps():
+    """The record is refused as by a single call, and the others come."""
+
+    def make():
+        keys = {"ids": tf.FixedLenSequenceFeature([3], tf.int64, allow_missing=True)}
+        data = tf.data.Dataset.from_tensor_slices([_example(i) for i in (0, 3, 0, 2, 3, 3)])
+        return data.map(lambda text: tf.parse_single_example(text, keys)["ids"]).padded_batch(2, [None, 3])
+
+    assert any(isinstance(each[0], str) for each in _assert_same(make))
 
 
 def test_parsed_sequences():

@@ -1,9 +1,12 @@
 /* Decodes PNG files of one size into one array. Only plain files are taken: 8 bits, not interlaced, without a transparent colour that
  * matters, and valid to the last byte. png.py decodes all files, to the same pixels. */
 
+#include "../../base/native/teams.h"
 #include "codecs.h"
 #include "inflate.h"
 #include "unfilter.h"
+
+enum { WORTH_A_THREAD = 1 << 16 }; /* bytes of pixels per thread */
 
 static uint32_t crc_tables[8][256];
 
@@ -165,8 +168,9 @@ PyObject *native_decode_pngs(PyObject *self, PyObject *args) {
             sizes[i] = PyBytes_GET_SIZE(file);
         }
         if (good) {
+            threads = threads_for(count < out.len / WORTH_A_THREAD ? count : out.len / WORTH_A_THREAD, threads);
             Py_BEGIN_ALLOW_THREADS
-#pragma omp parallel for schedule(dynamic) reduction(&& : good) num_threads(threads) if (threads > 1 && out.len >= 1 << 18)
+#pragma omp parallel for schedule(dynamic) reduction(&& : good) num_threads(team_for(threads)) if (threads > 1)
             for (ptrdiff_t i = 0; i < count; i++) good = good && decode_png(starts[i], sizes[i], (uint8_t *)out.buf + i * each, &form);
             Py_END_ALLOW_THREADS
         }

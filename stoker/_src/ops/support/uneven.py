@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -17,11 +18,12 @@ _native = extension("stoker._src.ops.native.rows")
 class Uneven:
     """Rows that are parts of `values`, one after the other. `lengths` [rows] says how many of its first dimension each has."""
 
-    __slots__ = ("_ends", "_sizes", "_starts", "lengths", "values")
+    __slots__ = ("_ends", "_inner", "_sizes", "_starts", "lengths", "values")
 
     def __init__(self, values: Any, lengths: torch.Tensor) -> None:
         self.values, self.lengths = values, lengths
         self._ends: list[int] | None = None
+        self._inner: tuple[int, ...] | None = None
         self._sizes: np.ndarray | None = None
         self._starts: np.ndarray | None = None
 
@@ -34,6 +36,13 @@ class Uneven:
         if self._ends is None:
             self._ends = [0, *itertools.accumulate(self.lengths.tolist())]
         return self._ends
+
+    @property
+    def inner(self) -> tuple[int, ...]:
+        """The dimensions that all rows have."""
+        if self._inner is None:
+            self._inner = tuple(self.values.shape[1:])
+        return self._inner
 
     @property
     def sizes(self) -> np.ndarray:
@@ -64,9 +73,10 @@ class Uneven:
 
 
 class Picked:
-    """Some rows of one or several sources, in any order, where they lie: (source, the rows of it, their places)."""
+    """Some rows of one or several sources, in any order, where they lie: (source, the rows of it, their places). If there is one source,
+    they are in their places."""
 
-    __slots__ = ("count", "parts", "sizes")
+    __slots__ = ("count", "inner", "parts", "sizes")
 
     def __init__(self, parts: Sequence[tuple[Uneven, np.ndarray, np.ndarray]], count: int) -> None:
         """Refers to rows.
@@ -75,7 +85,7 @@ class Picked:
             ValueError: rows differ in other dimensions than the first, or in type.
         """
         first = parts[0][0].values
-        if len(parts) == 1 and len(parts[0][1]) == count:
+        if len(parts) == 1:
             source, rows, _ = parts[0]
             self.sizes = source.sizes[rows]
         else:
@@ -85,14 +95,14 @@ class Picked:
                     raise ValueError("rows of different sizes")
                 self.sizes[places] = source.sizes[rows]
         self.parts, self.count = parts, count
-
-    @property
-    def inner(self) -> tuple[int, ...]:
-        """The dimensions that the rows have in common."""
-        return tuple(self.parts[0][0].values.shape[1:])
+        self.inner = parts[0][0].inner  # the dimensions that the rows have in common
 
     def copied(self, starts: np.ndarray, out: Any) -> Any:
         """Copies the rows to where they are to start in `out`, which is returned."""
+        if len(self.parts) == 1:
+            source, rows, _ = self.parts[0]
+            copy_parts(out, starts, source.values, source.starts[rows], self.sizes)
+            return out
         for source, rows, places in self.parts:
             copy_parts(out, starts[places], source.values, source.starts[rows], self.sizes[places])
         return out
@@ -110,7 +120,8 @@ class Picked:
         if isinstance(first, np.ndarray):
             flat: Any = np.full(size, b"" if padding is None else padding.item(), dtype=object)
         else:
-            flat = torch.full(size, 0 if padding is None else padding.item(), dtype=first.dtype)
+            usual = 0 if padding is None else padding.item()
+            flat = torch.full(size, usual, dtype=first.dtype) if usual else torch.zeros(size, dtype=first.dtype)
         self.copied(np.arange(self.count) * width, flat)
         return flat.reshape(self.count, width, *self.inner)
 
@@ -159,7 +170,7 @@ def copy_parts(out: Any, places: np.ndarray, values: Any, starts: np.ndarray, le
         if out.dtype is torch.bfloat16:
             out, values = out.view(torch.int16), values.view(torch.int16)
         out, values = out.numpy(), values.contiguous().numpy()
-        inner = int(np.prod(out.shape[1:], dtype=np.int64)) * out.itemsize
+        inner = math.prod(out.shape[1:]) * out.itemsize
         if _native is not None and inner:
             _native.copy_parts(out, places, values, starts, lengths, inner)
             return

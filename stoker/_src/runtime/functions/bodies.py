@@ -290,6 +290,17 @@ class KeptFunction:
             self._compiled = resources, step
             return step
 
+    @functools.cached_property
+    def makes_datasets_only(self) -> bool:
+        """See `BoundFunction.makes_datasets_only`."""
+        needed, _ = prune(list(self.function.outputs), _targets(self.function), set(self.function.inputs))
+        return all(
+            not op.definition.planning.keeps
+            and not op.definition.planning.calls
+            and (not has_effect(op) or {tensor.dtype for tensor in op.outputs} == {dtypes.variant})
+            for op in needed
+        )
+
     def for_stacks(self, takes: int) -> StackCall | None:
         """Returns what does the work of many calls, whose first `takes` values are stacked; None if an op has no such form."""
         with self._compiling:
@@ -393,6 +404,10 @@ class BoundFunction:
         """Whether it has a form for stacks and draws no numbers."""
         call = self._kept.for_stacks(self.takes)
         return call is not None and not call.draws
+
+    def makes_datasets_only(self) -> bool:
+        """Whether a call does nothing but compute, and make datasets that call no functions."""
+        return self._kept.makes_datasets_only
 
     def _call(self, state: RunState, values: tuple[Any, ...]) -> tuple[Any, ...]:
         holding = Holding(self._lock, writes=self._writes, state=state, touches=self._touches)
