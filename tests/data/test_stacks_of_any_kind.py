@@ -319,6 +319,51 @@ def test_decoded_images(sizes):
     _assert_same(lambda: tf.data.Dataset.from_tensor_slices(files).map(decoded).batch(4))
 
 
+def _files(count, encode):
+    with tf.Graph().as_default(), tf.Session() as session:
+        return [session.run(encode(IMAGES[i][: 4 + i % 5, : 3 + i % 4])) for i in range(count)]
+
+
+@pytest.mark.parametrize("kind", ["png", "jpeg"])
+def test_images_of_many_sizes_that_become_equal(kind):
+    """What is done to images of different sizes is done to each, and what follows to all at once; random numbers are those of single calls."""
+    files = _files(20, tf.image.encode_png if kind == "png" else tf.image.encode_jpeg)
+
+    def changed(text, number):
+        image = (tf.image.decode_png if kind == "png" else tf.image.decode_jpeg)(text, channels=3)
+        image = tf.image.convert_image_dtype(image, tf.float32)
+        image = tf.image.resize_images(tf.image.central_crop(image, 0.8), [5, 5])
+        image = tf.random_crop(image, [4, 4, 3], seed=3)
+        return tf.image.random_flip_left_right(image, seed=4) * tf.cast(number, tf.float32)
+
+    def make():
+        return tf.data.Dataset.from_tensor_slices((files, np.arange(20))).map(changed).repeat(2).batch(8)
+
+    _assert_same(make)
+
+
+def test_a_size_that_is_used_beside_its_image():
+    """An image that is needed twice before it has a fixed size is not decoded twice: these elements are computed one by one."""
+    files = _files(12, tf.image.encode_png)
+
+    def changed(text):
+        image = tf.image.decode_png(text, channels=3)
+        return tf.shape(image), tf.image.resize_images(image, [4, 4])
+
+    _assert_same(lambda: tf.data.Dataset.from_tensor_slices(files).map(changed).batch(4))
+
+
+def test_results_that_differ_in_size():
+    """They are elements, but no batch."""
+    files = _files(6, tf.image.encode_png)
+
+    def make():
+        data = tf.data.Dataset.from_tensor_slices(files)
+        return data.map(lambda text: tf.cast(tf.image.decode_png(text), tf.int32) + 1).shuffle(3, seed=1).batch(1)
+
+    _assert_same(make)
+
+
 def test_zipped_maps():
     """The maps of zipped datasets are computed for a batch at once, and the shorter one ends the pair."""
 

@@ -40,7 +40,9 @@ class Call(Protocol):
 
     def __call__(self, *values: Any) -> tuple[Any, ...]: ...
 
-    def for_stacks(self) -> Callable[[Sequence[Any]], tuple[Any, ...]] | None: ...
+    differs: bool
+
+    def for_stacks(self, differing: bool = False) -> Callable[[Sequence[Any]], tuple[Any, ...]] | None: ...
 
     def is_pure(self) -> bool: ...
 
@@ -97,8 +99,7 @@ class _Calling(Elements):
 
     def _together(self, most: int) -> tuple[list[Element], list[Any]] | None:
         """Up to `most` next elements, and the stacks of the results for them; None if these have to be computed one by one."""
-        function = self._call.for_stacks() if self._may_stack and most > 1 else None
-        if function is None or self._drawn.failure is not None:
+        if not self._may_stack or most < 2 or self._call.for_stacks() is None or self._drawn.failure is not None:
             return None
         held = self._drawn.held
         if not held:
@@ -109,9 +110,8 @@ class _Calling(Elements):
                 self._drawn.fill(min(most, self._at_once))
         if not 1 < len(held) <= most:
             return None
-        try:
-            results = list(function(as_stacks(held)))
-        except Exception:  # whatever it is, the call for the element says it better
+        results = self._computed(held)
+        if results is None:
             self._may_stack = False
             return None
         elements = list(held)
@@ -120,6 +120,19 @@ class _Calling(Elements):
             self._limit = min(self._limit, max(1, _MOST_RESULTING * len(elements) // (1 + _size(results))))
             self._at_once = self._limit
         return elements, results
+
+    def _computed(self, held: Sequence[Element]) -> list[Any] | None:
+        """The stacks of results, or None if a call failed: whatever it was, the call for the element says it better."""
+        for differing in (False, True) if not self._call.differs else (True,):
+            function = self._call.for_stacks(differing)
+            if function is not None:
+                try:
+                    results = list(function(as_stacks(held)))
+                except Exception:
+                    continue
+                self._call.differs = differing
+                return results
+        return None
 
 
 class _Mapped(_Calling):

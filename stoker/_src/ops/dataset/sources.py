@@ -185,12 +185,13 @@ class _Files(Transparent):
                 self._records = self._read(next(self._names))
 
     def take(self, count: int, found: Any) -> None:
-        stop_if_cancelled()
         records: list[bytes] = []
         try:
             while len(records) < count:
-                records.extend(itertools.islice(self._records, count - len(records)))
-                if len(records) < count:
+                stop_if_cancelled()
+                wanted = min(count, len(records) + _MOST_TOGETHER)
+                records.extend(itertools.islice(self._records, wanted - len(records)))
+                if len(records) < wanted:
                     name = next(self._names, None)
                     if name is None:
                         break

@@ -261,7 +261,8 @@ class KeptFunction:
         self.may_use_gpu = compiler.placement.gpu is not None
         self._compiling = forking.lock()
         self._compiled: tuple[dict[int, Any], Step] | None = None
-        self._for_stacks: dict[int, StackCall | None] = {}  # by the number of values that differ from call to call
+        # By the number of values that differ from call to call, and whether rows in between may differ in size.
+        self._for_stacks: dict[tuple[int, bool], StackCall | None] = {}
 
     def bind(self, captured: Sequence[Any] = ()) -> BoundFunction:
         """Binds the captured values. Returns a function of the remaining inputs.
@@ -301,16 +302,17 @@ class KeptFunction:
             for op in needed
         )
 
-    def for_stacks(self, takes: int) -> StackCall | None:
+    def for_stacks(self, takes: int, differing: bool) -> StackCall | None:
         """Returns what does the work of many calls, whose first `takes` values are stacked; None if an op has no such form."""
         with self._compiling:
-            if takes not in self._for_stacks:
+            if (takes, differing) not in self._for_stacks:
                 function, stack = self.function, None
                 if not self.may_use_gpu:
                     given, shared = function.inputs[:takes], function.inputs[takes:]
-                    stack = over_stacks(given, function.outputs, _targets(function), shared, in_calls=True)
-                self._for_stacks[takes] = stack and StackCall(stack, self._compiler)
-            return self._for_stacks[takes]
+                    how = {"in_calls": True, "differing": differing}
+                    stack = over_stacks(given, function.outputs, _targets(function), shared, **how)
+                self._for_stacks[takes, differing] = stack and StackCall(stack, self._compiler)
+            return self._for_stacks[takes, differing]
 
 
 class StackCall:
@@ -373,6 +375,7 @@ class BoundFunction:
         self._writes = planner.writes_variables
         self._touches = planner.writes_variables or planner.reads_variables
         self._blocks = planner.blocks
+        self.differs = False  # whether rows were found to differ in size in between
 
     def __call__(self, *values: Any) -> tuple[Any, ...]:
         """Runs the body.
@@ -391,18 +394,19 @@ class BoundFunction:
         with outer.inner() as state, running(state):
             return self._call(state, values)
 
-    def for_stacks(self) -> Callable[[Sequence[Any]], tuple[Any, ...]] | None:
+    def for_stacks(self, differing: bool = False) -> Callable[[Sequence[Any]], tuple[Any, ...]] | None:
         """Returns the function that maps stacks of values to the stacks of what the calls for their rows return.
 
         It fails if a call for one of the rows would fail, and says nothing about which one. None if the function cannot be called like
-        that: it has effects, draws numbers, or contains an op that has no form for many rows.
+        that: it has effects, or contains an op that has no form for many rows. `differing`: rows may differ in size in between, which
+        takes longer; None if there are no such rows.
         """
-        call = self._kept.for_stacks(self.takes)
+        call = self._kept.for_stacks(self.takes, differing)
         return None if call is None else functools.partial(call.of_columns, shared=self._captured)
 
     def is_pure(self) -> bool:
         """Whether it has a form for stacks and draws no numbers."""
-        call = self._kept.for_stacks(self.takes)
+        call = self._kept.for_stacks(self.takes, False)
         return call is not None and not call.draws
 
     def makes_datasets_only(self) -> bool:
