@@ -143,3 +143,18 @@ def test_rows_are_elements_like_others():
         assert _batches(even) == [3 * i for i in range(0, _COUNT, 2)]
         assert _batches(both) == [((i, 2 * i), i) for i in range(_COUNT)]
         np.testing.assert_array_equal(_batches(windows), numbers[:20].reshape(4, 5))
+
+
+def test_caches_of_elements_that_have_no_common_form():
+    """Elements of different ranks, and datasets, come from a cache as they went in."""
+
+    def given():
+        yield np.zeros(2)
+        yield np.zeros([2, 3])
+        yield np.zeros([])
+
+    with tf.Graph().as_default():
+        data = tf.data.Dataset.from_generator(given, tf.float64).cache().repeat(2)
+        assert [each.shape for each in _batches(data)] == [(2,), (2, 3), ()] * 2
+        windows = tf.data.Dataset.range(6).window(3).cache().repeat(2).flat_map(lambda part: part.batch(3))
+        assert [each.tolist() for each in _batches(windows)] == [[0, 1, 2], [3, 4, 5]] * 2

@@ -322,28 +322,29 @@ def as_stacks(elements: Sequence[Element]) -> Element:
     return tuple(stacks)
 
 
-_MOST_IN_ROWS = 1 << 26  # bytes
+_MOST_IN_ROWS, _MOST_BYTES = 1 << 16, 1 << 26
 
 
 def as_rows(elements: Sequence[Element]) -> Rows | None:
-    """The elements as rows of common tensors; None if they do not fit together, or are large."""
-    if not elements or (
-        type(elements[0]) is Row and all(type(each) is Row and each.rows is elements[0].rows for each in elements)
-    ):
+    """The elements as rows of common tensors; None if they are such rows, do not fit together, are many, or large."""
+    sources = {id(each.rows): each.rows for each in elements if type(each) is Row}
+    others = [each for each in elements if type(each) is not Row]
+    if not 0 < len(elements) <= _MOST_IN_ROWS or (len(sources) == 1 and not others):
         return None
-    size = 0
-    for value in (value for each in elements for value in each):
-        if not isinstance(value, (torch.Tensor, np.ndarray)) or (
-            isinstance(value, np.ndarray) and value.dtype != object
-        ):
-            return None
-        size += value.nbytes
-        if size > _MOST_IN_ROWS:
-            return None
+    values = [value for each in [*(rows.components for rows in sources.values()), *others] for value in each]
+    values = [value.values if isinstance(value, Uneven) else value for value in values]
+    if not all(isinstance(value, torch.Tensor) or _is_text(value) for value in values):
+        return None
+    if sum(value.nbytes for value in values) > _MOST_BYTES:
+        return None
     try:
         return Rows(list(as_stacks(elements)))
     except (OpError, ValueError, RuntimeError):
         return None
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, np.ndarray) and value.dtype == object
 
 
 def _gathered(elements: Sequence[Element]) -> Element | None:
