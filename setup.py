@@ -23,7 +23,7 @@ def extension(module: str, sources: list[str], headers: str, compile_args: list[
     )
 
 
-RECORDS = ["bundles", "crc32c", "csv", "examples", "features", "module", "records", "sequences"]
+RECORDS = ["bundles", "crc32c", "csv", "examples", "features", "files", "module", "records", "sequences"]
 
 setup(
     ext_modules=[
@@ -34,7 +34,12 @@ setup(
             [*COMPILE_ARGS, "-fopenmp"],
         ),
         extension("formats.native.hashing", ["formats/native/hashing.c"], "formats/native/*.h"),
-        extension("formats.images._native", ["formats/images/native.c"], "formats/images/*.h"),
+        extension(
+            "formats.images._native",
+            [f"formats/images/{name}.c" for name in ("jpegs", "native", "pngs")],
+            "formats/images/*.h",
+            [*COMPILE_ARGS, "-fopenmp"],
+        ),
         extension("ops.native.random_bits", ["ops/native/random_bits.c"], "ops/native/*.h"),
         extension("ops.native.distances", ["ops/native/distances.c"], "ops/native/*.h"),
         extension("ops.native.histograms", ["ops/native/histograms.c"], "ops/native/*.h"),

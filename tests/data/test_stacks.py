@@ -45,6 +45,10 @@ FUNCTIONS = {
     "shape": (lambda x: tf.reshape(x, [-1])[1:9:2], lambda x: x.reshape(-1)[1:9:2]),
     "largest": (lambda x: tf.reduce_max(x), lambda x: x.max()),
     "an op that has no form for stacks": (lambda x: tf.matmul(x, x, transpose_b=True), lambda x: x @ x.T),
+    "such an op with several attributes": (
+        lambda x: tf.concat([tf.matmul(x, x, transpose_b=True)[:, :2], tf.matmul(x, x, transpose_a=True)[:3, :2]], 0),
+        lambda x: np.concatenate([(x @ x.T)[:, :2], (x.T @ x)[:3, :2]]),
+    ),
 }
 
 

@@ -209,6 +209,7 @@ def _example(i):
     return tf.train.Example(
         features=tf.train.Features(
             feature={
+                "a": tf.train.Feature(float_list=tf.train.FloatList(value=np.arange(i % 3 * 2) / 4)),
                 "x": tf.train.Feature(float_list=tf.train.FloatList(value=[i, i / 2])),
                 "ids": tf.train.Feature(int64_list=tf.train.Int64List(value=range(i % 4))),
                 "name": tf.train.Feature(bytes_list=tf.train.BytesList(value=[b"n%d" % i])),
@@ -236,7 +237,7 @@ def test_parsed_features_of_different_lengths():
     _assert_same(make, calls_of_elements=6)
 
 
-def test_features_that_are_padded_stay_alone():
+def test_features_of_open_length_are_not_padded():
     """A variable-length dense feature is not padded to the longest record before the program asks for it."""
 
     def make():
@@ -244,7 +245,40 @@ def test_features_that_are_padded_stay_alone():
         data = tf.data.Dataset.from_tensor_slices([_example(i) for i in range(20)])
         return data.map(lambda text: tf.size(tf.parse_single_example(text, keys)["ids"])).batch(5)
 
-    assert np.concatenate([each for (each,) in _assert_same(make)]).tolist() == [i % 4 for i in range(20)]
+    found = _assert_same(make, calls_of_elements=5)
+    assert np.concatenate([each for (each,) in found]).tolist() == [i % 4 for i in range(20)]
+
+
+def test_features_of_open_length():
+    """They become rows of steps, beside sparse features and features of one size; one that is missing has no steps."""
+
+    def parsed(text):
+        keys = {
+            "a": tf.FixedLenSequenceFeature([2], tf.float32, allow_missing=True, default_value=7.0),
+            "ids": tf.VarLenFeature(tf.int64),
+            "name": tf.FixedLenSequenceFeature([], tf.string, allow_missing=True),
+            "missing": tf.FixedLenSequenceFeature([3], tf.int64, allow_missing=True),
+            "x": tf.FixedLenFeature([2], tf.float32),
+        }
+        found = tf.parse_single_example(text, keys)
+        return found["a"], found["ids"].values, found["name"], found["missing"], found["x"]
+
+    def make():
+        data = tf.data.Dataset.from_tensor_slices([_example(i) for i in range(20)]).map(parsed)
+        return data.padded_batch(6, ([None, 2], [None], [None], [None, 3], [2]))
+
+    _assert_same(make, calls_of_elements=6)
+
+
+def test_a_feature_that_is_no_number_of_steps():
+    """The record is refused as by a single call, and the others come."""
+
+    def make():
+        keys = {"ids": tf.FixedLenSequenceFeature([3], tf.int64, allow_missing=True)}
+        data = tf.data.Dataset.from_tensor_slices([_example(i) for i in (0, 3, 0, 2, 3, 3)])
+        return data.map(lambda text: tf.parse_single_example(text, keys)["ids"]).padded_batch(2, [None, 3])
+
+    assert any(isinstance(each[0], str) for each in _assert_same(make))
 
 
 def test_parsed_sequences():
@@ -283,6 +317,51 @@ def test_decoded_images(sizes):
         return tf.image.resize_images(image, [4, 4]) if len(sizes) > 1 else tf.cast(image, tf.int32)
 
     _assert_same(lambda: tf.data.Dataset.from_tensor_slices(files).map(decoded).batch(4))
+
+
+def _files(count, encode):
+    with tf.Graph().as_default(), tf.Session() as session:
+        return [session.run(encode(IMAGES[i][: 4 + i % 5, : 3 + i % 4])) for i in range(count)]
+
+
+@pytest.mark.parametrize("kind", ["png", "jpeg"])
+def test_images_of_many_sizes_that_become_equal(kind):
+    """What is done to images of different sizes is done to each, and what follows to all at once; random numbers are those of single calls."""
+    files = _files(20, tf.image.encode_png if kind == "png" else tf.image.encode_jpeg)
+
+    def changed(text, number):
+        image = (tf.image.decode_png if kind == "png" else tf.image.decode_jpeg)(text, channels=3)
+        image = tf.image.convert_image_dtype(image, tf.float32)
+        image = tf.image.resize_images(tf.image.central_crop(image, 0.8), [5, 5])
+        image = tf.random_crop(image, [4, 4, 3], seed=3)
+        return tf.image.random_flip_left_right(image, seed=4) * tf.cast(number, tf.float32)
+
+    def make():
+        return tf.data.Dataset.from_tensor_slices((files, np.arange(20))).map(changed).repeat(2).batch(8)
+
+    _assert_same(make)
+
+
+def test_a_size_that_is_used_beside_its_image():
+    """An image that is needed twice before it has a fixed size is not decoded twice: these elements are computed one by one."""
+    files = _files(12, tf.image.encode_png)
+
+    def changed(text):
+        image = tf.image.decode_png(text, channels=3)
+        return tf.shape(image), tf.image.resize_images(image, [4, 4])
+
+    _assert_same(lambda: tf.data.Dataset.from_tensor_slices(files).map(changed).batch(4))
+
+
+def test_results_that_differ_in_size():
+    """They are elements, but no batch."""
+    files = _files(6, tf.image.encode_png)
+
+    def make():
+        data = tf.data.Dataset.from_tensor_slices(files)
+        return data.map(lambda text: tf.cast(tf.image.decode_png(text), tf.int32) + 1).shuffle(3, seed=1).batch(1)
+
+    _assert_same(make)
 
 
 def test_zipped_maps():

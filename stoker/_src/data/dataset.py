@@ -25,7 +25,7 @@ from stoker._src.graph.type_spec import BatchableTypeSpec, TypeSpec, describes
 from stoker._src.ops.array import shaping
 from stoker._src.ops.array.casting import cast
 from stoker._src.ops.control_flow import assertions
-from stoker._src.ops.dataset import batches, combinations, iterators, mapping, sources, transforms
+from stoker._src.ops.dataset import ahead, batches, combinations, iterators, mapping, sources, transforms
 from stoker._src.ops.io.files import matching_files
 from stoker._src.ops.math import arithmetic, comparison
 from stoker._src.ops.random.uniform_normal import get_seed
@@ -290,7 +290,7 @@ class Dataset:
     def prefetch(self, buffer_size: Any, name: str | None = None) -> Any:
         """Computes up to `buffer_size` elements ahead in a thread."""
         return self._derived(
-            transforms.PREFETCH_DATASET,
+            ahead.PREFETCH_DATASET,
             _integer(AUTOTUNE if buffer_size is None else buffer_size, "buffer_size"),
             name=name,
         )

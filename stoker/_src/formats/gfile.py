@@ -15,8 +15,18 @@ from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO
 
 from stoker._src.base import errors
-from stoker._src.formats.filesystems import FileStatistics, Location, locate, mapped, path_text, registered_schemes
+from stoker._src.base.extensions import extension
+from stoker._src.formats.filesystems import (
+    LOCAL,
+    FileStatistics,
+    Location,
+    locate,
+    mapped,
+    path_text,
+    registered_schemes,
+)
 
+_native = extension("stoker._src.formats._native")
 _COPY_CHUNK = 1 << 20
 _MODES = frozenset(("r", "w", "a", "r+", "w+", "a+"))
 
@@ -436,6 +446,26 @@ def walk(
 def join(path: Any, *paths: Any) -> Any:
     """Joins parts with slashes. A part that starts with a slash discards the parts before it. Works on str and on bytes."""
     return posixpath.join(os.fspath(path), *(os.fspath(each) for each in paths))
+
+
+def read_files(names: list[str]) -> list[bytes]:
+    """Returns the contents of several files.
+
+    Raises:
+        OpError: a file cannot be read.
+    """
+    found: list[bytes | None] = [None] * len(names)
+    if _native is not None:
+        places = [locate(name) for name in names]
+        local = [os.fsencode(place.path) if place.system is LOCAL else None for place in places]
+        found = _native.read_files(local)
+    contents = []
+    for name, content in zip(names, found):
+        if content is None:
+            with GFile(name, "rb") as file:
+                content = file.read()
+        contents.append(content)
+    return contents
 
 
 def get_registered_schemes() -> list[str]:

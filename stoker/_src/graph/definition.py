@@ -416,15 +416,18 @@ class OpDefinition(Signature):
         self.planning.deals = kernel
         return kernel
 
-    def collects(self, room: Callable[[Any], int]) -> Callable[[Kernel], Kernel]:
+    def collects(
+        self, room: Callable[[Any], int], fitted: Callable[[Any, Sequence[Any]], Sequence[Any]]
+    ) -> Callable[[Kernel], Kernel]:
         """Registers a kernel that performs several runs of a blocking op that consumes values (an enqueue).
 
         It takes the op's first input and a list of the others, each with a leading dimension for the runs. `room`, a function of
-        the first input, returns how many runs are possible without waiting.
+        the first input, returns how many runs are possible without waiting. `fitted` takes the first input and what the kernel is to get,
+        where some of the others may be rows of different lengths, and returns it in the form that the kernel takes, or raises an error.
         """
 
         def register(kernel: Kernel) -> Kernel:
-            self.planning.collects = room, kernel
+            self.planning.collects = room, fitted, kernel
             return kernel
 
         return register

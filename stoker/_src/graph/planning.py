@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -124,7 +124,9 @@ class Planning:
     rows: Callable[[Any, list[Any]], Any] | None = None  # the batched op, if it is not elementwise
     ragged_rows: Callable[[Any, list[Any]], Any] | None = None  # the same for rows of different lengths
     deals: Kernel | None = None  # several runs of a blocking op that produces values, in one call
-    collects: tuple[Callable[[Any], int], Kernel] | None = None  # the same for a blocking op that consumes values
+    collects: tuple[Callable[[Any], int], Callable[[Any, Sequence[Any]], Sequence[Any]], Kernel] | None = (
+        None  # the same for a blocking op that consumes values
+    )
     reads_variable: bool = False  # the result is the value of a variable
     of_variable_shapes: bool = False  # the result depends only on the shapes of variables
     of_list_sizes: bool = False  # the result depends only on how many elements a list has, and on their shapes

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -47,8 +49,8 @@ CASES = {
         lambda x: x / tf.cast(tf.size(x) + tf.rank(x), tf.float32) + tf.cast(tf.shape(x)[0], tf.float32),
         True,
     ),
-    "product": (lambda x: tf.matmul(x, x, transpose_b=True), False),
-    "random": (lambda x: x + tf.random_uniform([4], seed=3), False),
+    "product": (lambda x: tf.matmul(x, x, transpose_b=True), True),
+    "random": (lambda x: x + tf.random_uniform([4], seed=3), True),
 }
 
 
@@ -82,6 +84,116 @@ def test_blocks_give_what_single_runs_give(name: str):
                 found.append(_through(session, queue, enqueue))
     for one, other in zip(*found):
         np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-6)
+
+
+WORDS = np.array([b"a b c", b"", b"b", b"c c c c x", b"a", b"x y", b"b b"], object)
+
+
+def _table():
+    keys = tf.constant(["a", "b", "c"])
+    return tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer(keys, tf.constant([5, 6, 7], tf.int64)), -1)
+
+
+def _in_both_ways(enqueue, source, queue, take, count=7):
+    """What a queue gets from single runs of an op, and from blocks of runs."""
+    found = []
+    for once in (True, False):
+        with tf.Session() as session:
+            session.run(tf.tables_initializer())
+            session.run(source.enqueue_many([WORDS]))
+            block = session._repeated(enqueue)
+            if once:
+                for _ in range(count):
+                    session.run(enqueue)
+            else:
+                assert block.__self__.is_stacked
+                block()
+            assert session.run(queue.size()) == count
+            found.append(session.run(take))
+    return found
+
+
+def assert_same(found, expected):
+    assert len(found) == len(expected)
+    for one, other in zip(found, expected):
+        assert one.dtype == other.dtype
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("batch", [3, 7])
+def test_records_of_different_lengths_are_padded(batch):
+    """A padding queue gets the ids and the words of lines, and their number, in blocks; its batches are those of single runs."""
+    source = tf.FIFOQueue(10, tf.string, [[]])
+    words = tf.string_split([source.dequeue()]).values
+    ids = _table().lookup(words)
+    pairs = tf.stack([ids, ids], 1)
+    queue = tf.PaddingFIFOQueue(10, [tf.int64, tf.string, tf.int64, tf.int32], [[None], [None], [None, 2], []])
+    enqueue = queue.enqueue([ids, words, pairs, tf.size(words)])
+    one, other = _in_both_ways(enqueue, source, queue, queue.dequeue_many(batch))
+    assert_same(one, other)
+    assert one[0].shape == (batch, 5 if batch > 3 else 3)
+    assert one[1][0].tolist()[:3] == [b"a", b"b", b"c"]
+
+
+def test_records_of_different_lengths_are_taken_one_by_one():
+    """They leave a queue without padding, also one whose elements have no known shape."""
+    source = tf.FIFOQueue(10, tf.string, [[]])
+    words = tf.string_split([source.dequeue()]).values
+    for queue in (
+        tf.PaddingFIFOQueue(10, [tf.string, tf.int32], [[None], [None]]),
+        tf.FIFOQueue(10, [tf.string, tf.int32]),
+    ):
+        enqueue = queue.enqueue([words, tf.strings.length(words)])
+        take = [queue.dequeue() for _ in WORDS]
+        for first, second in itertools.pairwise(take):
+            second[0].op._add_control_input(first[0].op)
+        for one, other in zip(*_in_both_ways(enqueue, source, queue, take)):
+            assert_same(one, other)
+            assert len(one[0]) == len(one[1])
+
+
+def test_records_that_do_not_have_the_shape_of_the_queue():
+    """If rows differ in length where the queue's do not, those before the first that differs are in the queue, and the error is its own."""
+    source = tf.FIFOQueue(10, tf.string, [[]])
+    words = tf.string_split([source.dequeue()]).values
+    queue = tf.FIFOQueue(10, tf.string, [[3]])
+    with tf.Session() as session:
+        session.run(source.enqueue_many([WORDS]))
+        with pytest.raises(tf.errors.InvalidArgumentError, match="Shape mismatch"):
+            session._repeated(queue.enqueue(words))()
+        assert session.run(queue.size()) <= 1
+
+
+def test_elements_of_a_padding_queue_are_not_padded_for_a_block():
+    """What single runs take from a padding queue has its own length, and so it has in blocks."""
+    source = tf.PaddingFIFOQueue(10, tf.int32, [[None]])
+    queue = tf.FIFOQueue(10, tf.int32, [[]])
+    enqueue = queue.enqueue(tf.size(source.dequeue()))
+    given = tf.placeholder(tf.int32, [None])
+    put = source.enqueue(given)
+    with tf.Session() as session:
+        for length in (3, 1, 2):
+            session.run(put, {given: np.zeros(length)})
+        block = session._repeated(enqueue)
+        while session.run(queue.size()) < 3:
+            block()
+        assert session.run(queue.dequeue_many(3)).tolist() == [3, 1, 2]
+
+
+def test_records_that_never_fit_into_a_stack_are_processed_separately():
+    """After a few blocks that cannot be computed together, no more of them are tried."""
+    source = tf.FIFOQueue(40, tf.int32, [[]])
+    queue = tf.FIFOQueue(40, tf.int32)
+    size = source.dequeue()
+    enqueue = queue.enqueue(tf.zeros([size, size], tf.int32))
+    with tf.Session() as session:
+        block = session._repeated(enqueue)
+        for _ in range(4):
+            session.run(source.enqueue_many([[1, 2, 3, 4]]))
+            while session.run(source.size()):
+                block()
+        assert [session.run(queue.dequeue()).shape for _ in range(16)] == [(n, n) for n in (1, 2, 3, 4)] * 4
+        assert not block.__self__.is_stacked
 
 
 @pytest.fixture

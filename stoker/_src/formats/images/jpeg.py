@@ -15,8 +15,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from stoker._src.base.errors import InternalError
+from stoker._src.base.extensions import extension
 from stoker._src.formats.images.limits import check_size, invalid
 
+_native = extension("stoker._src.formats.images._native")
 FAILED = "jpeg::Uncompress failed. Invalid JPEG data or crop window."
 _XMP_NAMESPACE = b"http://ns.adobe.com/xap/1.0/\0"
 _FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
@@ -101,6 +103,19 @@ def read_header(contents: bytes, words: str = FAILED) -> Header:
             rgb = len(body) >= 12 and body[11] == 0
         at += 2 + length
     raise invalid(f"{words}: no complete header in {len(contents)} bytes")
+
+
+def _outline(contents: bytes) -> tuple[Header, bool | None]:
+    """Returns the header, and whether the end marker follows the scans if that is known.
+
+    Raises:
+        InvalidArgumentError: see `read_header`.
+    """
+    found = None if _native is None else _native.jpeg_header(contents)
+    if found is None:
+        return read_header(contents), None
+    height, width, components, across, down, progressive, adobe, rgb, scan, complete = found
+    return Header(height, width, components, (across, down), progressive, adobe, rgb, scan), complete
 
 
 def _check_scan(body: bytes, length: int, components: bytes, words: str) -> None:
@@ -301,13 +316,15 @@ def decode_jpeg(
     if channels not in (0, 1, 3):
         raise invalid(f"`channels` must be 0, 1, 3 or 4 but got {channels}")
     check_options(ratio, dct_method)
-    header = read_header(contents)
+    header, complete = _outline(contents)
     if header.components == 4 and channels == 1:
         raise invalid(f"{FAILED} A CMYK picture has no luma channel")
     check_size(FAILED, -(-header.height // ratio), -(-header.width // ratio), 4)
     rows = None
-    # The data after a crop window is not checked.
-    complete = _is_complete(contents, header) if crop_window is None else contents.find(b"\xff\xd9", header.scan) >= 0
+    if crop_window is not None:  # the data after it is not checked
+        complete = contents.find(b"\xff\xd9", header.scan) >= 0
+    elif complete is None:
+        complete = _is_complete(contents, header)
     if not complete:
         if not try_recover_truncated:
             rows = 0 if header.progressive else _rows_before_the_cut(contents, header, ratio, fancy_upscaling)

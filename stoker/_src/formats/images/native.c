@@ -1,50 +1,10 @@
-/* Applies and reverses PNG's row filters. The NumPy version in filters.py gives the same bytes and describes the types. */
+/* Applies and reverses PNG's row filters. The NumPy version in filters.py gives the same bytes and describes the types.
+ * Whole files are in pngs.c and jpegs.c. */
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
-#include <stdint.h>
-#include <string.h>
-
-static inline uint8_t nearest(int a, int b, int c) {
-    int pa = b - c, pb = a - c, pc = pa + pb;
-    pa = pa < 0 ? -pa : pa;
-    pb = pb < 0 ? -pb : pb;
-    pc = pc < 0 ? -pc : pc;
-    /* Branch-free, because in photographs the selected neighbour is unpredictable. */
-    int best = pb < pa ? b : a;
-    int distance = pb < pa ? pb : pa;
-    return (uint8_t)(pc < distance ? c : best);
-}
-
-static inline void paeth_row(uint8_t *out, const uint8_t *in, const uint8_t *above, Py_ssize_t size, Py_ssize_t step) {
-    for (Py_ssize_t i = 0; i < step && i < size; i++) out[i] = (uint8_t)(in[i] + above[i]);
-    for (Py_ssize_t i = step; i < size; i++) out[i] = (uint8_t)(in[i] + nearest(out[i - step], above[i], above[i - step]));
-}
-
-static void unfilter_row(int type, uint8_t *out, const uint8_t *in, const uint8_t *above, Py_ssize_t size, Py_ssize_t step) {
-    Py_ssize_t head = step < size ? step : size;
-    switch (type) {
-    case 1:
-        memcpy(out, in, head);
-        for (Py_ssize_t i = step; i < size; i++) out[i] = (uint8_t)(in[i] + out[i - step]);
-        break;
-    case 2:
-        for (Py_ssize_t i = 0; i < size; i++) out[i] = (uint8_t)(in[i] + above[i]);
-        break;
-    case 3:
-        for (Py_ssize_t i = 0; i < head; i++) out[i] = (uint8_t)(in[i] + (above[i] >> 1));
-        for (Py_ssize_t i = step; i < size; i++) out[i] = (uint8_t)(in[i] + ((out[i - step] + above[i]) >> 1));
-        break;
-    case 4: /* a constant step lets the compiler keep the neighbours in registers */
-        if (step == 1) paeth_row(out, in, above, size, 1);
-        else if (step == 3) paeth_row(out, in, above, size, 3);
-        else if (step == 4) paeth_row(out, in, above, size, 4);
-        else paeth_row(out, in, above, size, step);
-        break;
-    default:
-        memcpy(out, in, size);
-    }
-}
+#include "codecs.h"
+#include "unfilter.h"
 
 static PyObject *unfilter(PyObject *self, PyObject *args) {
     Py_buffer in, out;
@@ -135,8 +95,12 @@ static PyObject *filter(PyObject *self, PyObject *args) {
 }
 
 static PyMethodDef methods[] = {
+    {"decode_pngs", native_decode_pngs, METH_VARARGS,
+     "decode_pngs(files, out, height, width, channels, as_stored, threads): decodes into out; whether all are plain files of this size."},
     {"filter", filter, METH_VARARGS, "filter(lines, out, row_bytes, step): applies the filter with the smallest differences to each row."},
     {"unfilter", unfilter, METH_VARARGS, "unfilter(raw, out, row_bytes, step): undoes PNG's row filters into out."},
+    {"jpeg_header", native_jpeg_header, METH_O,
+     "jpeg_header(file): (height, width, components, across, down, progressive, adobe, rgb, scan, complete), or None."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -1,6 +1,7 @@
 /* The extension module stoker._src.formats._native. Its functions have Python versions with the same results:
  * framing.py (frame, split), example_python.py (parse_examples, parse_sequence_examples, sparse_indices), csv.py (plain_csv),
- * sstable.py (write_table, block_entries) and bundle_entries.py (encode_entries, decode_entry, first_damaged). */
+ * sstable.py (write_table, block_entries) and bundle_entries.py (encode_entries, decode_entry, first_damaged)
+ * and gfile.py (read_files). */
 #include "native.h"
 
 void crc32c_choose(int allow_instruction);
@@ -19,6 +20,7 @@ static PyMethodDef functions[] = {
     {"encode_entries", native_encode_entries, METH_VARARGS, "encode_entries(arrays, kinds, offset): [entry]."},
     {"decode_entry", native_decode_entry, METH_O, "decode_entry(entry): (kind, shape, shard, offset, size, crc), or None."},
     {"first_damaged", native_first_damaged, METH_VARARGS, "first_damaged(buffer, begin, entries): a number, or -1."},
+    {"read_files", native_read_files, METH_O, "read_files(paths): the contents of each, or None."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -30,4 +30,7 @@ PyObject *native_encode_entries(PyObject *module, PyObject *args);
 PyObject *native_decode_entry(PyObject *module, PyObject *entry);
 PyObject *native_first_damaged(PyObject *module, PyObject *args);
 
+/* files.c */
+PyObject *native_read_files(PyObject *module, PyObject *paths);
+
 #endif

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -271,19 +272,55 @@ def sparse_to_dense_of_rows(op: Operation, inputs: list[Input]) -> list[Any] | N
 # ---- ops without a form for stacks ---------------------------------------------------------------------------------------
 
 
-def one_by_one(op: Operation, inputs: list[Input]) -> list[Any] | None:
-    """Calls the kernel for each row. Results whose first dimension is unknown may differ in length; others must not differ."""
+def has_rows_of_one_size(tensor: Tensor) -> bool:
+    """Whether rows of this shape make up a tensor, or rows that differ in their first dimension only."""
+    dims = tensor.static_shape.dims
+    return dims is not None and None not in dims[1:]
+
+
+def is_called_for_rows(op: Operation) -> bool:
+    """Whether the kernel can be called for each row."""
     definition = op.definition
     planning = definition.planning
     kinds = [tensor.dtype for tensor in (*op._inputs, *op.outputs)]
-    if (
+    return not (
         definition.needs_context
         or planning.calls
         or planning.keeps
         or dtypes.resource in kinds
         or dtypes.variant in kinds
-    ):
+    )
+
+
+def one_by_one(op: Operation, inputs: list[Input]) -> list[Any] | None:
+    """Calls the kernel for each row. Results whose first dimension is unknown may differ in length; others must not differ."""
+    if not is_called_for_rows(op):
         return None
+    return _of_each_row(op, lambda row: call_kernel(op, row), inputs)
+
+
+def chain_of_each_row(ops: list[Operation], given: list[Tensor], inputs: list[Input]) -> list[Any]:
+    """Calls the kernels of several ops for each row, where what is between them may differ in size. Returns the outputs of the last one.
+
+    `inputs` are what the tensors `given` have become.
+    """
+
+    places = {tensor: place for place, tensor in enumerate([*given, *(each for op in ops for each in op.outputs)])}
+    steps = [(op, [places[tensor] for tensor in op._inputs]) for op in ops]
+
+    def computed(values: list[Any]) -> list[Any]:
+        results: list[Any] = []
+        for op, taken in steps:
+            results = call_kernel(op, [values[place] for place in taken])
+            values += results
+        return results
+
+    return _of_each_row(ops[-1], computed, inputs)
+
+
+def _of_each_row(op: Operation, computed: Callable[[list[Any]], list[Any]], inputs: list[Input]) -> list[Any]:
+    """Adds what calls `computed` for each row, which returns the outputs of `op`."""
+    definition = op.definition
     ragged = []
     for tensor in op.outputs:
         dims = tensor.static_shape.dims
@@ -302,7 +339,7 @@ def one_by_one(op: Operation, inputs: list[Input]) -> list[Any] | None:
         ]
         count = next(len(column) for column, stacked in columns if stacked)
         rows = zip(*[rows_in(column) if stacked else itertools.repeat(column, count) for column, stacked in columns])
-        results = [call_kernel(op, list(row)) for row in rows]
+        results = [computed(list(row)) for row in rows]
         found: list[Any] = []
         for column, differs in zip(zip(*results), ragged):
             if differs:

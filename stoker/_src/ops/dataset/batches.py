@@ -21,14 +21,14 @@ from stoker._src.ops.dataset.values import (
     Transparent,
     at_most,
     define_dataset,
-    gathered_columns,
     limited,
+    picked_columns,
     rows_of,
     shape_of,
     stacked,
 )
 from stoker._src.ops.support import uneven
-from stoker._src.ops.support.uneven import Uneven
+from stoker._src.ops.support.uneven import Picked
 
 _INPUT = "input_dataset: variant"
 
@@ -89,25 +89,18 @@ PADDED_BATCH_DATASET_V2 = define_dataset(
 
 def _padded_rows(rows: Any, sizes: list[int], padding: Any) -> Any:
     """`_padded` for the rows of a component, if only their lengths differ from what is wanted; else None."""
-    if not isinstance(rows, Uneven) or len(sizes) != rows.values.ndim or not len(rows):
+    if not isinstance(rows, Picked) or len(sizes) != len(rows.inner) + 1 or not rows.count:
         return None
-    inner, lengths = rows.values.shape[1:], rows.lengths.numpy()
-    most = int(lengths.max())
-    if any(wanted not in (-1, size) for wanted, size in zip(sizes[1:], inner)) or 0 <= sizes[0] < most:
+    most = int(rows.sizes.max())
+    if any(wanted not in (-1, size) for wanted, size in zip(sizes[1:], rows.inner)) or 0 <= sizes[0] < most:
         return None
-    is_text = isinstance(rows.values, np.ndarray)
-    if not is_text and rows.values.dtype is torch.bfloat16:
-        return None
-    values, width = rows.values if is_text else rows.values.numpy(), most if sizes[0] < 0 else sizes[0]
-    result = np.full((len(lengths), width, *inner), padding.item(), dtype=values.dtype)
-    result[np.arange(width) < lengths[:, None]] = values
-    return result if is_text else torch.from_numpy(result)
+    return rows.padded(most if sizes[0] < 0 else sizes[0], padding)
 
 
 def _padded(values: list[Any], sizes: list[int], padding: Any) -> Any:
     """Stacks values of one component, each extended by `padding` to `sizes` (-1: to the largest of the batch)."""
     if sizes and len({value.shape[1:] for value in values}) == 1 and values[0].ndim == len(sizes):
-        rows = _padded_rows(uneven.joined(values), sizes, padding)
+        rows = _padded_rows(uneven.all_of(uneven.joined(values)), sizes, padding)
         if rows is not None:
             return rows
     shapes: list[list[int]] = [list(value.shape) for value in values]
@@ -155,7 +148,7 @@ def padded_batch_dataset_kernel(
     sizes = [shape.tolist() for shape in padded_shapes]
 
     def join(elements: list[Element]) -> Element:
-        columns = gathered_columns(elements)
+        columns = picked_columns(elements)
         if columns is None:
             return tuple(_padded(list(column), *how) for column, *how in zip(zip(*elements), sizes, padding_values))
         found = []
@@ -163,13 +156,16 @@ def padded_batch_dataset_kernel(
             rows = _padded_rows(column, *how)
             if (
                 rows is None
-                and not isinstance(column, Uneven)
+                and not isinstance(column, Picked)
                 and list(column.shape[1:])
                 == [size if wanted < 0 else wanted for size, wanted in zip(column.shape[1:], how[0])]
                 and len(how[0]) == column.ndim - 1
             ):
                 rows = column
-            found.append(_padded(list(rows_of(column)), *how) if rows is None else rows)
+            if rows is None:
+                column = column.joined() if isinstance(column, Picked) else column
+                rows = _padded(list(rows_of(column)), *how)
+            found.append(rows)
         return tuple(found)
 
     return batched(input_dataset, batch_size, drop_remainder, join)

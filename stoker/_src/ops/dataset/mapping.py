@@ -40,9 +40,13 @@ class Call(Protocol):
 
     def __call__(self, *values: Any) -> tuple[Any, ...]: ...
 
-    def for_stacks(self) -> Callable[[Sequence[Any]], tuple[Any, ...]] | None: ...
+    differs: bool
+
+    def for_stacks(self, differing: bool = False) -> Callable[[Sequence[Any]], tuple[Any, ...]] | None: ...
 
     def is_pure(self) -> bool: ...
+
+    def makes_datasets_only(self) -> bool: ...
 
 
 _INPUT = "input_dataset: variant, other_arguments: [Targuments]"
@@ -95,8 +99,7 @@ class _Calling(Elements):
 
     def _together(self, most: int) -> tuple[list[Element], list[Any]] | None:
         """Up to `most` next elements, and the stacks of the results for them; None if these have to be computed one by one."""
-        function = self._call.for_stacks() if self._may_stack and most > 1 else None
-        if function is None or self._drawn.failure is not None:
+        if not self._may_stack or most < 2 or self._call.for_stacks() is None or self._drawn.failure is not None:
             return None
         held = self._drawn.held
         if not held:
@@ -107,9 +110,8 @@ class _Calling(Elements):
                 self._drawn.fill(min(most, self._at_once))
         if not 1 < len(held) <= most:
             return None
-        try:
-            results = list(function(as_stacks(held)))
-        except Exception:  # whatever it is, the call for the element says it better
+        results = self._computed(held)
+        if results is None:
             self._may_stack = False
             return None
         elements = list(held)
@@ -118,6 +120,19 @@ class _Calling(Elements):
             self._limit = min(self._limit, max(1, _MOST_RESULTING * len(elements) // (1 + _size(results))))
             self._at_once = self._limit
         return elements, results
+
+    def _computed(self, held: Sequence[Element]) -> list[Any] | None:
+        """The stacks of results, or None if a call failed: whatever it was, the call for the element says it better."""
+        for differing in (False, True) if not self._call.differs else (True,):
+            function = self._call.for_stacks(differing)
+            if function is not None:
+                try:
+                    results = list(function(as_stacks(held)))
+                except Exception:
+                    continue
+                self._call.differs = differing
+                return results
+        return None
 
 
 class _Mapped(_Calling):
@@ -200,11 +215,13 @@ class _MappedInParallel(_Mapped):
 
     def _timed_call(self) -> Element:
         element = self._drawn.next()
-        started, computed = time.perf_counter(), time.thread_time()
-        result = self._call(*element)
         if len(self._timed) < _TRIALS:
+            started, computed = time.perf_counter(), time.thread_time()
+            result = self._call(*element)
             computed = time.thread_time() - computed
             self._timed.append(max(computed, time.perf_counter() - started - computed - _PAUSE))
+        else:
+            result = self._call(*element)
         if self._is_worth_threads():
             self._pool = ThreadPoolExecutor(self._threads, "stoker-map")
         return result
@@ -307,22 +324,53 @@ def map_and_batch_dataset_kernel(
 # ---- filter ------------------------------------------------------------------------------------------------------
 
 
+_LEAST_FILTERED = 16  # elements that are looked at together where nobody notices
+
+
 class _Filtered(_Calling):
     def __init__(self, source: Elements, call: Call, stops: bool) -> None:
         super().__init__(source, call)
         self._stops = stops
         self._may_stack = not stops  # the elements behind the last one are not wanted
+        self._passed: deque[Element] = deque()  # elements that come next
+        self._goes_ahead = False
 
     def take(self, count: int, found: Any) -> None:
-        """Looks at no more elements than are missing, so that none is taken before it is needed."""
-        while (together := self._together(count)) is not None:
+        """Looks at no more elements than are missing, unless nobody notices, so that none is taken before it is needed."""
+        missing = self._hand_over(count, found)
+        while missing and (together := self._together(self._at_most(missing))) is not None:
             elements, results = together
-            kept = [element for element, truth in zip(elements, results[0].tolist()) if truth]
-            found.extend(kept)
-            count -= len(kept)
-        super().take(count, found)
+            self._passed.extend([element for element, truth in zip(elements, results[0].tolist()) if truth])
+            missing = self._hand_over(missing, found)
+        for _ in range(missing):
+            try:
+                found.append(self._single())
+            except StopIteration:
+                return
 
     def next(self) -> Element:
+        if self._passed:
+            return self._passed.popleft()
+        if self._at_most(1) == 1:
+            return self._single()
+        found: list[Element] = []
+        self.take(1, found)
+        if not found:
+            raise StopIteration
+        return found[0]
+
+    def _at_most(self, missing: int) -> int:
+        """How many elements can be looked at for those that are missing."""
+        self._goes_ahead = self._goes_ahead or self.may_run_ahead()
+        return max(missing, _LEAST_FILTERED) if self._goes_ahead else missing
+
+    def _hand_over(self, count: int, found: Any) -> int:
+        """Appends elements that passed to `found`. Returns how many are missing."""
+        ready = min(count, len(self._passed))
+        found.extend([self._passed.popleft() for _ in range(ready)])
+        return count - ready
+
+    def _single(self) -> Element:
         while True:
             element = self._drawn.next()
             if self._call(*element)[0]:
@@ -379,7 +427,12 @@ class _Interleaved(Elements):
         self._at = self._taken = 0
         self._more = True
 
-    def next(self) -> Element:
+    def may_run_ahead(self) -> bool:
+        passes = [self._source, *(each for each in self._open if each is not None)]
+        return self._call.makes_datasets_only() and all(each.may_run_ahead() for each in passes)
+
+    def _current(self) -> Elements | None:
+        """The dataset whose turn it is, or None after the last one."""
         while self._more or any(self._open):
             if self._at == len(self._open):
                 self._open.append(None)
@@ -391,21 +444,43 @@ class _Interleaved(Elements):
                     self._more = False
                     continue
                 current = self._open[self._at] = as_dataset(self._call(*element)[0]).elements()
-            if current is None:
-                self._turn()
-                continue
+            if current is not None:
+                return current
+            self._turn()
+        return None
+
+    def next(self) -> Element:
+        while (current := self._current()) is not None:
             try:
                 found = current.next()
             except StopIteration:
-                current.close()
-                self._open[self._at] = None
-                self._turn()
+                self._finish(current)
                 continue
-            self._taken += 1
-            if self._taken == self._block:
-                self._turn()
+            self._count(1)
             return found
         raise StopIteration
+
+    def take(self, count: int, found: Any) -> None:
+        wanted = len(found) + count
+        while len(found) < wanted and (current := self._current()) is not None:
+            before = len(found)
+            asked = wanted - before if self._cycle == 1 else min(wanted - before, self._block - self._taken)
+            try:
+                current.take(asked, found)
+            finally:
+                self._count(len(found) - before)
+            if len(found) - before < asked:
+                self._finish(current)
+
+    def _count(self, number: int) -> None:
+        self._taken += number
+        if self._taken >= self._block:
+            self._turn()
+
+    def _finish(self, current: Elements) -> None:
+        current.close()
+        self._open[self._at] = None
+        self._turn()
 
     def _turn(self) -> None:
         self._at, self._taken = self._at + 1, 0

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+import numpy as np
 import torch
 
 from stoker._src.base.dtypes import DType
@@ -155,6 +156,18 @@ def _chunks(file: Any, compression: str) -> Iterator[bytes]:
         yield chunk
 
 
+_MOST_TOGETHER, _SMALL_RECORD = 256, 1024  # records in an array, and bytes of one
+
+
+def _elements(records: list[bytes]) -> Iterable[Element]:
+    """Small records are rows of an array, from which batches are made quickly. The array lives as long as one of its rows."""
+    if len(records) == 1 or sum(map(len, records)) > len(records) * _SMALL_RECORD:
+        return [(string_scalar(record),) for record in records]
+    column = np.empty(len(records), dtype=object)
+    column[:] = records
+    return Rows([column]).elements(len(records))
+
+
 class _Files(Transparent):
     """The records of several files, one file after the other. After a failure, it continues with the next file."""
 
@@ -170,6 +183,22 @@ class _Files(Transparent):
                 return (string_scalar(next(self._records)),)
             except StopIteration:
                 self._records = self._read(next(self._names))
+
+    def take(self, count: int, found: Any) -> None:
+        records: list[bytes] = []
+        try:
+            while len(records) < count:
+                stop_if_cancelled()
+                wanted = min(count, len(records) + _MOST_TOGETHER)
+                records.extend(itertools.islice(self._records, wanted - len(records)))
+                if len(records) < wanted:
+                    name = next(self._names, None)
+                    if name is None:
+                        break
+                    self._records = self._read(name)
+        finally:
+            for first in range(0, len(records), _MOST_TOGETHER):
+                found.extend(_elements(records[first : first + _MOST_TOGETHER]))
 
     def close(self) -> None:
         self._names, self._records = iter(()), iter(())  # dropping the generator closes its file

@@ -1,8 +1,8 @@
-"""Datasets with the elements of another one: fewer, repeated, in another order, cached, or computed ahead."""
+"""Datasets with the elements of another one: fewer, repeated, in another order, or cached."""
 
 from __future__ import annotations
 
-import threading
+import itertools
 from collections import deque
 from typing import Any
 
@@ -24,12 +24,12 @@ from stoker._src.ops.dataset.values import (
     Simple,
     Transparent,
     as_dataset,
+    as_rows,
     define_dataset,
     limited,
     product_of_cardinalities,
 )
 from stoker._src.ops.random.bits.philox import PhiloxState, bits
-from stoker._src.ops.support.waiting import RunState, running, wait_until
 
 _INPUT = "input_dataset: variant"
 
@@ -231,6 +231,10 @@ class _Words:
         self._words = iter(bits(self._state.reserve(64), 256).tolist())
         return next(self._words)
 
+    def several(self, count: int) -> list[int]:
+        found = list(itertools.islice(self._words, count))
+        return found if len(found) == count else [*found, *(self() for _ in range(count - len(found)))]
+
 
 class _Shuffling(Transparent):
     """Keeps a buffer of elements and returns a random one each time. The order for two seeds is TensorFlow's."""
@@ -260,22 +264,25 @@ class _Shuffling(Transparent):
         return element
 
     def take(self, count: int, found: Any) -> None:
-        buffer, held = self._buffer, self._drawn.held
+        buffer, drawn, size = self._buffer, self._drawn, self._size
+        held, is_last = drawn.held, not self._more
         if self._more:  # an element is read before each draw but the first
-            self._drawn.fill(self._size - len(buffer) + count - 1)
-            missing = self._size - len(buffer)
+            missing = size - len(buffer)
+            drawn.fill(missing + count - 1)
+            is_last = drawn.failure is None and len(held) < missing + count - 1
             buffer.extend([held.popleft() for _ in range(min(missing, len(held)))])
-        if len(buffer) == self._size and count <= 1 + len(held):  # the usual case: as `next`, for all of them
-            for number in range(count):
-                if number:
-                    buffer.append(held.popleft())
-                chosen = self._draw() % self._size
-                first = buffer.popleft()
-                if chosen:
-                    first, buffer[chosen - 1] = buffer[chosen - 1], first
-                found.append(first)
-        else:
-            super().take(count, found)
+        if not is_last and (len(buffer) < size or count > 1 + len(held)):
+            super().take(count, found)  # an error is due
+            return
+        for word in self._draw.several(min(count, len(buffer) + len(held))):  # as `next`, for all of them
+            if held and len(buffer) < size:
+                buffer.append(held.popleft())
+            chosen = word % len(buffer)
+            first = buffer.popleft()
+            if chosen:
+                first, buffer[chosen - 1] = buffer[chosen - 1], first
+            found.append(first)
+        self._more = not is_last
 
 
 class _Shuffle(Derived, PassCounter):
@@ -342,7 +349,7 @@ def shuffle_and_repeat_dataset_kernel(
     return _Repeat(shuffled, int(count))
 
 
-# ---- caching and reading ahead -----------------------------------------------------------------------------------
+# ---- caching -----------------------------------------------------------------------------------------------------
 
 
 class _Caching(Elements):
@@ -357,7 +364,7 @@ class _Caching(Elements):
         try:
             element = self._source.next()
         except StopIteration:
-            self._dataset.held = self._held
+            self._dataset.keep(self._held)
             raise
         self._held.append(element)
         return element
@@ -370,13 +377,18 @@ class _Caching(Elements):
         if taken.failure is not None:
             raise taken.failure
         if len(taken.held) < count:
-            self._dataset.held = self._held
+            self._dataset.keep(self._held)
 
 
 class _Cache(Derived):
     """Keeps the elements of the first complete pass in memory."""
 
     held: list[Element] | None = None
+
+    def keep(self, elements: list[Element]) -> None:
+        """Takes over all elements. Small ones become rows of the same tensors, from which batches are gathered at once."""
+        rows = as_rows(elements)
+        self.held = elements if rows is None else list(rows.elements(len(elements)))
 
     def elements(self) -> Elements:
         held = self.held
@@ -391,90 +403,6 @@ def cache_dataset_kernel(input_dataset: Any, filename: Any) -> Dataset:
     if filename.item():
         raise NotImplementedError("Dataset.cache in a file is missing; without a filename, the cache is in memory.")
     return _Cache(as_dataset(input_dataset))
-
-
-class Ahead(Elements):
-    """A thread that stays up to `size` elements ahead of its consumer."""
-
-    def __init__(self, source: Elements, size: int) -> None:
-        super().__init__(source)
-        self._source, self._size = source, size
-        self._changed = forking.condition()
-        self._ready: deque[tuple[Element | None, BaseException | None]] = deque()
-        self._state = RunState()
-        self._thread: threading.Thread | None = None
-        self._ended = False
-        forking.in_children(self, Ahead._forget_thread)
-
-    def _forget_thread(self) -> None:
-        """In a forked child: the next element that is asked for starts another thread."""
-        self._thread = None
-
-    def next(self) -> Element:
-        with self._changed:
-            if self._thread is None and not self._ended:
-                self._thread = threading.Thread(target=self._work, name="stoker-prefetch", daemon=True)
-                self._thread.start()
-            wait_until(self._changed, lambda: bool(self._ready) or self._ended, "Waiting for a prefetched element")
-            if not self._ready:
-                raise StopIteration
-            element, error = self._ready.popleft()
-            self._changed.notify_all()
-        if error is not None:
-            raise error
-        assert element is not None
-        return element
-
-    def may_run_ahead(self) -> bool:
-        return True
-
-    def _work(self) -> None:
-        with running(self._state):
-            while not self._ended:
-                found: tuple[Element | None, BaseException | None]
-                try:
-                    found = self._source.next(), None
-                except StopIteration:
-                    break
-                except BaseException as error:
-                    found = None, error
-                with self._changed:
-                    self._ready.append(found)
-                    self._changed.notify_all()
-                    self._changed.wait_for(lambda: len(self._ready) < self._size or self._ended)
-            with self._changed:
-                self._ended = True
-                self._changed.notify_all()
-
-    def close(self) -> None:
-        with self._changed:
-            self._ended = True
-            self._changed.notify_all()
-        self._state.cancel()
-        thread, self._thread = self._thread, None
-        if thread is not None and thread is not threading.current_thread():
-            thread.join()
-        super().close()
-
-
-_AUTOMATIC = 8  # elements to stay ahead by if the program leaves the number to the library
-
-PREFETCH_DATASET = define_dataset(
-    f"PrefetchDataset({_INPUT}, buffer_size: scalar int64)",
-    slack_period=0,
-    legacy_autotune=True,
-    buffer_size_min=0,
-    metadata="",
-)
-
-
-@PREFETCH_DATASET.kernel
-def prefetch_dataset_kernel(input_dataset: Any, buffer_size: torch.Tensor) -> Dataset:
-    size = int(buffer_size)
-    if size < -1:
-        raise InvalidArgumentError(None, None, f"buffer_size must be >= 0 or AUTOTUNE (-1), got {size}.")
-    source = as_dataset(input_dataset)
-    return source if size == 0 else Simple(source, Ahead, _AUTOMATIC if size < 0 else size)
 
 
 # ---- wrappers in graphs of TensorFlow that do not change the elements ----------------------------------------------

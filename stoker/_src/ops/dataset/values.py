@@ -20,7 +20,7 @@ from stoker._src.graph.definition import RETAINS, SHAPES, TYPES, OpDefinition, T
 from stoker._src.ops.array import gathering
 from stoker._src.ops.array.joining import pack_kernel
 from stoker._src.ops.support import uneven
-from stoker._src.ops.support.uneven import Uneven
+from stoker._src.ops.support.uneven import Picked, Uneven
 from stoker._src.ops.support.values import to_numpy
 from stoker._src.ops.support.waiting import current_run
 
@@ -322,6 +322,31 @@ def as_stacks(elements: Sequence[Element]) -> Element:
     return tuple(stacks)
 
 
+_MOST_IN_ROWS, _MOST_BYTES = 1 << 16, 1 << 26
+
+
+def as_rows(elements: Sequence[Element]) -> Rows | None:
+    """The elements as rows of common tensors; None if they are such rows, do not fit together, are many, or large."""
+    sources = {id(each.rows): each.rows for each in elements if type(each) is Row}
+    others = [each for each in elements if type(each) is not Row]
+    if not 0 < len(elements) <= _MOST_IN_ROWS or (len(sources) == 1 and not others):
+        return None
+    values = [value for each in [*(rows.components for rows in sources.values()), *others] for value in each]
+    values = [value.values if isinstance(value, Uneven) else value for value in values]
+    if not all(isinstance(value, torch.Tensor) or _is_text(value) for value in values):
+        return None
+    if sum(value.nbytes for value in values) > _MOST_BYTES:
+        return None
+    try:
+        return Rows(list(as_stacks(elements)))
+    except (OpError, ValueError, RuntimeError):
+        return None
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, np.ndarray) and value.dtype == object
+
+
 def _gathered(elements: Sequence[Element]) -> Element | None:
     """A batch of rows of the same components; None for other elements."""
     columns = gathered_columns(elements)
@@ -331,18 +356,71 @@ def _gathered(elements: Sequence[Element]) -> Element | None:
 
 
 def gathered_columns(elements: Sequence[Element]) -> list[Any] | None:
-    """The components of a batch of rows of the same components; None for other elements. They share no memory with the rows."""
+    """The components of a batch of rows; None for other elements, and for rows that have hardly any neighbours in the batch.
+
+    They share no memory with the rows. Those of different lengths are `Uneven`.
+    """
+    columns = picked_columns(elements)
+    return columns and [each.joined() if isinstance(each, Picked) else each for each in columns]
+
+
+def picked_columns(elements: Sequence[Element]) -> list[Any] | None:
+    """`gathered_columns`, where rows of different lengths are `Picked`, for those who copy them in another way."""
     if type(elements[0]) is not Row:
         return None
-    components = elements[0].rows.components
-    indices = [each.place for each in elements if type(each) is Row and each.rows.components is components]
-    if len(indices) < len(elements):
+    sources = [each.rows for each in elements if type(each) is Row]
+    if len(sources) < len(elements):
         return None
-    if indices == list(range(indices[0], indices[0] + len(indices))):
-        rows = [component[indices[0] : indices[0] + len(indices)] for component in components]
-        return [each.copy() if isinstance(each, (np.ndarray, Uneven)) else each.clone() for each in rows]
-    at = torch.tensor(indices)
-    return [each.gathered(indices) if isinstance(each, Uneven) else gathering.take(each, at, 0) for each in components]
+    rows = [each.place for each in elements]  # type: ignore[attr-defined]
+    components = sources[0].components
+    if sources.count(sources[0]) == len(sources) or all(each.components is components for each in sources):
+        at = np.array(rows)
+        if rows == list(range(rows[0], rows[0] + len(rows))):
+            part = slice(rows[0], rows[0] + len(rows))
+            found = [each if isinstance(each, Uneven) else each[part] for each in components]
+            found = [each.copy() if isinstance(each, np.ndarray) else each for each in found]
+            found = [each.clone() if isinstance(each, torch.Tensor) else each for each in found]
+        else:
+            tensor = torch.from_numpy(at)
+            found = [each if isinstance(each, Uneven) else gathering.take(each, tensor, 0) for each in components]
+        everything = np.arange(len(rows))
+        return [Picked([(each, at, everything)], len(rows)) if isinstance(each, Uneven) else each for each in found]
+    groups: dict[int, list[int]] = {}
+    for place, source in enumerate(sources):
+        groups.setdefault(id(source.components), []).append(place)
+    if len(groups) * _LEAST_NEIGHBOURS > len(elements):
+        return None
+    picked = [
+        (sources[places[0]].components, np.array([rows[place] for place in places]), np.array(places))
+        for places in groups.values()
+    ]
+    try:
+        return [_merged([(each[k], *where) for each, *where in picked], len(rows)) for k in range(len(components))]
+    except (ValueError, IndexError):  # they do not fit together: the error is for those who need a batch
+        return None
+
+
+_LEAST_NEIGHBOURS = 3  # rows for each of the sources of a batch
+
+
+def _merged(picked: list[Any], count: int) -> Any:
+    """One component of `count` rows of several sources: (source, rows, places)."""
+    first = picked[0][0]
+    if any(type(each) is not type(first) for each, *_ in picked) or isinstance(first, Uneven):
+        return Picked([(uneven.as_uneven(each), *where) for each, *where in picked], count)
+    if any(each.dtype != first.dtype for each, *_ in picked):
+        raise ValueError("components of different types")
+    if any(each.shape[1:] != first.shape[1:] for each, *_ in picked):
+        return Picked([(uneven.as_uneven(each), *where) for each, *where in picked], count)
+    if isinstance(first, np.ndarray):
+        strings = np.empty((count, *first.shape[1:]), dtype=object)
+        for each, rows, places in picked:
+            strings[places] = each[rows]
+        return strings
+    merged = first.new_empty((count, *first.shape[1:]))
+    for each, rows, places in picked:
+        uneven.copy_parts(merged, places, each, rows, np.ones_like(rows))
+    return merged
 
 
 def _text(shape: Shape) -> str:

@@ -14,12 +14,13 @@ from stoker._src.base.export import export
 from stoker._src.base.shapes import SCALAR, UNKNOWN_SHAPE, Shape
 from stoker._src.formats import images
 from stoker._src.graph.conversion import convert_to_tensor
-from stoker._src.graph.definition import INT32, STRING, define, one_of
+from stoker._src.graph.definition import INT32, STRING, OpDefinition, define, one_of, unregistered
 from stoker._src.graph.scopes import name_scope
-from stoker._src.graph.tensor import Tensor
+from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.array import casting
 from stoker._src.ops.math import arithmetic, comparison
 from stoker._src.ops.strings import string_ops
+from stoker._src.ops.support.rows import Input
 from stoker._src.ops.support.values import from_numpy, to_numpy
 
 
@@ -27,6 +28,16 @@ def _file(contents: np.ndarray) -> bytes:
     if contents.ndim:
         raise InvalidArgumentError(None, None, f"`contents` must be scalar but got shape{list(contents.shape)}")
     return contents.item()
+
+
+def _rows_of(op: Operation, inputs: list[Input], of_files: OpDefinition) -> list[Any] | None:
+    """The pictures of several files, which must have one size, as one tensor."""
+    if inputs[0].rank != 0:
+        return None
+    attrs = {name: value for name, value in op.attrs.items() if not name.startswith("_")}
+    made = of_files(inputs[0].tensor, **attrs)
+    made.set_shape(Shape((None, *op.outputs[0].static_shape)))
+    return [made]
 
 
 def _text(contents: bytes) -> np.ndarray:
@@ -70,6 +81,28 @@ def decode_jpeg_kernel(
             _file(contents), channels, ratio, fancy_upscaling, try_recover_truncated, acceptable_fraction, dct_method
         )
     )
+
+
+DECODE_JPEGS = unregistered("DecodeJpegs(contents: string) -> (images: uint8)", **_JPEG_ATTRS)
+DECODE_JPEG.rows(lambda op, inputs: _rows_of(op, inputs, DECODE_JPEGS))
+
+
+@DECODE_JPEGS.kernel
+def decode_jpegs_kernel(
+    contents: np.ndarray,
+    *,
+    channels: int,
+    ratio: int,
+    fancy_upscaling: bool,
+    try_recover_truncated: bool,
+    acceptable_fraction: float,
+    dct_method: str,
+) -> torch.Tensor:
+    how = (channels, ratio, fancy_upscaling, try_recover_truncated, acceptable_fraction, dct_method)
+    return from_numpy(images.together(images.decode_jpeg(each, *how) for each in contents.tolist()))
+
+
+DECODE_JPEGS.shape(lambda contents: UNKNOWN_SHAPE)
 
 
 @DECODE_JPEG.shape
@@ -329,6 +362,19 @@ DECODE_PNG = define("DecodePng(contents: string) -> (image: dtype)", channels=IN
 @DECODE_PNG.kernel
 def decode_png_kernel(contents: np.ndarray, *, channels: int, dtype: DType) -> torch.Tensor:
     return from_numpy(images.decode_png(_file(contents), channels, dtype.as_numpy_dtype))
+
+
+DECODE_PNGS = unregistered("DecodePngs(contents: string) -> (images: dtype)", channels=INT32(0), dtype=_PNG_TYPES)
+DECODE_PNG.rows(lambda op, inputs: _rows_of(op, inputs, DECODE_PNGS))
+
+
+@DECODE_PNGS.kernel
+def decode_pngs_kernel(contents: np.ndarray, *, channels: int, dtype: DType) -> torch.Tensor:
+    files = contents.tolist()
+    return from_numpy(images.decode_pngs(files, channels, dtype.as_numpy_dtype, torch.get_num_threads()))
+
+
+DECODE_PNGS.shape(lambda contents: UNKNOWN_SHAPE)
 
 
 @DECODE_PNG.shape

@@ -15,12 +15,12 @@ from stoker._src.formats import gfile
 from stoker._src.formats.filesystems import resolve
 from stoker._src.formats.message_files import write_message
 from stoker._src.graph import context
-from stoker._src.graph.definition import STATEFUL, define
+from stoker._src.graph.definition import STATEFUL, define, unregistered
 from stoker._src.graph.graph import Graph
 from stoker._src.graph.keys import GraphKeys
 from stoker._src.graph.scopes import name_scope
-from stoker._src.graph.tensor import Tensor
-from stoker._src.ops.array.uneven_rows import one_by_one
+from stoker._src.graph.tensor import Operation, Tensor
+from stoker._src.ops.support.rows import Input
 from stoker._src.ops.variables import variables
 
 
@@ -36,13 +36,26 @@ def _path(filename: np.ndarray, what: str = "filename") -> str:
 READ_FILE = define("ReadFile(filename: string) -> (contents: string)", STATEFUL)
 
 
-READ_FILE.rows(one_by_one)
-
-
 @READ_FILE.kernel
 def read_file_kernel(filename: np.ndarray) -> np.ndarray:
     with gfile.GFile(_path(filename), "rb") as file:
         return np.array(file.read(), dtype=object)
+
+
+READ_FILES = unregistered("ReadFiles(filenames: string) -> (contents: string)", STATEFUL)
+READ_FILES.shape(lambda filenames: filenames)
+
+
+@READ_FILE.rows
+def read_file_of_rows(op: Operation, inputs: list[Input]) -> list[Any] | None:
+    return None if inputs[0].rank != 0 else [READ_FILES(inputs[0].tensor)]
+
+
+@READ_FILES.kernel
+def read_files_kernel(filenames: np.ndarray) -> np.ndarray:
+    result = np.empty(filenames.shape, dtype=object)
+    result[...] = gfile.read_files([os.fsdecode(each) for each in filenames.tolist()])
+    return result
 
 
 @READ_FILE.shape

@@ -8,7 +8,10 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+#include "../../base/native/teams.h"
 #include "../../base/native/vectorised.h"
+
+enum { WORTH_A_THREAD = 1 << 15 }; /* products, or elements of pixels, per thread */
 
 #define INLINE static inline __attribute__((always_inline))
 
@@ -82,8 +85,9 @@ static PyObject *bilinear(PyObject *self, PyObject *args) {
                high_x.len == s.columns * 4 && lerp_x.len == s.columns * 4 && within(low_y.buf, s.rows, s.height) &&
                within(high_y.buf, s.rows, s.height) && within(low_x.buf, s.columns, s.width) && within(high_x.buf, s.columns, s.width);
     if (fits) {
+        threads = threads_for(s.images * s.rows * wide / WORTH_A_THREAD, threads);
         Py_BEGIN_ALLOW_THREADS;
-#pragma omp parallel num_threads(threads) reduction(&& : allocated)
+#pragma omp parallel num_threads(team_for(threads)) if (threads > 1) reduction(&& : allocated)
         {
             float *kept[2] = {malloc((size_t)wide * 4 + 4), malloc((size_t)wide * 4 + 4)};
             int64_t held[2] = {-1, -1};
@@ -175,8 +179,9 @@ static PyObject *resample(PyObject *self, PyObject *args) {
                places_y.len == s.rows * tall * 4 && weights_y.len == places_y.len && places_x.len == s.columns * wide * 4 &&
                weights_x.len == places_x.len && within(places_y.buf, s.rows * tall, s.height) && within(places_x.buf, s.columns * wide, s.width);
     if (fits) {
+        threads = threads_for(s.images * s.rows * across * (tall + wide) / WORTH_A_THREAD, threads);
         Py_BEGIN_ALLOW_THREADS;
-#pragma omp parallel num_threads(threads) reduction(&& : allocated)
+#pragma omp parallel num_threads(team_for(threads)) if (threads > 1) reduction(&& : allocated)
         {
             int64_t kept = across_first ? tall * across : count;
             float *summed = malloc((size_t)kept * 4 + 4);
@@ -274,8 +279,9 @@ static PyObject *by_pixel(PyObject *args, void (*change)(float *restrict, const 
     int64_t pixels = in.len / 12;
     int fits = in.len == pixels * 12 && out.len == in.len;
     if (fits) {
+        threads = threads_for(3 * pixels / WORTH_A_THREAD, threads);
         Py_BEGIN_ALLOW_THREADS;
-#pragma omp parallel for num_threads(threads)
+#pragma omp parallel for num_threads(team_for(threads)) if (threads > 1)
         for (int64_t at = 0; at < pixels; at += PIXELS_AT_ONCE)
             change((float *)out.buf + 3 * at, (const float *)in.buf + 3 * at, amount, pixels - at < PIXELS_AT_ONCE ? pixels - at : PIXELS_AT_ONCE);
         Py_END_ALLOW_THREADS;

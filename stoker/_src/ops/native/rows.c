@@ -588,6 +588,38 @@ static PyObject *stitch(PyObject *self, PyObject *args) {
     return PyBool_FromLong((long)fine);
 }
 
+/* ---- parts of rows ---- */
+
+static PyObject *copy_parts(PyObject *self, PyObject *args) {
+    Py_buffer out, places, values, starts, lengths;
+    long long bytes;
+    (void)self;
+    if (!PyArg_ParseTuple(args, "w*y*y*y*y*L", &out, &places, &values, &starts, &lengths, &bytes)) return NULL;
+    Py_ssize_t count = lengths.len / 8;
+    const int64_t *to = places.buf, *from = starts.buf, *sizes = lengths.buf;
+    int fits = bytes > 0 && places.len == lengths.len && starts.len == lengths.len;
+    if (fits) {
+        int64_t room = out.len / bytes, given = values.len / bytes;
+        Py_BEGIN_ALLOW_THREADS;
+        for (Py_ssize_t i = 0; fits && i < count; i++) {
+            fits = sizes[i] >= 0 && to[i] >= 0 && from[i] >= 0 && to[i] <= room && sizes[i] <= room - to[i] && from[i] <= given &&
+                   sizes[i] <= given - from[i];
+            if (fits) memcpy((char *)out.buf + to[i] * bytes, (const char *)values.buf + from[i] * bytes, (size_t)(sizes[i] * bytes));
+        }
+        Py_END_ALLOW_THREADS;
+    }
+    PyBuffer_Release(&out);
+    PyBuffer_Release(&places);
+    PyBuffer_Release(&values);
+    PyBuffer_Release(&starts);
+    PyBuffer_Release(&lengths);
+    if (!fits) {
+        PyErr_SetString(PyExc_ValueError, "copy_parts: a part is outside");
+        return NULL;
+    }
+    Py_RETURN_NONE;
+}
+
 static PyMethodDef METHODS[] = {
     {"unique", unique, METH_VARARGS,
      "unique(values, count, wide, places, wide_places, found, counts or None): fills the last three, returns how many are distinct."},
@@ -611,6 +643,8 @@ static PyMethodDef METHODS[] = {
     {"partition", partition, METH_VARARGS,
      "partition(out, rows, numbers, count, bytes, parts): copies rows to `out`, ordered by number. Returns how many have each number, or the "
      "position of a number outside of [0, parts)."},
+    {"copy_parts", copy_parts, METH_VARARGS,
+     "copy_parts(out, places, values, starts, lengths, bytes): copies values[starts[i] : starts[i] + lengths[i]] to out[places[i]] and what follows."},
     {"reverse", reverse, METH_VARARGS,
      "reverse(out, in, lengths, wide, outer, first, middle, second, bytes, steps_first): reverses the first elements of each sequence. Of the "
      "dimensions `first` and `second`, one has the steps of the sequences, the other the sequences. False if a length is outside."},

@@ -8,7 +8,7 @@ import math
 import random
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from stoker._src.base.dtypes import DType
 from stoker._src.base.errors import CancelledError, InvalidArgumentError, OutOfRangeError
 from stoker._src.base.shapes import SCALAR, Shape
 from stoker._src.ops.random.bits.philox import Stream, bits
+from stoker._src.ops.support.uneven import Row, Uneven, even, picked
 from stoker._src.ops.support.values import torch_dtype
 from stoker._src.ops.support.waiting import current_run, is_cancelled, wait_until
 
@@ -112,14 +113,18 @@ class _List:
         self._values[slot] = value
 
     def put_rows(self, slots: _Slots, values: Any) -> None:
-        if isinstance(values, np.ndarray):
+        rows: Iterable[Any]
+        if isinstance(values, Uneven):
+            rows = Row.all_of(values)
+        elif isinstance(values, np.ndarray):
             rows = [np.array(row, dtype=object) for row in values]
         else:
             rows = [row.clone() for row in values]  # A view would keep all other rows alive.
         self._values.update(zip(slots.numbers, rows))
 
     def take(self, slot: int) -> Any:
-        return self._values.pop(slot)
+        value = self._values.pop(slot)
+        return value.copied() if isinstance(value, Row) else value
 
     def take_rows(self, slots: _Slots) -> Any:
         return self._batch([self._values.pop(slot) for slot in slots.numbers])
@@ -240,6 +245,24 @@ class Queue:
         """Returns a lower bound of how many elements can be enqueued without waiting; 2**31 for an unbounded queue."""
         return 1 << 31 if self.capacity == -1 else self.capacity - len(self._order)
 
+    def fitted(self, components: Sequence[Any]) -> list[Any]:
+        """The components of several elements, as `enqueue_many` takes them. Rows of different lengths may be `Uneven`.
+
+        Raises:
+            InvalidArgumentError or ValueError: they do not have the queue's shapes.
+        """
+        found = []
+        for i, (value, shape) in enumerate(zip(components, self.shapes)):
+            if not isinstance(value, Uneven):
+                found.append(value)
+            elif shape.dims is None or (shape.dims and shape.dims[0] is None):
+                if not shape.compatible(Shape((None, *value.values.shape[1:]))):
+                    raise _mismatch(i, shape, value.values)
+                found.append(value)
+            else:
+                found.append(even(value))
+        return found
+
     def _refuse_if_closed(self) -> None:
         if self.closed:
             kind = "FIFOQueue" if self.KIND == "PaddingFIFOQueue" else self.KIND
@@ -263,8 +286,13 @@ class Queue:
         Raises:
             InvalidArgumentError: The components have different lengths, or their rows have the wrong shape.
         """
-        count = int(components[0].shape[0]) if components and len(components[0].shape) else None
+        if components and isinstance(components[0], Uneven):
+            count: int | None = len(components[0])
+        else:
+            count = int(components[0].shape[0]) if components and len(components[0].shape) else None
         for i, (value, shape) in enumerate(zip(components, self.shapes)):
+            if isinstance(value, Uneven):  # `fitted` looked at it
+                continue
             if shape.dims is not None and tuple(value.shape) == (count, *shape.dims):
                 continue
             expected = Shape((count,)).concat(shape)
@@ -334,11 +362,11 @@ class Queue:
     def dequeue_available(self, count: int) -> list[Any]:
         """Waits for the first element and returns a batch of what is available, at most `count` elements.
 
-        If the queue does not know the shapes of its elements, the batch has one element.
+        If the queue does not know the shapes of its elements, or they may differ, the batch has one element.
         """
         with self._changed, self._turn(self._dequeuers) as first:
             slots = self._taken(1, first, up_to=False)
-            if not self.batches():
+            if not all(shape.known for shape in self.shapes):
                 self._free.extend(slots)
                 return [column.take(slots[0])[None] for column in self._columns]
             more = min(count - 1, len(self._order) if self.closed else self._available())
@@ -528,6 +556,7 @@ def _mismatch(component: int, expected: Shape, value: Any) -> InvalidArgumentErr
 
 
 def _stack(values: list[Any]) -> Any:
+    values = [value.copied() if isinstance(value, Row) else value for value in values]
     shapes = {tuple(value.shape) for value in values}
     if len(shapes) > 1:
         raise InvalidArgumentError(
@@ -540,6 +569,10 @@ def _stack(values: list[Any]) -> Any:
 
 
 def _padded(values: list[Any]) -> Any:
+    rows = picked(values)
+    if rows is not None:
+        return rows.padded(int(rows.sizes.max()))
+    values = [value.copied() if isinstance(value, Row) else value for value in values]
     sizes = [max(dims) for dims in zip(*[value.shape for value in values])] if values[0].ndim else []
     if isinstance(values[0], np.ndarray):
         batch: Any = np.full([len(values), *sizes], b"", dtype=object)

@@ -151,7 +151,7 @@ def queue_enqueue_kernel(
     handle.enqueue(tuple(components))
 
 
-QUEUE_ENQUEUE_V2.collects(Queue.room)(Queue.enqueue_many)
+QUEUE_ENQUEUE_V2.collects(Queue.room, Queue.fitted)(Queue.enqueue_many)
 
 QUEUE_ENQUEUE_MANY_V2 = define(
     "QueueEnqueueManyV2(handle: resource, components: [Tcomponents]) -> ()",

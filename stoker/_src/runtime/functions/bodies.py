@@ -261,7 +261,8 @@ class KeptFunction:
         self.may_use_gpu = compiler.placement.gpu is not None
         self._compiling = forking.lock()
         self._compiled: tuple[dict[int, Any], Step] | None = None
-        self._for_stacks: dict[int, StackCall | None] = {}  # by the number of values that differ from call to call
+        # By the number of values that differ from call to call, and whether rows in between may differ in size.
+        self._for_stacks: dict[tuple[int, bool], StackCall | None] = {}
 
     def bind(self, captured: Sequence[Any] = ()) -> BoundFunction:
         """Binds the captured values. Returns a function of the remaining inputs.
@@ -290,16 +291,28 @@ class KeptFunction:
             self._compiled = resources, step
             return step
 
-    def for_stacks(self, takes: int) -> StackCall | None:
+    @functools.cached_property
+    def makes_datasets_only(self) -> bool:
+        """See `BoundFunction.makes_datasets_only`."""
+        needed, _ = prune(list(self.function.outputs), _targets(self.function), set(self.function.inputs))
+        return all(
+            not op.definition.planning.keeps
+            and not op.definition.planning.calls
+            and (not has_effect(op) or {tensor.dtype for tensor in op.outputs} == {dtypes.variant})
+            for op in needed
+        )
+
+    def for_stacks(self, takes: int, differing: bool) -> StackCall | None:
         """Returns what does the work of many calls, whose first `takes` values are stacked; None if an op has no such form."""
         with self._compiling:
-            if takes not in self._for_stacks:
+            if (takes, differing) not in self._for_stacks:
                 function, stack = self.function, None
                 if not self.may_use_gpu:
                     given, shared = function.inputs[:takes], function.inputs[takes:]
-                    stack = over_stacks(given, function.outputs, _targets(function), shared, in_calls=True)
-                self._for_stacks[takes] = stack and StackCall(stack, self._compiler)
-            return self._for_stacks[takes]
+                    how = {"in_calls": True, "differing": differing}
+                    stack = over_stacks(given, function.outputs, _targets(function), shared, **how)
+                self._for_stacks[takes, differing] = stack and StackCall(stack, self._compiler)
+            return self._for_stacks[takes, differing]
 
 
 class StackCall:
@@ -318,6 +331,14 @@ class StackCall:
         self.ragged = stack.ragged
         self._drawing = list(contexts.values())
         self.draws = bool(contexts)
+
+    def of_columns(self, columns: Sequence[Any], shared: Sequence[Any]) -> tuple[Any, ...]:
+        """Calls it with stacks, some of which may be `Uneven`, and with the values that are the same for all rows. Returns stacks."""
+        given: list[Any] = []
+        for value, ragged in zip(columns, self.ragged[0]):
+            given += uneven.parts(value) if ragged else [uneven.even(value)]
+        found = iter(self(*given, *shared))
+        return tuple([uneven.Uneven(next(found), next(found)) if ragged else next(found) for ragged in self.ragged[1]])
 
     def __call__(self, *values: Any) -> tuple[Any, ...]:
         """A call that fails draws no numbers."""
@@ -354,6 +375,7 @@ class BoundFunction:
         self._writes = planner.writes_variables
         self._touches = planner.writes_variables or planner.reads_variables
         self._blocks = planner.blocks
+        self.differs = False  # whether rows were found to differ in size in between
 
     def __call__(self, *values: Any) -> tuple[Any, ...]:
         """Runs the body.
@@ -372,26 +394,24 @@ class BoundFunction:
         with outer.inner() as state, running(state):
             return self._call(state, values)
 
-    def for_stacks(self) -> Callable[[Sequence[Any]], tuple[Any, ...]] | None:
+    def for_stacks(self, differing: bool = False) -> Callable[[Sequence[Any]], tuple[Any, ...]] | None:
         """Returns the function that maps stacks of values to the stacks of what the calls for their rows return.
 
         It fails if a call for one of the rows would fail, and says nothing about which one. None if the function cannot be called like
-        that: it has effects, draws numbers, or contains an op that has no form for many rows.
+        that: it has effects, or contains an op that has no form for many rows. `differing`: rows may differ in size in between, which
+        takes longer; None if there are no such rows.
         """
-        call = self._kept.for_stacks(self.takes)
-        return None if call is None else functools.partial(self._stacked, call)
+        call = self._kept.for_stacks(self.takes, differing)
+        return None if call is None else functools.partial(call.of_columns, shared=self._captured)
 
     def is_pure(self) -> bool:
         """Whether it has a form for stacks and draws no numbers."""
-        call = self._kept.for_stacks(self.takes)
+        call = self._kept.for_stacks(self.takes, False)
         return call is not None and not call.draws
 
-    def _stacked(self, call: StackCall, stacks: Sequence[Any]) -> tuple[Any, ...]:
-        given: list[Any] = []
-        for value, ragged in zip(stacks, call.ragged[0]):
-            given += uneven.parts(value) if ragged else [uneven.even(value)]
-        found = iter(call(*given, *self._captured))
-        return tuple([uneven.Uneven(next(found), next(found)) if ragged else next(found) for ragged in call.ragged[1]])
+    def makes_datasets_only(self) -> bool:
+        """Whether a call does nothing but compute, and make datasets that call no functions."""
+        return self._kept.makes_datasets_only
 
     def _call(self, state: RunState, values: tuple[Any, ...]) -> tuple[Any, ...]:
         holding = Holding(self._lock, writes=self._writes, state=state, touches=self._touches)

@@ -20,7 +20,7 @@ from stoker._src.graph.planning import Trait
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.support.waiting import running
 from stoker._src.runtime.failures import explain_failure
-from stoker._src.runtime.functions.bodies import step_failure
+from stoker._src.runtime.functions.bodies import StackCall, step_failure
 from stoker._src.runtime.plan.emit import Step, emit
 from stoker._src.runtime.plan.planner import Planner
 from stoker._src.runtime.plan.pruning import prune
@@ -29,6 +29,8 @@ from stoker._src.runtime.worker import RunningSteps, Worker
 
 MOST_STACKED, MOST_SINGLE = 256, 32
 """The most records in a block: if they are processed as a stack, and if each is processed separately."""
+
+_MOST_MISFITS = 3  # blocks that may fail as a stack before it is not tried any more
 
 
 def repeated(worker: Worker, running_steps: RunningSteps, op: Operation) -> Callable[[], None] | None:
@@ -44,25 +46,39 @@ def repeated(worker: Worker, running_steps: RunningSteps, op: Operation) -> Call
     if source._control_inputs or not all(handle.op.definition.traits & Trait.SOURCE for handle in handles):
         return None
     kept = {source, op, *(handle.op for handle in handles)}
-    # A reader of a resource between two runs would notice that they were combined.
-    if any(t.dtype in (dtypes.resource, dtypes.variant) for each in needed - kept for t in each._inputs):
+    between = [tensor for each in needed - kept for tensor in each._inputs]
+    shared = list(dict.fromkeys(tensor for tensor in between if tensor.dtype is dtypes.resource))
+    if any(tensor.dtype is dtypes.variant for tensor in between):
         return None
-    return _Block(worker, running_steps, source, op).run
+    if not all(handle.op.definition.traits & Trait.SOURCE for handle in shared):
+        return None
+    block = _Block(worker, running_steps, source, op, shared)
+    # A reader of a resource between two runs would notice that they were combined, unless it only looks up keys.
+    return block.run if block.is_stacked or not shared else None
 
 
 class _Block:
-    def __init__(self, worker: Worker, running_steps: RunningSteps, source: Operation, sink: Operation) -> None:
+    def __init__(
+        self, worker: Worker, running_steps: RunningSteps, source: Operation, sink: Operation, shared: list[Tensor]
+    ) -> None:
         self._running_steps = running_steps
         self._source, self._sink = source, sink
         given, wanted = list(source.outputs), list(sink._inputs[1:])
         self._single = _step(worker, wanted, given)
-        stack = over_stacks(given, wanted)
-        self._together = None if stack is None else _step(worker, stack.results, stack.inputs)
-        handles = _step(worker, [*source._inputs, sink._inputs[0]], []).function(None)
-        self._from, self._to = handles[:-1], handles[-1]
+        stack = over_stacks(given, wanted, (), shared, in_calls=True)
+        self._together = None if stack is None else StackCall(stack, worker.compiler)
+        handles = _step(worker, [*source._inputs, sink._inputs[0], *shared], []).function(None)
+        count = len(source._inputs)
+        self._from, self._to, self._shared = handles[:count], handles[count], handles[count + 1 :]
         self._deal: Any = source.definition.planning.deals
-        self._room, self._collect = sink.definition.planning.collects  # type: ignore[misc]
+        self._room, self._fitted, self._collect = sink.definition.planning.collects  # type: ignore[misc]
+        self._misfits = 0  # blocks in a row whose records could only be processed separately
         self._most = MOST_SINGLE if self._together is None else MOST_STACKED
+
+    @property
+    def is_stacked(self) -> bool:
+        """Whether the records of a block are processed together."""
+        return self._together is not None
 
     def run(self) -> None:
         """Runs the op as often as the destination has room for its results, at least once."""
@@ -80,10 +96,11 @@ class _Block:
         records = self._at(self._source, self._deal, *self._from, count)
         if self._together is not None and len(records[0]) > 1:
             try:
-                results = self._together.function(None, *records)
+                results = self._fitted(self._to, self._together.of_columns(records, self._shared))
             except Exception:
-                pass  # Falls back to single records: those before the bad one go through, and the error names it.
+                pass  # Falls back to single records: those before a bad one go through, and the error names it.
             else:
+                self._misfits = 0
                 self._at(self._sink, self._collect, self._to, results)
                 return
         done: list[Any] = []
@@ -94,6 +111,10 @@ class _Block:
             self._put(done)
             raise step_failure(error, self._single) from error
         self._put(done)
+        if self._together is not None and len(records[0]) > 1:  # no record was bad, so they do not fit into a stack
+            self._misfits += 1
+            if self._misfits == _MOST_MISFITS:
+                self._together, self._most = None, MOST_SINGLE
 
     def _put(self, done: list[Any]) -> None:
         """Passes on the results of single records, in one call if they have the same size."""

@@ -311,8 +311,8 @@ class _Writer:
         name = f"{op.type}_batch" if instruction.kind == "batch" else op.type
         if instruction.kind == "kernel" and instruction.kernel is not op.definition.kernel_fn:
             name = f"{op.type}_{instruction.kernel.__name__.strip('<>')}"  # lambdas are named "<lambda>"
-            if self._kernels.setdefault(name, instruction.kernel) is not instruction.kernel:
-                name = f"{name}_{len(self.globals)}"  # made for another node by the same function
+        if self._kernels.setdefault(name, instruction.kernel) is not instruction.kernel:
+            name = f"{name}_{len(self.globals)}"  # made for another node by the same function, or by a definition of its own
         return self._global(name + suffix, kernel)
 
     def _global(self, name: str, item: Any) -> str:

@@ -21,7 +21,12 @@ from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.array import ranges, selection, shaping, slicing
 from stoker._src.ops.array.constants import constant, placeholder
-from stoker._src.ops.array.uneven_rows import one_by_one
+from stoker._src.ops.array.uneven_rows import (
+    chain_of_each_row,
+    has_rows_of_one_size,
+    is_called_for_rows,
+    one_by_one,
+)
 from stoker._src.ops.support.rows import Input, again, over_rows
 from stoker._src.runtime.plan.instructions import EFFECTS
 from stoker._src.runtime.plan.pruning import prune
@@ -45,12 +50,14 @@ def over_stacks(
     shared: Sequence[Tensor] = (),
     *,
     in_calls: bool = False,
+    differing: bool = False,
 ) -> Stack | None:
     """Rewrites the function from `given` to `wanted` for a stack of records, in a separate graph. `shared` are further inputs, which are
     the same for all records. With `in_calls`, rows may be ragged, and a call that fails is taken back: ops may draw random numbers, look up
-    keys in shared tables, and check.
+    keys in shared tables, and check. With `differing`, rows in between may differ in all dimensions, as images do that become images of one
+    size: their kernels are called for each row.
 
-    Returns None if an op has no form for stacks, or has another effect.
+    Returns None if an op has no form for stacks, or has another effect, or if there are no such rows.
     """
     unfit = (dtypes.variant,) if in_calls else (dtypes.resource, dtypes.variant)
     if any(t.dtype in unfit for t in (*given, *shared, *wanted)) or any(t.dtype is dtypes.resource for t in given):
@@ -60,7 +67,7 @@ def over_stacks(
     if not given or (waited_for and not in_calls):
         return None
     with Graph().as_default():
-        rewriting = _Rewriting(in_calls)
+        rewriting = _Rewriting(in_calls, differing)
         inputs, ragged = [], []
         for tensor in given:
             taken = rewriting.take(tensor)
@@ -71,7 +78,7 @@ def over_stacks(
             inputs.append(same)
             rewriting.known[tensor] = Input(same, False, tensor.static_shape.rank)
         order = [each for each in given[0].graph.get_operations() if each in needed]
-        if not rewriting.rewrite(order):
+        if not rewriting.rewrite(order) or (differing and not rewriting.late):
             return None
         results, differ = [], []
         for tensor in wanted:
@@ -86,11 +93,13 @@ def over_stacks(
 class _Rewriting:
     """What a function's tensors have become, in the current graph."""
 
-    def __init__(self, in_calls: bool) -> None:
+    def __init__(self, in_calls: bool, differing: bool) -> None:
         self.known: dict[Tensor, Input] = {}
         self.targets: list[Operation] = []
         self.drawing: dict[Operation, Operation] = {}
-        self._in_calls = in_calls
+        self.late: set[Operation] = set()  # whose rows differ in size: they are called by those whose rows do not
+        self._called: set[Operation] = set()  # those of them that are called
+        self._in_calls, self._differing = in_calls, differing
         self._count: Tensor | None = None  # the number of records
 
     def take(self, tensor: Tensor) -> list[Tensor]:
@@ -119,6 +128,15 @@ class _Rewriting:
                 if not self._draw(op, repeated):
                     return False
                 continue
+            if self._differing and self._is_late(op):
+                if not all(map(has_rows_of_one_size, op.outputs)) or effects:
+                    if effects or not is_called_for_rows(op):
+                        return False
+                    self.late.add(op)
+                    continue
+                if not self._call_late(op):
+                    return False
+                continue
             if not any(tensor in self.known and self.known[tensor].stacked for tensor in op._inputs):
                 if not self._share(op) and effects:
                     return False
@@ -143,6 +161,34 @@ class _Rewriting:
                 self.targets += [each for each in made if not each.outputs]
             for old, new in zip(op.outputs, outputs):
                 self.known[old] = new if isinstance(new, Input) else Input(new, True, old.static_shape.rank)
+        return True
+
+    def _is_late(self, op: Operation) -> bool:
+        """Whether an op has or makes rows that differ in size."""
+        if any(tensor.op in self.late for tensor in op._inputs):
+            return True
+        depends = any(tensor in self.known and self.known[tensor].stacked for tensor in op._inputs)
+        return depends and not all(map(has_rows_of_one_size, op.outputs))
+
+    def _call_late(self, op: Operation) -> bool:
+        """Adds an op whose rows have one size, with those before it whose rows have not. Nothing is computed twice."""
+        pending, chain = [op], {op}
+        while pending:
+            for tensor in pending.pop()._inputs:
+                if tensor.op in self.late and tensor.op not in chain:
+                    chain.add(tensor.op)
+                    pending.append(tensor.op)
+        if not is_called_for_rows(op) or not chain.isdisjoint(self._called):
+            return False
+        ops = [each for each in op.graph.get_operations() if each in chain]
+        given = list(dict.fromkeys(tensor for each in ops for tensor in each._inputs if tensor.op not in chain))
+        inputs = [self.known.get(tensor) or _constant(tensor) for tensor in given]
+        found = [each for each in inputs if each is not None]
+        if len(found) < len(inputs):
+            return False
+        self._called |= chain
+        for old, new in zip(op.outputs, chain_of_each_row(ops, given, found)):
+            self.known[old] = new if isinstance(new, Input) else Input(new, True, old.static_shape.rank)
         return True
 
     def _share(self, op: Operation) -> bool:
