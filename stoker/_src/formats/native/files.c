@@ -1,5 +1,4 @@
 /* Reads many small files in one call. Which of them could not be read, and why, is for gfile.py to find out. */
-#define _POSIX_C_SOURCE 200809L
 #include "native.h"
 #include <errno.h>
 #include <fcntl.h>
