@@ -29,6 +29,7 @@ from stoker._src.ops.support.movement import allocatable, itemsize, rearranges
 # ---- Pack, Unpack -----------------------------------------------------------------------------------------------
 
 PACK = define("Pack(values: N * T) -> (output: T)", N=INT(minimum=1), T=ANY, axis=INT32(0))
+PACK.small("pack", lambda op: [op.attrs["axis"]])
 
 
 @PACK.kernel
@@ -266,6 +267,7 @@ CONCAT_V2 = define(
     T=ANY,
     Tidx=one_of(*INDEX, default=dtypes.int32),
 )
+CONCAT_V2.small("concat")
 
 
 @CONCAT_V2.lower

@@ -215,6 +215,17 @@ def bucketize_many(rows: list[Any], attributes: list[dict[str, Any]]) -> list[to
     return [found.view(x.shape) for found, (x,) in zip(out.split(sizes), rows)]
 
 
+def _bits_of_edges(op: Operation) -> list[int] | None:
+    """The boundaries as the bits of doubles."""
+    try:
+        return _edges(tuple(op.attrs["boundaries"])).astype(np.float64).view(np.int64).tolist()
+    except InvalidArgumentError:
+        return None
+
+
+BUCKETIZE.small("bucketize", _bits_of_edges)
+
+
 @functools.lru_cache(maxsize=1024)
 def _edges(boundaries: tuple[float, ...]) -> np.ndarray:
     """The boundaries, rounded to float32 as in TensorFlow."""

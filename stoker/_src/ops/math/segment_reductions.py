@@ -202,6 +202,7 @@ def _counted_op(name: str, combine: Callable[..., torch.Tensor], allowed: tuple[
 
 
 SEGMENT_SUM = _sorted_op("Sum", _add_rows, NUMERIC)
+SEGMENT_SUM.small("segment_sum", lambda op: [1])
 SEGMENT_MEAN = _sorted_op("Mean", _mean_rows, NUMERIC)
 SEGMENT_PROD = _sorted_op("Prod", _multiply_rows, NUMERIC)
 SEGMENT_MIN = _sorted_op("Min", _emptied(_extreme_rows("amin", lambda dtype: _ends(dtype)[1])), REAL, _min_rows)
@@ -349,6 +350,7 @@ def _unsorted_op(
 
 
 UNSORTED_SEGMENT_SUM = _unsorted_op("Sum", _add_rows, NUMERIC, (dtypes.int16, *INDEX))
+UNSORTED_SEGMENT_SUM.small("segment_sum", lambda op: [0])
 # Padded ids are -1, or places among padded indices. The number of segments tells whether the result is padded.
 UNSORTED_SEGMENT_SUM.planning.padded = lambda op, padded, shape_of: [padded[2]] if padded[0] == padded[1] else None
 UNSORTED_SEGMENT_PROD = _unsorted_op("Prod", _multiply_rows, NUMERIC)

@@ -220,7 +220,9 @@ def complex(real: Any, imag: Any, name: str | None = None) -> Tensor:
 # ---- Neg, Abs, Sign ---------------------------------------------------------------------------------------------
 
 NEG = unary("Neg", modular(torch.neg), SIGNED, lambda op, g: negative(g))
+NEG.small("neg")
 ABS = unary("Abs", torch.abs, (*FLOATS, *SIGNED_INTS), lambda op, g: _times(g, sign(op.inputs[0])))
+ABS.small("abs")
 
 
 def _sign(x: torch.Tensor) -> torch.Tensor:
@@ -281,7 +283,9 @@ SQUARE = unary(
     NUMERIC,
     lambda op, g: _times(g, ops.multiply(_x(op), constants.number(2, g))),
 )
+SQUARE.small("square")
 SQRT = unary("Sqrt", torch.sqrt, INEXACT, lambda op, g: SQRT_GRAD(op.outputs[0], g))
+SQRT.small("sqrt")
 RSQRT = unary("Rsqrt", torch.rsqrt, INEXACT, lambda op, g: RSQRT_GRAD(op.outputs[0], g))
 RECIPROCAL = unary("Reciprocal", _integer_reciprocal, SIGNED, lambda op, g: RECIPROCAL_GRAD(op.outputs[0], g))
 INV = unary("Inv", _integer_reciprocal, SIGNED, lambda op, g: INV_GRAD(op.outputs[0], g))

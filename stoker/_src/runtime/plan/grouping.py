@@ -26,7 +26,7 @@ def group(instructions: list[Instruction]) -> list[Instruction]:
     segment: list[Instruction] = []
     found = False
     for each in (*instructions, None):
-        if each is not None and not _is_barrier(each):
+        if each is not None and not is_barrier(each):
             segment.append(each)
             continue
         formed = _formed(segment)
@@ -41,11 +41,11 @@ def group(instructions: list[Instruction]) -> list[Instruction]:
     return grouped
 
 
-def _is_barrier(instruction: Instruction) -> bool:
+def is_barrier(instruction: Instruction) -> bool:
     return bool(instruction.traits & (Trait.WRITES | Trait.BLOCKING) or instruction.steps)
 
 
-def _is_effect(instruction: Instruction) -> bool:
+def is_effect(instruction: Instruction) -> bool:
     return instruction.kind != "read" and bool(instruction.traits & EFFECTS)
 
 
@@ -91,7 +91,7 @@ class _Schedule:
                 self._users[maker].append(i)
             self._missing[i] = len(before)
             makers.update(dict.fromkeys(values_of(each.results), i))
-            if _is_effect(each):
+            if is_effect(each):
                 effect = i
         self._left: dict[Any, int] = {}  # members of each key that have not run
         for key in keys:

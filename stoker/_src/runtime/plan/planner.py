@@ -35,6 +35,7 @@ from stoker._src.runtime.plan import (
     mixed_precision,
     padding,
     parts,
+    small_ops,
 )
 from stoker._src.runtime.plan.call_outputs import CallOutputs
 from stoker._src.runtime.plan.inlining import Inlining
@@ -198,6 +199,8 @@ class Planner:
                 repeats=self._is_loop,
                 carried=self._carried() if self._is_loop else frozenset(),
             )
+            if not self._is_loop:  # a loop may run natively if all of its body is fused
+                self.instructions = small_ops.form(self.instructions, self.results, self.shape_of)
         elif self.is_function and self.compile_function.fuses_kernels:
             self.instructions = fused_kernels.form(
                 self.instructions, self.results, self.shape_of, self.compile_function.placement
