@@ -78,7 +78,7 @@ setup(
         ),
         extension(
             "runtime.native.small_ops",
-            ["runtime/native/small_ops.c"],
+            ["runtime/native/small_ops.c", "runtime/native/small_floats.c"],
             "[or]*/native/*.h",
             [*COMPILE_ARGS, "-fopenmp"],
         ),

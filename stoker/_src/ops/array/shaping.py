@@ -136,6 +136,7 @@ SHAPE_N = define(
     T=ANY,
     out_type=one_of(*INDEX, default=dtypes.int32),
 ).not_differentiable()
+SHAPE_N.small("shapes")
 
 
 @SHAPE_N.kernel
@@ -366,6 +367,7 @@ ZEROS_LIKE = define("ZerosLike(x: T) -> (y: T)", OF_SHAPES, T=ANY).not_different
 ZEROS_LIKE.small("zeros_like")
 ZEROS_LIKE.vanishing().shape(unchanged)
 ONES_LIKE = define("OnesLike(x: T) -> (y: T)", OF_SHAPES, T=(*dtypes.NUMERIC, dtypes.bool_)).not_differentiable()
+ONES_LIKE.small("ones_like")
 ONES_LIKE.shape(unchanged)
 
 

@@ -151,6 +151,7 @@ def multiply_no_nan(x: Any, y: Any, name: str | None = None) -> Tensor:
 
 
 SQUARED_DIFFERENCE = binary("SquaredDifference", torch.sub, (*FLOATS, dtypes.int32, dtypes.int64, *dtypes.COMPLEX))
+SQUARED_DIFFERENCE.small("square_difference")
 
 
 @SQUARED_DIFFERENCE.kernel

@@ -552,6 +552,7 @@ def reduce_std(input_tensor: Any, axis: Any = None, keepdims: bool = False, name
 
 
 L2_LOSS = define("L2Loss(t: T) -> (output: T)", T=FLOATS)
+L2_LOSS.small("l2_loss")
 
 
 L2_LOSS.shape(scalar)

@@ -2,7 +2,7 @@
  *
  * runtime/plan/small_ops.py builds a Chain. What one op passes to the next is memory of the call, not a tensor. An op that has no result here (its inputs
  * are large, of other types, or wrong) runs by its own kernel. */
-#include "small_rows.h"
+#include "small_functions.h"
 
 #include <stddef.h>
 
@@ -14,7 +14,10 @@ typedef int (*Run)(Call *, const Entry *);
     X(less_equal) X(greater) X(greater_equal) X(equal) X(not_equal) X(and) X(or) X(floor_div) X(floor_mod) X(neg) X(square) X(abs)       \
     X(sqrt) X(not) X(cast) X(add_n) X(select) X(where) X(sum) X(mean) X(all) X(any) X(reduce_max) X(reduce_min) X(prod)                  \
     X(gradient_axes) X(bucketize) X(assert) X(gather) X(gather_nd) X(scatter_nd) X(unique) X(partition) X(stitch) X(sparse_segments)     \
-    X(sparse_segments_grad) X(segment_sum) X(fill_empty_rows) X(sparse_reshape) X(sparse_to_dense)
+    X(sparse_segments_grad) X(segment_sum) X(segment_mean) X(segment_max) X(fill_empty_rows) X(sparse_reshape) X(sparse_to_dense) X(exp) X(log) X(log1p) X(tanh)     \
+    X(sigmoid) X(rsqrt) X(reciprocal) X(relu) X(tanh_grad) X(sigmoid_grad) X(relu_grad) X(sqrt_grad) X(rsqrt_grad) X(reciprocal_grad)    \
+    X(square_difference) X(leaky_relu) X(leaky_relu_grad) X(matmul) X(bias_add) X(bias_add_grad) X(softmax) X(l2_loss) X(tile) X(pad)    \
+    X(split) X(split_sizes) X(unpack) X(shapes) X(concat_offset) X(ones_like)
 #define NAMED(NAME) {#NAME, op_##NAME},
 
 static const struct {
@@ -259,8 +262,16 @@ static PyTypeObject ChainType = {
     .tp_dealloc = (destructor)chain_dealloc,
 };
 
+static PyObject *set_sgemm(PyObject *m, PyObject *args) { return floats.set_gemm(m, args); }
+
+static PyMethodDef functions[] = {
+    {"set_sgemm", set_sgemm, METH_VARARGS,
+     "Takes the address of sgemm_, that of the product for small matrices (or 0), and whether the first is fast for a few columns."},
+    {NULL, NULL, 0, NULL},
+};
+
 static struct PyModuleDef module = {
-    PyModuleDef_HEAD_INIT, "small_ops", "Many ops on small tensors in one call.", -1, NULL, NULL, NULL, NULL, NULL,
+    PyModuleDef_HEAD_INIT, "small_ops", "Many ops on small tensors in one call.", -1, functions, NULL, NULL, NULL, NULL,
 };
 
 PyMODINIT_FUNC PyInit_small_ops(void) {

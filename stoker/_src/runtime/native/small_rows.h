@@ -308,6 +308,57 @@ static int op_segment_sum(Call *c, const Entry *e) {
     return DONE;
 }
 
+/* Means of rows by ascending segment. */
+static int op_segment_mean(Call *c, const Entry *e) {
+    static const int64_t one = 1;
+    Entry sum = *e;
+    sum.number = &one;
+    Value *rows = input(c, e, 0, 0), *ids = input(c, e, 1, 0);
+    if (rows == NULL || ids == NULL || rows->kind != F32) return refused();
+    int done = op_segment_sum(c, &sum);
+    if (done != DONE) return done;
+    Value *out = &c->values[e->output[0]];
+    int64_t width = out->dims[0] ? out->count / out->dims[0] : 0, at = 0;
+    for (int64_t s = 0; s < out->dims[0]; s++) {
+        int64_t first = at;
+        while (at < ids->count && integer_at(ids, at) == s) at++;
+        float count = (float)(at - first > 1 ? at - first : 1), *row = (float *)out->data + s * width;
+        for (int64_t j = 0; j < width; j++) row[j] /= count;
+    }
+    return DONE;
+}
+
+/* The largest of the rows by segment. The numbers say whether the ids ascend, and the bits of what an empty segment has, as a float. */
+static int op_segment_max(Call *c, const Entry *e) {
+    Value *rows = input(c, e, 0, 0), *ids = input(c, e, 1, 0), *out;
+    if (rows == NULL || ids == NULL) return refused();
+    if (!of_integers(ids) || rows->kind != F32 || ids->rank != 1 || rows->rank == 0 || rows->dims[0] != ids->count || rows->count > MOST_WORK)
+        return REFUSED;
+    int64_t segments = ids->count ? integer_at(ids, ids->count - 1) + 1 : 0, dims[MOST_RANK], width = width_of(rows), last = 0;
+    if (!e->number[0] && numbers_of(c, e, 2, &segments, 1) != 1) return refused();
+    memcpy(dims, rows->dims, sizeof dims);
+    dims[0] = segments;
+    if ((out = make(c, e, 0, rows->rank, dims)) == NULL) return refused();
+    char *seen = room_for(c, segments);
+    if (seen == NULL) return FAILED;
+    memset(seen, 0, (size_t)segments);
+    int32_t bits = (int32_t)e->number[1];
+    copy_steps(out->data, (const char *)&bits, 4, 1, &out->count, (int64_t[]){1}, (int64_t[]){0});
+    for (int64_t i = 0; i < ids->count; i++) {
+        int64_t id = integer_at(ids, i);
+        if (id >= segments || (e->number[0] && id < last)) return REFUSED;
+        if (id < 0) continue;
+        char *to = out->data + id * width * 4, *from = rows->data + i * width * 4;
+        if (seen[id] || !e->number[0])
+            max_f32(to, to, 1, from, 1, width);
+        else
+            memcpy(to, from, (size_t)width * 4);
+        seen[id] = 1;
+        last = id;
+    }
+    return DONE;
+}
+
 /* ---- sparse tensors ---- */
 
 static int op_fill_empty_rows(Call *c, const Entry *e) {

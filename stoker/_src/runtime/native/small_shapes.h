@@ -323,6 +323,142 @@ static int op_zeros_like(Call *c, const Entry *e) {
     return DONE;
 }
 
+static int op_ones_like(Call *c, const Entry *e) {
+    static const float narrow = 1;
+    static const double wide = 1;
+    static const int64_t integer = 1; /* its first bytes are those of smaller integers */
+    Value *x = input(c, e, 0, 0), *out;
+    if (x == NULL || (out = make(c, e, 0, x->rank, x->dims)) == NULL) return refused();
+    const void *one = out->kind == F32 ? (const void *)&narrow : out->kind == F64 ? (const void *)&wide : &integer;
+    copy_steps(out->data, one, kind_bytes[out->kind], 1, &out->count, (int64_t[]){1}, (int64_t[]){0});
+    return DONE;
+}
+
+static int op_tile(Call *c, const Entry *e) {
+    Value *x = input(c, e, 0, 0), *out;
+    int64_t times[MOST_RANK], dims[2 * MOST_RANK], to[2 * MOST_RANK], from[2 * MOST_RANK], own[MOST_RANK], whole[MOST_RANK];
+    int rank = x == NULL ? -1 : numbers_of(c, e, 1, times, MOST_RANK);
+    if (rank < 0 || rank != x->rank) return refused();
+    for (int i = 0; i < rank; i++)
+        if (times[i] < 0 || (x->dims[i] && times[i] > MOST_BYTES / x->dims[i])) return REFUSED;
+    for (int i = 0; i < rank; i++) whole[i] = x->dims[i] * times[i];
+    if ((out = make(c, e, 0, rank, whole)) == NULL) return refused();
+    row_major(rank, whole, to);
+    row_major(rank, x->dims, own);
+    for (int i = rank - 1; i >= 0; i--) { /* each dimension is gone through as repetitions of its elements */
+        int64_t step = to[i];
+        dims[2 * i] = times[i];
+        dims[2 * i + 1] = x->dims[i];
+        to[2 * i] = step * x->dims[i];
+        to[2 * i + 1] = step;
+        from[2 * i] = 0;
+        from[2 * i + 1] = own[i];
+    }
+    if (out->count) copy_steps(out->data, x->data, kind_bytes[x->kind], 2 * rank, dims, to, from);
+    return DONE;
+}
+
+/* Paddings are pairs of numbers, for each dimension. */
+static int op_pad(Call *c, const Entry *e) {
+    Value *x = input(c, e, 0, 0), *pads = input(c, e, 1, 0), *out;
+    int64_t dims[MOST_RANK], to[MOST_RANK], from[MOST_RANK], begin = 0;
+    if (x == NULL || pads == NULL || !of_integers(pads) || pads->rank != 2 || pads->dims[0] != x->rank || pads->dims[1] != 2) return refused();
+    for (int i = 0; i < x->rank; i++) {
+        int64_t before = integer_at(pads, 2 * i), behind = integer_at(pads, 2 * i + 1);
+        if (before < 0 || behind < 0 || before > MOST_BYTES || behind > MOST_BYTES) return REFUSED;
+        dims[i] = x->dims[i] + before + behind;
+    }
+    if ((out = make(c, e, 0, x->rank, dims)) == NULL) return refused();
+    row_major(x->rank, dims, to);
+    row_major(x->rank, x->dims, from);
+    for (int i = 0; i < x->rank; i++) begin += integer_at(pads, 2 * i) * to[i];
+    int64_t size = kind_bytes[x->kind];
+    memset(out->data, 0, (size_t)(out->count * size));
+    if (x->count) copy_steps(out->data + begin * size, x->data, size, x->rank, x->dims, to, from);
+    return DONE;
+}
+
+/* Cuts a value along a dimension into parts of these sizes, which are its outputs; `is_gone` says whether the dimension is left out. */
+static int cut(Call *c, const Entry *e, const Value *x, int at, const int64_t *sizes, int is_gone) {
+    int64_t dims[MOST_RANK], outer = 1, inner = kind_bytes[x->kind], whole, first = 0;
+    for (int i = 0; i < at; i++) outer *= x->dims[i];
+    for (int i = at + 1; i < x->rank; i++) inner *= x->dims[i];
+    whole = x->dims[at] * inner;
+    for (int k = 0; k < e->outputs; k++) {
+        int rank = 0;
+        for (int i = 0; i < x->rank; i++)
+            if (i != at || !is_gone) dims[rank++] = i == at ? sizes[k] : x->dims[i];
+        Value *out = make(c, e, k, rank, dims);
+        if (out == NULL) return refused();
+        for (int64_t o = 0; o < outer; o++) memcpy(out->data + o * sizes[k] * inner, x->data + o * whole + first * inner, (size_t)(sizes[k] * inner));
+        first += sizes[k];
+    }
+    return DONE;
+}
+
+static int cut_equally(Call *c, const Entry *e, const Value *x, int64_t axis, int is_gone) {
+    int at = axis_in(axis, x->rank);
+    if (at < 0 || e->outputs == 0 || x->dims[at] % e->outputs || (is_gone && x->dims[at] != e->outputs)) return REFUSED;
+    int64_t *sizes = (int64_t *)room_for(c, e->outputs * 8);
+    if (sizes == NULL) return FAILED;
+    for (int k = 0; k < e->outputs; k++) sizes[k] = x->dims[at] / e->outputs;
+    return cut(c, e, x, at, sizes, is_gone);
+}
+
+static int op_split(Call *c, const Entry *e) {
+    int64_t axis;
+    Value *x = input(c, e, 1, 0);
+    return x == NULL || numbers_of(c, e, 0, &axis, 1) != 1 ? refused() : cut_equally(c, e, x, axis, 0);
+}
+
+static int op_unpack(Call *c, const Entry *e) {
+    Value *x = input(c, e, 0, 0);
+    return x == NULL ? refused() : cut_equally(c, e, x, e->number[0], 1);
+}
+
+static int op_split_sizes(Call *c, const Entry *e) {
+    Value *x = input(c, e, 0, 0);
+    int64_t axis, total = 0, *sizes = (int64_t *)room_for(c, e->outputs * 8 + 8);
+    if (sizes == NULL) return FAILED;
+    if (x == NULL || numbers_of(c, e, 1, sizes, e->outputs) != e->outputs || numbers_of(c, e, 2, &axis, 1) != 1) return refused();
+    int at = axis_in(axis, x->rank);
+    if (at < 0) return REFUSED;
+    for (int k = 0; k < e->outputs; k++) {
+        if (sizes[k] < 0 || sizes[k] > x->dims[at]) return REFUSED;
+        total += sizes[k];
+    }
+    return total == x->dims[at] ? cut(c, e, x, at, sizes, 0) : REFUSED;
+}
+
+static int op_shapes(Call *c, const Entry *e) {
+    for (int k = 0; k < e->outputs; k++) {
+        Value *x = input(c, e, 0, k), *out;
+        if (x == NULL || (out = make(c, e, k, 1, (int64_t[]){x->rank})) == NULL) return refused();
+        for (int i = 0; i < x->rank; i++) put_integer(out, i, x->dims[i]);
+    }
+    return DONE;
+}
+
+/* Where each of several shapes begins in their concatenation. */
+static int op_concat_offset(Call *c, const Entry *e) {
+    int64_t axis, first = 0;
+    Value *like = input(c, e, 1, 0);
+    if (like == NULL || numbers_of(c, e, 0, &axis, 1) != 1) return refused();
+    int at = like->rank == 1 && like->count <= MOST_RANK ? axis_in(axis, (int)like->count) : -1;
+    if (at < 0) return REFUSED;
+    for (int k = 0; k < e->outputs; k++) {
+        Value *x = input(c, e, 1, k), *out;
+        if (x == NULL) return refused();
+        if (!of_integers(x) || x->rank != 1 || x->count != like->count) return REFUSED;
+        for (int i = 0; i < x->count; i++)
+            if (i != at && integer_at(x, i) != integer_at(like, i)) return REFUSED;
+        if ((out = make(c, e, k, 1, x->dims)) == NULL) return refused();
+        for (int i = 0; i < x->count; i++) put_integer(out, i, i == at ? first : 0);
+        first += integer_at(x, at);
+    }
+    return DONE;
+}
+
 static int op_range(Call *c, const Entry *e) {
     int64_t first, last, step;
     Value *out;

@@ -12,12 +12,16 @@ from __future__ import annotations
 import heapq
 from typing import Any
 
-from stoker._src.graph.definition import Trait
+from stoker._src.base.extensions import extension
+from stoker._src.graph.definition import OpDefinition, Trait
 from stoker._src.graph.tensor import Operation
 from stoker._src.runtime.failures import explain_failure
 from stoker._src.runtime.plan.instructions import EFFECTS, Instruction, Value, renumber, values_of
 
 _FEWEST = 4  # members of a group that is worth forming
+_FEWEST_SMALL = 16  # the same for ops that could be small ops instead, which need no call for each
+
+has_small_ops = extension("stoker._src.runtime.native.small_ops") is not None
 
 
 def group(instructions: list[Instruction]) -> list[Instruction]:
@@ -61,6 +65,10 @@ def _key(instruction: Instruction) -> Any:
     return None if key is None else (op.definition, key)
 
 
+def _fewest(definition: OpDefinition) -> int:
+    return _FEWEST if definition.planning.small is None or not has_small_ops else _FEWEST_SMALL
+
+
 def _formed(segment: list[Instruction]) -> list[Instruction]:
     """The instructions of a stretch without writes and waits, in an order in which groups can be formed."""
     keys = [_key(each) for each in segment]
@@ -68,7 +76,7 @@ def _formed(segment: list[Instruction]) -> list[Instruction]:
     for key in keys:
         if key is not None:
             counts[key] = counts.get(key, 0) + 1
-    keys = [key if key is not None and counts[key] >= _FEWEST else None for key in keys]
+    keys = [key if key is not None and counts[key] >= _fewest(key[0]) else None for key in keys]
     if all(key is None for key in keys):
         return segment
     return _Schedule(segment, keys).run()

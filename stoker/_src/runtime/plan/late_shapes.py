@@ -98,6 +98,7 @@ class _Region:
         """Whether there are enough ops that could be fused. Fused loops compute floats, and integers only between them."""
         ops = [each.op for each in self.members if each.op is not None]
         fused = [op for op in ops if op.definition.planning.lower is not None and not op.definition.traits & Trait.VIEW]
+        if all(op.definition.planning.small is not None for op in ops): return False
         return len(fused) >= _FEWEST and any(t.dtype.is_floating for op in fused for t in (*op._inputs, *op.outputs))
 
 

@@ -11,6 +11,7 @@ range), its own kernel runs within the chain, so results and errors are the same
 from __future__ import annotations
 
 import heapq
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -22,12 +23,14 @@ from stoker._src.base.extensions import extension
 from stoker._src.base.shapes import Shape
 from stoker._src.graph.definition import Trait
 from stoker._src.graph.tensor import Operation, Tensor
+from stoker._src.ops.support import blas
 from stoker._src.ops.support.values import host_value
 from stoker._src.runtime.failures import explain_failure
 from stoker._src.runtime.plan.grouping import is_barrier, is_effect
 from stoker._src.runtime.plan.instructions import EFFECTS, Host, Instruction, Value, renumber, values_of
 
 native = extension("stoker._src.runtime.native.small_ops")
+blas.connect(native, with_small=True)
 
 _KINDS = {
     dtypes.float32: torch.float32,
@@ -42,7 +45,8 @@ _CHECK = "assert"
 # Ops for which one call of torch is hardly more than a chain of one op.
 _CHEAP = frozenset(
     ("add", "sub", "mul", "max", "min", "div", "less", "less_equal", "greater", "greater_equal", "equal", "not_equal", "and", "or", "neg",
-     "square", "abs", "sqrt", "not", "cast", "zeros_like", "concat", _CHECK)
+     "square", "abs", "sqrt", "not", "cast", "zeros_like", "concat", "exp", "log", "log1p", "tanh", "sigmoid", "rsqrt", "reciprocal", "relu",
+     "tanh_grad", "sigmoid_grad", "relu_grad", "matmul", "bias_add", "bias_add_grad", "softmax", "ones_like", _CHECK)
 )  # fmt: skip
 _LARGEST = 1 << 16  # elements of a tensor that is known to be too large
 _FEWEST_CHEAP = 2  # such ops that are worth a chain
@@ -84,7 +88,9 @@ def form(instructions: list[Instruction], results: list[Value | None], shape_of:
 def summary(instructions: list[Instruction]) -> list[str]:
     """Says in a line which ops of a plan run as small ops."""
     chains = [each for each in instructions if native is not None and isinstance(each.kernel, native.Chain)]
-    return [f"small ops: {len(chains)} calls run {sum(len(each.members) for each in chains)} ops"] if chains else []
+    types = Counter(op.type for each in chains for op in each.members)
+    named = ", ".join(f"{count} {name}" if count > 1 else name for name, count in sorted(types.items()))
+    return [f"small ops: {len(chains)} calls run {types.total()} ops: {named}"] if chains else []
 
 
 def _is_small(instruction: Instruction, shape_of: ShapeOf) -> bool:
