@@ -74,6 +74,7 @@ def greater_equal(x: Any, y: Any, name: str | None = None) -> Tensor:
 
 # ---- equality ---------------------------------------------------------------------------------------------------
 
+
 def _raises_if_incompatible(op: Operation) -> list[int] | None:
     return [] if op.attrs["incompatible_shape_error"] else None
 

@@ -20,7 +20,7 @@ from stoker._src.graph.definition import FLOATS_LIST, define, one_of, unchanged
 from stoker._src.graph.late_binding import ops
 from stoker._src.graph.scopes import control_dependencies, name_scope
 from stoker._src.graph.static_values import constant_value
-from stoker._src.graph.tensor import Tensor
+from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.array import casting, constants, joining, scattering, shaping
 from stoker._src.ops.math import arithmetic, comparison, reductions, unary_functions
 from stoker._src.ops.support.movement import allocatable, itemsize

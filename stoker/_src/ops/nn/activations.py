@@ -19,7 +19,7 @@ from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.array import casting, joining, selection, shaping
 from stoker._src.ops.math import arithmetic, comparison, special, unary_functions
 from stoker._src.ops.support.dispatching import elementwise
-from stoker._src.ops.support.lowering import bits_of, alike_loop, unary_loop
+from stoker._src.ops.support.lowering import alike_loop, bits_of, unary_loop
 from stoker._src.ops.support.unsigned import SIGNED_TWIN
 
 _WIDER = {torch.uint16: torch.int32, torch.uint32: torch.int64, torch.uint64: torch.int64}

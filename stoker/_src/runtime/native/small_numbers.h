@@ -351,7 +351,8 @@ static int op_where(Call *c, const Entry *e) {
 static Value *reduced(Call *c, const Entry *e, const Pairs *loops, int kinds, const void *first, int64_t *each) {
     Value *x = input(c, e, 0, 0), *out;
     int64_t axes[MOST_RANK], dims[MOST_RANK], all[MOST_RANK], steps[3][MOST_RANK], kept[MOST_RANK];
-    int count = x == NULL ? -1 : numbers_of(c, e, 1, axes, MOST_RANK), rank = 0, gone = 0;
+    Value *given = input(c, e, 1, 0);
+    int count = x == NULL ? -1 : numbers_of(c, e, 1, axes, given != NULL && given->rank == 0 ? 1 : MOST_RANK), rank = 0, gone = 0;
     if (count < 0 || x->kind >= kinds || loops[x->kind] == NULL) return NULL;
     *each = 1;
     for (int i = 0; i < count; i++) {

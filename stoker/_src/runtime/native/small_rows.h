@@ -366,7 +366,7 @@ static int op_fill_empty_rows(Call *c, const Entry *e) {
     if (at == NULL || values == NULL || shape == NULL || usual == NULL) return refused();
     if (at->kind != I64 || at->rank != 2 || values->rank != 1 || values->count != at->dims[0] || shape->kind != I64 || shape->rank != 1) return REFUSED;
     int64_t count = at->dims[0], depth = at->dims[1], size = kind_bytes[values->kind];
-    if (depth == 0 || shape->count != depth || usual->count != 1 || usual->kind != values->kind) return REFUSED;
+    if (depth == 0 || shape->count != depth || usual->rank || usual->kind != values->kind) return REFUSED;
     int64_t rows = integer_at(shape, 0), empty = 0, next = 0;
     if (rows < 0 || rows > MOST_BYTES / 8) return REFUSED;
     const int64_t *from = (const int64_t *)at->data;
@@ -445,7 +445,7 @@ static int op_sparse_to_dense(Call *c, const Entry *e) {
     int rank = at == NULL || values == NULL || usual == NULL ? -1 : numbers_of(c, e, 1, dims, MOST_RANK);
     if (rank < 0) return refused();
     int64_t count = at->rank == 0 ? 1 : at->dims[0], depth = at->rank == 2 ? at->dims[1] : 1;
-    if (!of_integers(at) || at->rank > 2 || depth != rank || usual->count != 1 || values->kind != usual->kind) return REFUSED;
+    if (!of_integers(at) || at->rank > 2 || depth != rank || usual->rank || values->kind != usual->kind) return REFUSED;
     if (values->rank > 1 || (values->rank == 1 && values->count != count)) return REFUSED;
     if ((out = make(c, e, 0, rank, dims)) == NULL) return refused();
     int64_t size = kind_bytes[out->kind];

@@ -310,7 +310,7 @@ static int op_broadcast_to(Call *c, const Entry *e) {
 static int op_fill(Call *c, const Entry *e) {
     int64_t dims[MOST_RANK];
     Value *x = input(c, e, 1, 0), *out;
-    int rank = x == NULL || x->count != 1 || x->rank ? -1 : numbers_of(c, e, 0, dims, MOST_RANK);
+    int rank = x == NULL || x->rank ? -1 : numbers_of(c, e, 0, dims, MOST_RANK);
     if (rank < 0 || (out = make(c, e, 0, rank, dims)) == NULL) return refused();
     copy_steps(out->data, x->data, kind_bytes[x->kind], 1, &out->count, (int64_t[]){1}, (int64_t[]){0});
     return DONE;
@@ -418,9 +418,9 @@ static int op_unpack(Call *c, const Entry *e) {
 
 static int op_split_sizes(Call *c, const Entry *e) {
     Value *x = input(c, e, 0, 0);
-    int64_t axis, total = 0, *sizes = (int64_t *)room_for(c, e->outputs * 8 + 8);
+    int64_t axis, total = 0, *sizes = (int64_t *)room_for(c, e->outputs * 8 + 16);
     if (sizes == NULL) return FAILED;
-    if (x == NULL || numbers_of(c, e, 1, sizes, e->outputs) != e->outputs || numbers_of(c, e, 2, &axis, 1) != 1) return refused();
+    if (x == NULL || numbers_of(c, e, 1, sizes, e->outputs + 1) != e->outputs || numbers_of(c, e, 2, &axis, 1) != 1) return refused();
     int at = axis_in(axis, x->rank);
     if (at < 0) return REFUSED;
     for (int k = 0; k < e->outputs; k++) {
@@ -476,7 +476,7 @@ static int op_one_hot(Call *c, const Entry *e) {
     Value *at = input(c, e, 0, 0), *on = input(c, e, 2, 0), *off = input(c, e, 3, 0), *out;
     int64_t depth, dims[MOST_RANK];
     if (at == NULL || on == NULL || off == NULL || numbers_of(c, e, 1, &depth, 1) != 1) return refused();
-    if (!of_integers(at) || on->count != 1 || off->count != 1 || on->kind != off->kind || at->rank == MOST_RANK) return REFUSED;
+    if (!of_integers(at) || on->rank || off->rank || on->kind != off->kind || at->rank == MOST_RANK) return REFUSED;
     memcpy(dims, at->dims, sizeof dims);
     dims[at->rank] = depth;
     if ((out = make(c, e, 0, at->rank + 1, dims)) == NULL) return refused();

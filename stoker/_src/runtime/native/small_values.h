@@ -57,7 +57,7 @@ static char nothing[16]; /* what an empty value points to */
 
 /* Memory until the end of the call; NULL with an exception set if there is none. */
 static char *room_for(Call *c, int64_t bytes) {
-    bytes = (bytes + 15) / 16 * 16;
+    bytes = bytes > 0 ? (bytes + 15) / 16 * 16 : 16;
     if (bytes > c->left) {
         int64_t size = bytes > CHUNK_BYTES ? bytes : CHUNK_BYTES;
         Chunk *made = PyMem_RawMalloc((size_t)size + 16);
@@ -232,7 +232,7 @@ static int64_t integer_at(const Value *v, int64_t i) {
 
 static int of_integers(const Value *v) { return v->kind == I32 || v->kind == I64; }
 
-/* Reads the integers of an argument. Returns how many there are, or -1 if they are not integers, or too many. */
+/* Reads the integers of an argument: a vector, or a scalar if there may be only one. Returns how many there are, or -1. */
 static int numbers_of(Call *c, const Entry *e, int argument, int64_t *to, int most) {
     int64_t count = inputs_of(e, argument);
     if (e->argument[3 * argument + 2]) {
@@ -245,7 +245,7 @@ static int numbers_of(Call *c, const Entry *e, int argument, int64_t *to, int mo
         return (int)count;
     }
     Value *v = input(c, e, argument, 0);
-    if (v == NULL || !of_integers(v) || v->rank > 1 || v->count > most) return -1;
+    if (v == NULL || !of_integers(v) || v->rank != (most > 1) || v->count > most) return -1;
     for (int64_t i = 0; i < v->count; i++) to[i] = integer_at(v, i);
     return (int)v->count;
 }

@@ -42,11 +42,14 @@ _KINDS = {
 _NUMBERS = {dtype: number for number, dtype in enumerate(_KINDS)}
 _OTHER = len(_KINDS)
 _CHECK = "assert"
-# Ops for which one call of torch is hardly more than a chain of one op.
-_CHEAP = frozenset(
+# Ops for which one call of torch is hardly more than a chain of one op: those that fused loops do better, and these.
+_OF_FLOATS = frozenset(
+    ("exp", "log", "log1p", "tanh", "sigmoid", "rsqrt", "reciprocal", "relu", "tanh_grad", "sigmoid_grad", "relu_grad", "matmul", "bias_add",
+     "bias_add_grad", "softmax")
+)  # fmt: skip
+_CHEAP = _OF_FLOATS | frozenset(
     ("add", "sub", "mul", "max", "min", "div", "less", "less_equal", "greater", "greater_equal", "equal", "not_equal", "and", "or", "neg",
-     "square", "abs", "sqrt", "not", "cast", "zeros_like", "concat", "exp", "log", "log1p", "tanh", "sigmoid", "rsqrt", "reciprocal", "relu",
-     "tanh_grad", "sigmoid_grad", "relu_grad", "matmul", "bias_add", "bias_add_grad", "softmax", "ones_like", _CHECK)
+     "square", "abs", "sqrt", "not", "cast", "zeros_like", "ones_like", "concat", _CHECK)
 )  # fmt: skip
 _LARGEST = 1 << 16  # elements of a tensor that is known to be too large
 _FEWEST_CHEAP = 2  # such ops that are worth a chain
@@ -85,6 +88,12 @@ def form(instructions: list[Instruction], results: list[Value | None], shape_of:
     return formed
 
 
+def do_as_well(op: Operation) -> bool:
+    """Whether an op among small ops, for any shapes, costs about what it would cost in fused loops for known shapes."""
+    facet = op.definition.planning.small
+    return native is not None and facet is not None and facet[0] not in _OF_FLOATS
+
+
 def summary(instructions: list[Instruction]) -> list[str]:
     """Says in a line which ops of a plan run as small ops."""
     chains = [each for each in instructions if native is not None and isinstance(each.kernel, native.Chain)]
@@ -112,7 +121,11 @@ def _takes_tables(op: Operation) -> bool:
     """Whether an op is cheap with a large input."""
     planning = op.definition.planning
     assert planning.small is not None
-    return planning.lowers_large_inputs or bool(op.definition.traits & Trait.OF_SHAPES) or planning.small[0] == "sparse_segments"
+    return (
+        planning.lowers_large_inputs
+        or bool(op.definition.traits & Trait.OF_SHAPES)
+        or planning.small[0] == "sparse_segments"
+    )
 
 
 def _pays(run: list[Instruction]) -> bool:
@@ -209,7 +222,9 @@ class _Chain:
         self._kinds = bytearray([_OTHER] * len(self._values))
         for value, tensor in made.items():
             self._kinds[self._place[value]] = _NUMBERS[tensor.dtype.base_dtype]
-        last = {value: i for i, each in enumerate(run) for value in (*values_of(each.results), *values_of(each.arguments))}
+        last = {
+            value: i for i, each in enumerate(run) for value in (*values_of(each.results), *values_of(each.arguments))
+        }
         kept = set(self._results) | set(self._constants)
         self._free: list[list[int]] = [[] for _ in run]
         for value, i in last.items():
