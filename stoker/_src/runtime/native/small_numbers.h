@@ -4,6 +4,8 @@
 
 #include <math.h>
 
+#include "../../base/native/vectorised.h"
+#include "small_floats.h"
 #include "small_shapes.h"
 
 /* ---- element by element ---- */
@@ -12,7 +14,7 @@ typedef void (*Pairs)(void *to, const void *from, int64_t x, const void *other, 
 
 /* The loop of two operands whose elements are each at a step of 0 or 1, or further apart. */
 #define DEFINE_PAIRS(NAME, OUT, TYPE, RESULT)                                                                             \
-    static void NAME(void *to, const void *from, int64_t xs, const void *other, int64_t ys, int64_t count) {              \
+    VECTORISED static void NAME(void *to, const void *from, int64_t xs, const void *other, int64_t ys, int64_t count) {   \
         OUT *out = to;                                                                                                    \
         const TYPE *a = from, *b = other;                                                                                 \
         if (xs == 1 && ys == 1) {                                                                                         \
@@ -346,6 +348,8 @@ static int op_where(Call *c, const Entry *e) {
 
 /* ---- reductions ---- */
 
+enum { MOST_LONE = 1 << 9 }; /* elements that may be added to others one by one */
+
 /* Reduces over axes by a loop that takes the result so far as its first operand. `first` is what an element begins with; without it, there must be
  * elements. */
 static Value *reduced(Call *c, const Entry *e, const Pairs *loops, int kinds, const void *first, int64_t *each) {
@@ -387,6 +391,11 @@ static Value *reduced(Call *c, const Entry *e, const Pairs *loops, int kinds, co
     if (!x->count) return out;
     memcpy(steps[1], steps[0], sizeof steps[1]);
     int left = merged(x->rank, all, 3, steps);
+    if (left && steps[0][left - 1] == 0 && left <= 2 && loops[x->kind] == add_f32) { /* numbers that follow each other */
+        floats.sum((float *)out->data, (const float *)x->data, left == 2 ? all[0] : 1, all[left - 1], 1, 1.0f);
+        return out;
+    }
+    if (left && steps[0][left - 1] == 0 && x->count > MOST_LONE) return NULL;
     Walk w = {loops[x->kind], size, size, size};
     walk(&w, out->data, out->data, x->data, left, all, steps, 0);
     return out;

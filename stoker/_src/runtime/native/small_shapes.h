@@ -142,6 +142,11 @@ static int joined(Call *c, const Entry *e, int64_t axis, int is_new) {
     for (int i = at + 1; i < rank; i++) inner *= dims[i];
     if ((out = make(c, e, 0, rank, dims)) == NULL) return refused();
     char *to = out->data;
+    if (is_new && inner == 1) {
+        for (int64_t k = 0; k < many; k++)
+            copy_steps(to + k * kind_bytes[first->kind], input(c, e, 0, k)->data, kind_bytes[first->kind], 1, &outer, &many, (int64_t[]){1});
+        return DONE;
+    }
     for (int64_t o = 0; o < outer; o++)
         for (int64_t k = 0; k < many; k++) {
             Value *x = input(c, e, 0, k);

@@ -47,11 +47,12 @@ _OF_FLOATS = frozenset(
     ("exp", "log", "log1p", "tanh", "sigmoid", "rsqrt", "reciprocal", "relu", "tanh_grad", "sigmoid_grad", "relu_grad", "matmul", "bias_add",
      "bias_add_grad", "softmax")
 )  # fmt: skip
+_BETTER_FUSED = _OF_FLOATS | frozenset(("sum", "mean", "reduce_max", "reduce_min", "square_difference", "l2_loss"))
 _CHEAP = _OF_FLOATS | frozenset(
     ("add", "sub", "mul", "max", "min", "div", "less", "less_equal", "greater", "greater_equal", "equal", "not_equal", "and", "or", "neg",
      "square", "abs", "sqrt", "not", "cast", "zeros_like", "ones_like", "concat", _CHECK)
 )  # fmt: skip
-_LARGEST = 1 << 16  # elements of a tensor that is known to be too large
+_LARGEST = 1 << 14  # elements from which a tensor is too large: kernels reuse the memory of such ones
 _FEWEST_CHEAP = 2  # such ops that are worth a chain
 
 ShapeOf = Callable[[Tensor], Shape]
@@ -91,7 +92,7 @@ def form(instructions: list[Instruction], results: list[Value | None], shape_of:
 def do_as_well(op: Operation) -> bool:
     """Whether an op among small ops, for any shapes, costs about what it would cost in fused loops for known shapes."""
     facet = op.definition.planning.small
-    return native is not None and facet is not None and facet[0] not in _OF_FLOATS
+    return native is not None and facet is not None and facet[0] not in _BETTER_FUSED
 
 
 def summary(instructions: list[Instruction]) -> list[str]:
