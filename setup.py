@@ -82,6 +82,12 @@ setup(
             [*COMPILE_ARGS, "-ffp-contract=fast", "-fopenmp"],
         ),
         extension(
+            "runtime.native.small_ops",
+            ["runtime/native/small_ops.c", "runtime/native/small_floats.c"],
+            "[or]*/native/*.h",
+            [*COMPILE_ARGS, "-fopenmp"],
+        ),
+        extension(
             "runtime.native.threads", ["runtime/native/threads.c"], "runtime/native/*.h", [*COMPILE_ARGS, "-fopenmp"]
         ),
     ]

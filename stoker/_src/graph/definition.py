@@ -291,6 +291,14 @@ class OpDefinition(Signature):
         self.planning.lower = function
         return self
 
+    def small(self, name: str, numbers: Callable[[Any], list[int] | None] = lambda op: []) -> OpDefinition:
+        """Registers how the op runs among small ops (runtime/native/small_ops.c): its name there.
+
+        `numbers(op)` returns what the loop has to know of a node's attributes, or None if this node has no such loop.
+        """
+        self.planning.small = name, numbers
+        return self
+
     def storing(self, how: str = "") -> OpDefinition:
         """States that the op replaces the elements of the variable that it takes by those of its second input, or changes them by a native loop."""
         self.planning.stores = how

@@ -85,6 +85,7 @@ class Planning:
     in_place: tuple[int, Kernel] | None = None  # the input that is overwritten, and the in-place kernel
     takes_over: tuple[int, Kernel] | None = None  # the input whose memory may be kept, and the kernel that keeps it
     lower: Callable[..., Any] | None = None  # the op as fused loops
+    small: tuple[str, Callable[[Any], list[int] | None]] | None = None  # the op among small ops, and its numbers
     reads_value: bool = False  # whether the output is the value of the variable that it takes
     stores: str | None = None  # how an update changes each element of its variable: "" (it is replaced), "add" or "sub"
     lowers_large_inputs: bool = False  # whether it fuses with small tensors if only its result is small

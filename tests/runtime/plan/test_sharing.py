@@ -1,5 +1,7 @@
 """Equal values are computed once, and what nothing uses is not computed."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -64,10 +66,10 @@ def test_floats_in_use_are_shared():
 def test_floats_that_were_in_use_a_moment_ago_are_shared():
     """The gradient of a table that two ops look at is summed up once."""
     with tf.Graph().as_default(), tf.Session() as session:
-        x, at = tf.placeholder(tf.float32, [200, 200]), tf.placeholder(tf.int32, [3])
-        summed = [tf.tanh(tf.unsorted_segment_sum(x[:3], at, 200)) for _ in range(2)]
+        x, at = tf.placeholder(tf.float32, [400, 400]), tf.placeholder(tf.int32, [3])
+        summed = [tf.tanh(tf.unsorted_segment_sum(x[:3], at, 400)) for _ in range(2)]
         total = tf.reduce_sum(summed[0] - summed[1])
-        feed = {x: np.eye(200), at: [5, 7, 5]}
+        feed = {x: np.eye(400), at: [5, 7, 5]}
         assert session.run(total, feed) == 0
         assert session.explain(total, feed).count("= UnsortedSegmentSum(") == 1
 
@@ -106,6 +108,13 @@ def test_a_fed_value_is_not_replaced():
     assert found.tolist() == [9, 19, 29, 9]
 
 
+def computed(plan, op):
+    """How often a plan runs an op, alone or among small ops."""
+    alone = len(re.findall(rf" = {op}(_\w+)?\(", plan)) - len(re.findall(rf" = {op}_many", plan))
+    among = re.search(rf"small ops: .*?(\d+ |[:,] ){op}(?!\w)", plan)
+    return alone + (0 if among is None else int(among[1]) if among[1].strip().isdigit() else 1)
+
+
 def sparse_step(loss, resource):
     """(plan, variable after two steps) of Adagrad on `loss(variable)`."""
     with tf.Graph().as_default(), tf.Session() as session:
@@ -131,8 +140,8 @@ def test_a_gradient_of_distinct_rows_is_not_searched_for_repeated_ones(resource)
 
     plan, found = sparse_step(lookup, resource)
     other_plan, expected = sparse_step(gathered, resource)
-    assert "Unique(" not in plan and "UnsortedSegmentSum(" not in plan
-    assert "UnsortedSegmentSum(" in other_plan
+    assert computed(plan, "Unique") == computed(plan, "UnsortedSegmentSum") == 0
+    assert computed(other_plan, "UnsortedSegmentSum") == 1
     np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
@@ -236,5 +245,5 @@ def test_products_and_sums_of_exchanged_operands_are_equal():
         fed = {x: WORDS, y: WORDS[::-1]}
         np.testing.assert_array_equal(session.run(total, fed), np.zeros((3, 4)))
         plan = session.explain([a * b + b * a, a - b, b - a], fed)
-    assert plan.count("= Mul") == 1
-    assert plan.count("= Sub") == 2
+    assert computed(plan, "Mul") == 1
+    assert computed(plan, "Sub") == 2

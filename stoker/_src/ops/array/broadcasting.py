@@ -18,6 +18,7 @@ BROADCAST_GRADIENT_ARGS = define(
     "BroadcastGradientArgs(s0: vector host T, s1: vector host T) -> (r0: T, r1: T)",
     T=one_of(*INDEX, default=dtypes.int32),
 ).not_differentiable()
+BROADCAST_GRADIENT_ARGS.small("gradient_axes")
 
 
 @BROADCAST_GRADIENT_ARGS.kernel

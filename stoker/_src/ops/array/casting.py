@@ -25,6 +25,7 @@ from stoker._src.ops.support.values import torch_dtype
 # ---- Cast -------------------------------------------------------------------------------------------------------
 
 CAST = define("Cast(x: SrcT) -> (y: DstT)", VIEW, SrcT=ANY, DstT=ANY, Truncate=False)
+CAST.small("cast")
 CAST.shape(unchanged)
 _OF_LOOPS = (dtypes.float32, dtypes.float64, *INDEX)
 _NO_NUMBERS = frozenset((dtypes.string, dtypes.resource, dtypes.variant))

@@ -166,6 +166,7 @@ GATHER_V2 = define(
     Tindices=(dtypes.int16, *INDEX),
     Taxis=INDEX,
 )
+GATHER_V2.small("gather", lambda op: None if op.attrs["batch_dims"] else [])
 
 
 def _gathers_padding(op: Operation, padded: list[bool], shape_of: Any) -> list[bool] | None:
@@ -372,6 +373,7 @@ GATHER_ND = define(
     Tindices=(dtypes.int16, *INDEX),
     bad_indices_policy=POLICY,
 )
+GATHER_ND.small("gather_nd", lambda op: [] if op.attrs["bad_indices_policy"] in ("", "DEFAULT", "ERROR") else None)
 
 
 @GATHER_ND.lower

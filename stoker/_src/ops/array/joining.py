@@ -29,6 +29,7 @@ from stoker._src.ops.support.movement import allocatable, itemsize, rearranges
 # ---- Pack, Unpack -----------------------------------------------------------------------------------------------
 
 PACK = define("Pack(values: N * T) -> (output: T)", N=INT(minimum=1), T=ANY, axis=INT32(0))
+PACK.small("pack", lambda op: [op.attrs["axis"]])
 
 
 @PACK.kernel
@@ -152,6 +153,7 @@ def parallel_concat_shape(values: list[Shape], *, shape: Shape) -> Shape:
 
 
 UNPACK = define("Unpack(value: T) -> (output: num * T)", VIEW, num=INT(minimum=0), T=ANY, axis=INT32(0))
+UNPACK.small("unpack", lambda op: [op.attrs["axis"]])
 
 
 @UNPACK.kernel
@@ -266,6 +268,7 @@ CONCAT_V2 = define(
     T=ANY,
     Tidx=one_of(*INDEX, default=dtypes.int32),
 )
+CONCAT_V2.small("concat")
 
 
 @CONCAT_V2.lower
@@ -411,6 +414,7 @@ CONCAT_OFFSET = (
     .not_differentiable()
     .late()
 )
+CONCAT_OFFSET.small("concat_offset")
 
 
 @CONCAT_OFFSET.kernel
@@ -465,6 +469,7 @@ def cut_like(joined: Any, axis: Tensor, parts: list[Tensor]) -> list[Tensor]:
 SPLIT = define(
     "Split(split_dim: scalar host int32, value: T) -> (output: num_split * T)", VIEW, num_split=INT(minimum=1), T=ANY
 )
+SPLIT.small("split")
 
 
 @SPLIT.kernel
@@ -522,6 +527,7 @@ SPLIT_V = define(
     T=ANY,
     Tlen=one_of(dtypes.int8, *INDEX, default=dtypes.int64),
 )
+SPLIT_V.small("split_sizes")
 
 
 @SPLIT_V.kernel
@@ -626,6 +632,7 @@ TILE = define(
     T=ANY,
     Tmultiples=one_of(*INDEX, default=dtypes.int32),
 )
+TILE.small("tile")
 
 
 @TILE.lower

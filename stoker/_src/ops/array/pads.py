@@ -30,6 +30,7 @@ _SMALL = 1 << 22  # elements that are allocated without a look at the machine's 
 # ---- Pad, PadV2 -------------------------------------------------------------------------------------------------
 
 PAD = define("Pad(input: T, paddings: matrix host Tpaddings) -> (output: T)", T=ANY, Tpaddings=_PADDINGS)
+PAD.small("pad")
 PAD_V2 = define(
     "PadV2(input: T, paddings: matrix host Tpaddings, constant_values: any/scalar T) -> (output: T)",
     T=ANY,

@@ -28,6 +28,7 @@ from stoker._src.ops.support.values import torch_dtype
 # ---- Rank, Size -------------------------------------------------------------------------------------------------
 
 RANK = define("Rank(input: T) -> (output: int32)", OF_SHAPES, T=ANY).not_differentiable()
+RANK.small("rank")
 RANK.kernel(lambda input: torch.tensor(input.ndim, dtype=torch.int32))
 RANK.shape(scalar)
 
@@ -41,6 +42,7 @@ def static_rank(op: Operation) -> Any:
 SIZE = define(
     "Size(input: T) -> (output: out_type)", OF_SHAPES, T=ANY, out_type=one_of(*INDEX, default=dtypes.int32)
 ).not_differentiable()
+SIZE.small("size")
 SIZE.shape(scalar)
 
 
@@ -98,6 +100,7 @@ RANGE = define(
     "Range(start: scalar/single Tidx, limit: scalar/single Tidx, delta: scalar/single Tidx) -> (output: Tidx)",
     Tidx=one_of(*_RANGE, default=dtypes.int32),
 ).not_differentiable()
+RANGE.small("range")
 
 
 @RANGE.kernel
@@ -169,6 +172,7 @@ def range(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name
 BROADCAST_TO = define(
     "BroadcastTo(input: T, shape: host Tidx) -> (output: T)", VIEW, T=ANY, Tidx=one_of(*INDEX, default=dtypes.int32)
 )
+BROADCAST_TO.small("broadcast_to")
 
 
 @BROADCAST_TO.kernel

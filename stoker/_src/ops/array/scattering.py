@@ -114,6 +114,7 @@ SCATTER_ND = define(
     Tindices=(dtypes.int16, *INDEX),
     bad_indices_policy=POLICY,
 )
+SCATTER_ND.small("scatter_nd", lambda op: [] if op.attrs["bad_indices_policy"] in ("", "DEFAULT", "ERROR") else None)
 
 
 @SCATTER_ND.kernel
@@ -334,6 +335,7 @@ DYNAMIC_PARTITION = define(
     num_partitions=INT(minimum=1),
     T=ANY,
 )
+DYNAMIC_PARTITION.small("partition")
 DYNAMIC_PARTITION.planning.sized_by = (1,)
 
 
@@ -382,9 +384,11 @@ def dynamic_partition_grad(op: Operation, *gs: Tensor) -> Any:
 
 
 DYNAMIC_STITCH = define("DynamicStitch(indices: N * int32, data: N * T) -> (merged: T)", N=INT(minimum=1), T=ANY)
+DYNAMIC_STITCH.small("stitch")
 PARALLEL_DYNAMIC_STITCH = define(
     "ParallelDynamicStitch(indices: N * int32, data: N * T) -> (merged: T)", N=INT(minimum=1), T=ANY
 )
+PARALLEL_DYNAMIC_STITCH.small("stitch")
 
 
 @DYNAMIC_STITCH.kernel

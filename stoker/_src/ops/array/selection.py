@@ -33,6 +33,7 @@ _QUANTIZED = tuple(each for each in dtypes.QUANTIZED_DTYPES if not each._is_ref_
 # ---- Where ------------------------------------------------------------------------------------------------------
 
 WHERE = define("Where(input: T) -> (index: int64)", T=one_of(*NUMERIC, *_QUANTIZED, dtypes.bool_, default=dtypes.bool_))
+WHERE.small("where")
 WHERE.planning.sized_by = (0,)
 
 
@@ -51,7 +52,9 @@ def where_shape(input: Shape) -> Shape:
 # ---- Select, SelectV2 -------------------------------------------------------------------------------------------
 
 SELECT = define("Select(condition: bool, t: T, e: T) -> (output: T)", T=ANY)
+SELECT.small("select", lambda op: [1])
 SELECT_V2 = define("SelectV2(condition: bool, t: T, e: T) -> (output: T)", T=ANY)
+SELECT_V2.small("select", lambda op: [0])
 
 
 SELECT_V2.rows(rows.broadcast)
@@ -218,6 +221,7 @@ ONE_HOT = define(
     T=ANY,
     TI=one_of(dtypes.uint8, dtypes.int8, *INDEX, default=dtypes.int64),
 ).not_differentiable()
+ONE_HOT.small("one_hot", lambda op: [] if op.attrs["axis"] == -1 else None)
 
 
 _FEW = 4096

@@ -107,6 +107,7 @@ def stop_gradient(input: Any, name: str | None = None) -> Tensor:
 SHAPE_OP = define(
     "Shape(input: T) -> (output: out_type)", OF_SHAPES, T=ANY, out_type=one_of(*INDEX, default=dtypes.int32)
 ).not_differentiable()
+SHAPE_OP.small("shape")
 
 
 @SHAPE_OP.kernel
@@ -135,6 +136,7 @@ SHAPE_N = define(
     T=ANY,
     out_type=one_of(*INDEX, default=dtypes.int32),
 ).not_differentiable()
+SHAPE_N.small("shapes")
 
 
 @SHAPE_N.kernel
@@ -188,6 +190,7 @@ def shape_v2(input: Any, out_type: Any = None, name: str | None = None) -> Tenso
 RESHAPE = define(
     "Reshape(tensor: T, shape: host Tshape) -> (output: T)", VIEW, T=ANY, Tshape=one_of(*INDEX, default=dtypes.int32)
 )
+RESHAPE.small("reshape")
 
 
 RESHAPE.lower(reshaped).vanishing(0)
@@ -271,6 +274,7 @@ def reshape(tensor: Any, shape: Any, name: str | None = None) -> Tensor:
 FILL = define(
     "Fill(dims: host index_type, value: T) -> (output: T)", T=ANY, index_type=one_of(*INDEX, default=dtypes.int32)
 )
+FILL.small("fill")
 
 
 @FILL.kernel
@@ -360,8 +364,10 @@ def ones(shape: Any, dtype: Any = dtypes.float32, name: str | None = None, layou
 
 
 ZEROS_LIKE = define("ZerosLike(x: T) -> (y: T)", OF_SHAPES, T=ANY).not_differentiable()
+ZEROS_LIKE.small("zeros_like")
 ZEROS_LIKE.vanishing().shape(unchanged)
 ONES_LIKE = define("OnesLike(x: T) -> (y: T)", OF_SHAPES, T=(*dtypes.NUMERIC, dtypes.bool_)).not_differentiable()
+ONES_LIKE.small("ones_like")
 ONES_LIKE.shape(unchanged)
 
 
@@ -430,6 +436,7 @@ def ones_like_v2(input: Any, dtype: Any = None, name: str | None = None, layout:
 TRANSPOSE = define(
     "Transpose(x: T, perm: vector host Tperm) -> (y: T)", VIEW, T=ANY, Tperm=one_of(*INDEX, default=dtypes.int32)
 )
+TRANSPOSE.small("transpose")
 
 
 TRANSPOSE.vanishing(0)
@@ -550,6 +557,7 @@ def transpose_v2(a: Any, perm: Any = None, conjugate: bool = False, name: str = 
 EXPAND_DIMS = define(
     "ExpandDims(input: T, dim: host Tdim) -> (output: T)", VIEW, T=ANY, Tdim=one_of(*INDEX, default=dtypes.int32)
 )
+EXPAND_DIMS.small("expand_dims")
 
 
 EXPAND_DIMS.lower(reshaped)
@@ -617,6 +625,7 @@ def _one_of(name: str, value: Any, older_name: str, older: Any) -> Any:
 
 
 SQUEEZE = define("Squeeze(input: T) -> (output: T)", VIEW, T=ANY, squeeze_dims=INTS((), minimum=0))
+SQUEEZE.small("squeeze", lambda op: list(op.attrs["squeeze_dims"]))
 
 
 SQUEEZE.lower(reshaped)

@@ -36,6 +36,7 @@ builtin_slice = slice
 SLICE = define(
     "Slice(input: T, begin: vector host Index, size: vector host Index) -> (output: T)", VIEW, T=ANY, Index=INDEX
 )
+SLICE.small("slice")
 
 
 @SLICE.kernel
@@ -266,7 +267,15 @@ def _strided(name: str, signature: str, traits: Trait = VIEW) -> OpDefinition:
 
 _BOUNDS = "begin: vector host Index, end: vector host Index, strides: vector host Index"
 _LATE_BOUNDS = _BOUNDS.replace("vector", "any/vector")
+_MASKS = ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask")
+
+
+def _masks(op: Operation) -> list[int]:
+    return [op.attrs[name] for name in _MASKS]
+
+
 STRIDED_SLICE = _strided("StridedSlice", f"(input: T, {_BOUNDS}) -> (output: T)")
+STRIDED_SLICE.small("strided_slice", _masks)
 
 
 @STRIDED_SLICE.together(lambda op: tuple(op.attrs[name] for name in MASKS) if op.outputs[0].dtype.is_integer else None)
@@ -406,6 +415,7 @@ def strided_slice_grad(op: Operation, g: Any) -> Any:
 
 
 STRIDED_SLICE_GRAD = _strided("StridedSliceGrad", f"(shape: host Index, {_BOUNDS}, dy: T) -> (output: T)", Trait.NONE)
+STRIDED_SLICE_GRAD.small("strided_slice_grad", _masks)
 
 
 def _write(target: Any, items: tuple[Any, ...], backwards: bool, value: Any, *, broadcast: bool = False) -> None:

@@ -24,6 +24,7 @@ from stoker._src.ops.support.values import to_numpy
 ASSERT = define(
     "Assert(condition: host bool, data: [T]) -> ()", STATEFUL, T=TYPES(minimum=1), summarize=INT32(3)
 ).not_differentiable()
+ASSERT.small("assert")
 ASSERT.planning.refuses, ASSERT.planning.device_numbers = True, frozenset(("condition",))
 
 

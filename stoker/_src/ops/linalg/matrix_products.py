@@ -48,6 +48,7 @@ MATMUL = define(
     grad_a=False,
     grad_b=False,
 )
+MATMUL.small("matmul", lambda op: [int(op.attrs["transpose_a"]), int(op.attrs["transpose_b"])])
 
 
 @MATMUL.kernel
@@ -227,6 +228,8 @@ BATCH_MATMUL_V2 = define(
     grad_y=False,
 )
 BATCH_MATMUL_V2.shape(batch_matmul_shape)
+for _product in (BATCH_MATMUL, BATCH_MATMUL_V2):
+    _product.small("matmul", lambda op: [int(op.attrs["adj_x"]), int(op.attrs["adj_y"])])
 
 
 @BATCH_MATMUL.shape

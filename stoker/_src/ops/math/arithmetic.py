@@ -55,10 +55,10 @@ def _add_kernel(x: Any, y: Any) -> Any:
 
 
 _add_numbers = modular_binary(torch.add)
-ADD = binary("Add", _add_kernel, (*FLOATS, dtypes.uint8, *SIGNED_INTS, *dtypes.COMPLEX, dtypes.string))
-ADD_V2 = binary("AddV2", _add_numbers, NUMERIC)
-SUB = binary("Sub", modular_binary(torch.sub), NUMERIC)
-MUL = binary("Mul", modular_binary(torch.mul), NUMERIC)
+ADD = binary("Add", _add_kernel, (*FLOATS, dtypes.uint8, *SIGNED_INTS, *dtypes.COMPLEX, dtypes.string)).small("add")
+ADD_V2 = binary("AddV2", _add_numbers, NUMERIC).small("add")
+SUB = binary("Sub", modular_binary(torch.sub), NUMERIC).small("sub")
+MUL = binary("Mul", modular_binary(torch.mul), NUMERIC).small("mul")
 
 
 def _fits(x: torch.Tensor, y: torch.Tensor) -> bool:
@@ -151,6 +151,7 @@ def multiply_no_nan(x: Any, y: Any, name: str | None = None) -> Tensor:
 
 
 SQUARED_DIFFERENCE = binary("SquaredDifference", torch.sub, (*FLOATS, dtypes.int32, dtypes.int64, *dtypes.COMPLEX))
+SQUARED_DIFFERENCE.small("square_difference")
 
 
 @SQUARED_DIFFERENCE.kernel
@@ -217,8 +218,10 @@ def _numpy_mod(x: Any, y: Any) -> Any:
 
 _quotient = _divides(exact(_div, _numpy_div))
 REAL_DIV = binary("RealDiv", _quotient, NUMERIC).lower(binary_loop("div"))
+REAL_DIV.small("div")
 DIV = binary("Div", _quotient, NUMERIC).lower(binary_loop("div"))
 FLOOR_DIV = binary("FloorDiv", _divides(exact(_floor_div, _numpy_div)), NUMERIC).lower(binary_loop("floor_div"))
+FLOOR_DIV.small("floor_div")
 FLOOR_DIV.not_differentiable()
 # (For the two truncating ops TensorFlow raises InternalError.)
 TRUNCATE_DIV = binary(
@@ -243,6 +246,7 @@ def real_div_grad(op: Operation, g: Tensor) -> Gradients:
 
 
 DIV_NO_NAN = binary("DivNoNan", torch.div, INEXACT)
+DIV_NO_NAN.small("div_no_nan")
 
 
 @DIV_NO_NAN.kernel
@@ -269,6 +273,7 @@ def div_no_nan_grad(op: Operation, g: Tensor) -> Gradients:
 _INTEGERS = dtypes.int32, dtypes.int64
 _MOD_TYPES = (*_INTEGERS, *FLOATS)
 FLOOR_MOD = binary("FloorMod", _divides(exact(torch.remainder, _numpy_mod)), REAL).lower(binary_loop("floor_mod"))
+FLOOR_MOD.small("floor_mod")
 MOD = binary("Mod", _divides(torch.fmod), _MOD_TYPES)
 TRUNCATE_MOD = binary("TruncateMod", _divides(torch.fmod, InternalError), _MOD_TYPES)
 
@@ -425,7 +430,9 @@ def truncatemod(x: Any, y: Any, name: str | None = None) -> Tensor:
 # ---- Maximum, Minimum, ClipByValue ------------------------------------------------------------------------------
 
 MAXIMUM = binary("Maximum", ordered(torch.maximum), REAL).lower(binary_loop("max"))
+MAXIMUM.small("max")
 MINIMUM = binary("Minimum", ordered(torch.minimum), REAL).lower(binary_loop("min"))
+MINIMUM.small("min")
 
 
 def _extreme_grad(op: Operation, g: Tensor, wins: OpDefinition) -> Gradients:
@@ -632,6 +639,7 @@ def cross(a: Any, b: Any, name: str | None = None) -> Tensor:
 # ---- AddN, scalar_mul, polyval ----------------------------------------------------------------------------------
 
 ADD_N = define("AddN(inputs: N * T) -> (sum: T)", N=INT(minimum=1), T=(*NUMERIC, dtypes.variant))
+ADD_N.small("add_n")
 ADD_N.shape(all_merged)
 
 

@@ -17,7 +17,7 @@ from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import ANY, OpDefinition, broadcasting, define, unchanged
 from stoker._src.graph.late_binding import ops
 from stoker._src.graph.scopes import name_scope
-from stoker._src.graph.tensor import Tensor
+from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.array import shaping
 from stoker._src.ops.support import rows
 from stoker._src.ops.support.dispatching import elementwise
@@ -35,9 +35,13 @@ def _order(name: str, kernel: Callable[..., Any]) -> OpDefinition:
 
 
 LESS = _order("Less", torch.lt).lower(binary_loop("less"))
+LESS.small("less")
 LESS_EQUAL = _order("LessEqual", torch.le).lower(binary_loop("less_equal"))
+LESS_EQUAL.small("less_equal")
 GREATER = _order("Greater", torch.gt).lower(binary_loop("greater"))
+GREATER.small("greater")
 GREATER_EQUAL = _order("GreaterEqual", torch.ge).lower(binary_loop("greater_equal"))
+GREATER_EQUAL.small("greater_equal")
 
 
 @export("less", "math.less")
@@ -70,8 +74,15 @@ def greater_equal(x: Any, y: Any, name: str | None = None) -> Tensor:
 
 # ---- equality ---------------------------------------------------------------------------------------------------
 
+
+def _raises_if_incompatible(op: Operation) -> list[int] | None:
+    return [] if op.attrs["incompatible_shape_error"] else None
+
+
 EQUAL = define("Equal(x: T, y: T) -> (z: bool)", T=ANY, incompatible_shape_error=True).not_differentiable()
+EQUAL.small("equal", _raises_if_incompatible)
 NOT_EQUAL = define("NotEqual(x: T, y: T) -> (z: bool)", T=ANY, incompatible_shape_error=True).not_differentiable()
+NOT_EQUAL.small("not_equal", _raises_if_incompatible)
 EQUAL.rows(rows.broadcast)
 NOT_EQUAL.rows(rows.broadcast)
 for _definition in (EQUAL, NOT_EQUAL):
@@ -156,16 +167,19 @@ def approximate_equal(x: Any, y: Any, tolerance: float = 1e-05, name: str | None
 # ---- logic ------------------------------------------------------------------------------------------------------
 
 LOGICAL_AND = define("LogicalAnd(x: bool, y: bool) -> (z: bool)").not_differentiable()
+LOGICAL_AND.small("and")
 LOGICAL_AND.kernel(torch.logical_and)
 LOGICAL_AND.shape(broadcasting)
 LOGICAL_AND.lower(binary_loop("mul"))  # booleans are 1 and 0 in fused loops
 
 LOGICAL_OR = define("LogicalOr(x: bool, y: bool) -> (z: bool)").not_differentiable()
+LOGICAL_OR.small("or")
 LOGICAL_OR.kernel(torch.logical_or)
 LOGICAL_OR.shape(broadcasting)
 LOGICAL_OR.lower(binary_loop("max"))
 
 LOGICAL_NOT = define("LogicalNot(x: bool) -> (y: bool)").not_differentiable()
+LOGICAL_NOT.small("not")
 LOGICAL_NOT.kernel(torch.logical_not)
 LOGICAL_NOT.shape(unchanged)
 LOGICAL_NOT.lower(lambda build, op, x: build.binary("equal", x, build.scalar(0.0)))

@@ -20,7 +20,7 @@ from stoker._src.graph.definition import FLOATS_LIST, define, one_of, unchanged
 from stoker._src.graph.late_binding import ops
 from stoker._src.graph.scopes import control_dependencies, name_scope
 from stoker._src.graph.static_values import constant_value
-from stoker._src.graph.tensor import Tensor
+from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.array import casting, constants, joining, scattering, shaping
 from stoker._src.ops.math import arithmetic, comparison, reductions, unary_functions
 from stoker._src.ops.support.movement import allocatable, itemsize
@@ -213,6 +213,17 @@ def bucketize_many(rows: list[Any], attributes: list[dict[str, Any]]) -> list[to
     tasks = [(x, size, _edges(tuple(each["boundaries"]))) for (x,), size, each in zip(rows, sizes, attributes)]
     _columns.bucketize(out, tasks, torch.get_num_threads())
     return [found.view(x.shape) for found, (x,) in zip(out.split(sizes), rows)]
+
+
+def _bits_of_edges(op: Operation) -> list[int] | None:
+    """The boundaries as the bits of doubles."""
+    try:
+        return _edges(tuple(op.attrs["boundaries"])).astype(np.float64).view(np.int64).tolist()
+    except InvalidArgumentError:
+        return None
+
+
+BUCKETIZE.small("bucketize", _bits_of_edges)
 
 
 @functools.lru_cache(maxsize=1024)

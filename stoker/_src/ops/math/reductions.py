@@ -29,6 +29,10 @@ from stoker._src.ops.support.unsigned import modular, ordered
 AXES = one_of(*INDEX, default=dtypes.int32)
 
 
+def _keeps(op: Operation) -> list[int]:
+    return [int(op.attrs["keep_dims"])]
+
+
 def _reduction(name: str, allowed: Any) -> OpDefinition:
     if allowed is dtypes.bool_:
         signature = f"{name}(input: bool, reduction_indices: rank<2* host Tidx) -> (output: bool)"
@@ -105,6 +109,7 @@ def _axes(input: torch.Tensor, reduction_indices: Any) -> list[int]:
 # ---- Sum --------------------------------------------------------------------------------------------------------
 
 SUM = _reduction("Sum", NUMERIC)
+SUM.small("sum", _keeps)
 
 
 @SUM.kernel
@@ -152,6 +157,7 @@ def sum_lower(build: Any, op: Operation, x: Any, axis: int | list[int]) -> Any:
 # ---- Mean -------------------------------------------------------------------------------------------------------
 
 MEAN = _reduction("Mean", NUMERIC)
+MEAN.small("mean", _keeps)
 MEAN.vanishing(0)
 
 
@@ -226,6 +232,7 @@ def _spread(g: Tensor, x: Tensor, axes: Tensor, keep_dims: bool) -> Tensor:
 # ---- Prod -------------------------------------------------------------------------------------------------------
 
 PROD = _reduction("Prod", NUMERIC)
+PROD.small("prod", _keeps)
 
 
 @PROD.kernel
@@ -292,7 +299,9 @@ builtin_range = range
 # ---- Max, Min ---------------------------------------------------------------------------------------------------
 
 MAX = _reduction("Max", REAL)
+MAX.small("reduce_max", _keeps)
 MIN = _reduction("Min", REAL)
+MIN.small("reduce_min", _keeps)
 
 
 def _extreme(name: str, function: Callable[..., torch.Tensor], least: bool) -> Callable[..., Any]:
@@ -352,7 +361,9 @@ def extreme_grad(op: Operation, g: Tensor) -> Any:
 # ---- All, Any ---------------------------------------------------------------------------------------------------
 
 ALL = _reduction("All", dtypes.bool_)
+ALL.small("all", _keeps)
 ANY_OP = _reduction("Any", dtypes.bool_)
+ANY_OP.small("any", _keeps)
 
 
 @ALL.kernel
@@ -541,6 +552,7 @@ def reduce_std(input_tensor: Any, axis: Any = None, keepdims: bool = False, name
 
 
 L2_LOSS = define("L2Loss(t: T) -> (output: T)", T=FLOATS)
+L2_LOSS.small("l2_loss")
 
 
 L2_LOSS.shape(scalar)

@@ -202,10 +202,13 @@ def _counted_op(name: str, combine: Callable[..., torch.Tensor], allowed: tuple[
 
 
 SEGMENT_SUM = _sorted_op("Sum", _add_rows, NUMERIC)
+SEGMENT_SUM.small("segment_sum", lambda op: [1])
 SEGMENT_MEAN = _sorted_op("Mean", _mean_rows, NUMERIC)
+SEGMENT_MEAN.small("segment_mean", lambda op: [1])
 SEGMENT_PROD = _sorted_op("Prod", _multiply_rows, NUMERIC)
 SEGMENT_MIN = _sorted_op("Min", _emptied(_extreme_rows("amin", lambda dtype: _ends(dtype)[1])), REAL, _min_rows)
 SEGMENT_MAX = _sorted_op("Max", _emptied(_extreme_rows("amax", lambda dtype: _ends(dtype)[0])), REAL, _max_rows)
+SEGMENT_MAX.small("segment_max", lambda op: [1, 0])
 
 
 @SEGMENT_SUM.grad
@@ -349,11 +352,13 @@ def _unsorted_op(
 
 
 UNSORTED_SEGMENT_SUM = _unsorted_op("Sum", _add_rows, NUMERIC, (dtypes.int16, *INDEX))
+UNSORTED_SEGMENT_SUM.small("segment_sum", lambda op: [0])
 # Padded ids are -1, or places among padded indices. The number of segments tells whether the result is padded.
 UNSORTED_SEGMENT_SUM.planning.padded = lambda op, padded, shape_of: [padded[2]] if padded[0] == padded[1] else None
 UNSORTED_SEGMENT_PROD = _unsorted_op("Prod", _multiply_rows, NUMERIC)
 UNSORTED_SEGMENT_MIN = _unsorted_op("Min", _min_rows, REAL)
 UNSORTED_SEGMENT_MAX = _unsorted_op("Max", _max_rows, REAL)
+UNSORTED_SEGMENT_MAX.small("segment_max", lambda op: [0, int(np.float32(np.finfo(np.float32).min).view(np.int32))])
 
 
 @UNSORTED_SEGMENT_SUM.equals

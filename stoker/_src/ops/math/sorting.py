@@ -271,6 +271,7 @@ def nth_element(input: Any, n: Any, reverse: bool = False, name: str | None = No
 
 _PLACES = one_of(*INDEX, default=dtypes.int32)
 UNIQUE = define("Unique(x: T) -> (y: T, idx: out_idx)", T=ANY, out_idx=_PLACES)
+UNIQUE.small("unique")
 UNIQUE_V2 = define(
     "UniqueV2(x: T, axis: vector host Taxis) -> (y: T, idx: out_idx)",
     T=ANY,
@@ -278,6 +279,7 @@ UNIQUE_V2 = define(
     out_idx=_PLACES,
 )
 UNIQUE_WITH_COUNTS = define("UniqueWithCounts(x: T) -> (y: T, idx: out_idx, count: out_idx)", T=ANY, out_idx=_PLACES)
+UNIQUE_WITH_COUNTS.small("unique")
 UNIQUE_WITH_COUNTS_V2 = define(
     "UniqueWithCountsV2(x: T, axis: vector host Taxis) -> (y: T, idx: out_idx, count: out_idx)",
     T=ANY,

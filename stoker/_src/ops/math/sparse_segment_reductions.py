@@ -211,6 +211,9 @@ def _row_width(op: Operation) -> Any:
     return data.dtype.base_dtype, indices.dtype, inner.dims
 
 
+_KINDS = {"Sum": 0, "Mean": 1, "SqrtN": 2}  # in native/segment_rows.h
+
+
 def _definitions(how: str, allowed: tuple[DType, ...]) -> tuple[OpDefinition, OpDefinition, OpDefinition]:
     """Defines the op, the op with a given number of segments, and the gradient of both."""
 
@@ -249,6 +252,8 @@ def _definitions(how: str, allowed: tuple[DType, ...]) -> tuple[OpDefinition, Op
         sparse_gradient=False,
     )
     first.kernel(plain)
+    kind = _KINDS[how]
+    first.small("sparse_segments", lambda op: [kind])
     first.planning.prepares = functools.partial(_prepared_sums, how)
     first.planning.padded = lambda op, padded, shape_of: None if any(padded[1:]) else [False]
     first.shape(sparse_segment_shape)
@@ -262,6 +267,7 @@ def _definitions(how: str, allowed: tuple[DType, ...]) -> tuple[OpDefinition, Op
         sparse_gradient=False,
     )
     second.kernel(counted)
+    second.small("sparse_segments", lambda op: [kind])
     second.planning.prepares, second.planning.padded = first.planning.prepares, first.planning.padded
     second.shape(counted_shape, values=["num_segments"])
     third = define(
@@ -271,6 +277,7 @@ def _definitions(how: str, allowed: tuple[DType, ...]) -> tuple[OpDefinition, Op
         Tsegmentids=_PLACES,
     )
     third.kernel(gradient)
+    third.small("sparse_segments_grad", lambda op: [kind])
     third.planning.prepares = functools.partial(_prepared_gradient, how)
     # The rows that are too many belong to no index, so they stay zero.
     third.planning.padded = lambda op, padded, shape_of: None if any(padded[:3]) else [True]
@@ -295,6 +302,7 @@ def _definitions(how: str, allowed: tuple[DType, ...]) -> tuple[OpDefinition, Op
         return gradient(grad, places, segment_ids, rows.numel()), rows
 
     fourth.kernel(rows_alone)
+    fourth.small("sparse_segments_grad", lambda op: [kind])
 
     @fourth.together(_row_width)
     def rows_of_many(rows: list[Any], attributes: Any) -> list[torch.Tensor] | None:

@@ -220,7 +220,9 @@ def complex(real: Any, imag: Any, name: str | None = None) -> Tensor:
 # ---- Neg, Abs, Sign ---------------------------------------------------------------------------------------------
 
 NEG = unary("Neg", modular(torch.neg), SIGNED, lambda op, g: negative(g))
+NEG.small("neg")
 ABS = unary("Abs", torch.abs, (*FLOATS, *SIGNED_INTS), lambda op, g: _times(g, sign(op.inputs[0])))
+ABS.small("abs")
 
 
 def _sign(x: torch.Tensor) -> torch.Tensor:
@@ -281,9 +283,13 @@ SQUARE = unary(
     NUMERIC,
     lambda op, g: _times(g, ops.multiply(_x(op), constants.number(2, g))),
 )
+SQUARE.small("square")
 SQRT = unary("Sqrt", torch.sqrt, INEXACT, lambda op, g: SQRT_GRAD(op.outputs[0], g))
+SQRT.small("sqrt")
 RSQRT = unary("Rsqrt", torch.rsqrt, INEXACT, lambda op, g: RSQRT_GRAD(op.outputs[0], g))
+RSQRT.small("rsqrt")
 RECIPROCAL = unary("Reciprocal", _integer_reciprocal, SIGNED, lambda op, g: RECIPROCAL_GRAD(op.outputs[0], g))
+RECIPROCAL.small("reciprocal")
 INV = unary("Inv", _integer_reciprocal, SIGNED, lambda op, g: INV_GRAD(op.outputs[0], g))
 INV.lower(unary_loop("reciprocal"))
 
@@ -315,8 +321,11 @@ def reciprocal_grad_kernel(y: torch.Tensor, dy: torch.Tensor) -> torch.Tensor:
 
 
 SQRT_GRAD = _slope("SqrtGrad", sqrt_grad_kernel)
+SQRT_GRAD.small("sqrt_grad")
 RSQRT_GRAD = _slope("RsqrtGrad", rsqrt_grad_kernel)
+RSQRT_GRAD.small("rsqrt_grad")
 RECIPROCAL_GRAD = _slope("ReciprocalGrad", reciprocal_grad_kernel)
+RECIPROCAL_GRAD.small("reciprocal_grad")
 INV_GRAD = _slope("InvGrad", reciprocal_grad_kernel)
 
 
@@ -352,9 +361,12 @@ reciprocal = function(RECIPROCAL, "reciprocal", "1 / x.", "math.reciprocal", v1=
 # ---- exponentials and logarithms --------------------------------------------------------------------------------
 
 EXP = unary("Exp", torch.exp, INEXACT, lambda op, g: _times(g, _y(op)))
+EXP.small("exp")
 EXPM1 = unary("Expm1", torch.expm1, INEXACT, lambda op, g: _times(g, exp(_x(op))))
 LOG = unary("Log", torch.log, INEXACT, lambda op, g: _times(g, reciprocal(_x(op))))
+LOG.small("log")
 LOG1P = unary("Log1p", torch.log1p, INEXACT, lambda op, g: _times(g, reciprocal(_plus_one(_x(op)))))
+LOG1P.small("log1p")
 
 exp = function(EXP, "exp", "The exponential function.", "exp", "math.exp")
 expm1 = function(EXPM1, "expm1", "exp(x) - 1, accurate for small x.", "math.expm1", v1="expm1")
@@ -380,7 +392,9 @@ def _complex_sigmoid(x: torch.Tensor) -> torch.Tensor:
 
 
 SIGMOID = unary("Sigmoid", sigmoid_kernel, INEXACT, lambda op, g: SIGMOID_GRAD(_y(op), g))
+SIGMOID.small("sigmoid")
 TANH = unary("Tanh", torch.tanh, INEXACT, lambda op, g: TANH_GRAD(_y(op), g))
+TANH.small("tanh")
 
 
 _WIDE = (torch.float32, torch.float64)  # in 16 bits TensorFlow rounds (and overflows) after every operation
@@ -409,7 +423,9 @@ def tanh_grad_(y: torch.Tensor, dy: torch.Tensor) -> torch.Tensor:
 
 
 SIGMOID_GRAD = _slope("SigmoidGrad", sigmoid_grad_kernel).in_place(1, sigmoid_grad_).vanishing(1)
+SIGMOID_GRAD.small("sigmoid_grad")
 TANH_GRAD = _slope("TanhGrad", tanh_grad_kernel).in_place(1, tanh_grad_).vanishing(1)
+TANH_GRAD.small("tanh_grad")
 SIGMOID.in_place(0, sigmoid_)
 TANH.in_place(0, torch.tanh_)
 

@@ -19,7 +19,7 @@ from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.array import casting, joining, selection, shaping
 from stoker._src.ops.math import arithmetic, comparison, special, unary_functions
 from stoker._src.ops.support.dispatching import elementwise
-from stoker._src.ops.support.lowering import alike_loop, unary_loop
+from stoker._src.ops.support.lowering import alike_loop, bits_of, unary_loop
 from stoker._src.ops.support.unsigned import SIGNED_TWIN
 
 _WIDER = {torch.uint16: torch.int32, torch.uint32: torch.int64, torch.uint64: torch.int64}
@@ -49,6 +49,8 @@ def _pair(name: str, saved: str, allowed: tuple[DType, ...], **attrs: Any) -> tu
 # ---- Relu, Relu6, LeakyRelu -------------------------------------------------------------------------------------
 
 RELU, RELU_GRAD = _pair("Relu", "features", _RELU_DTYPES)
+RELU.small("relu")
+RELU_GRAD.small("relu_grad")
 
 
 @RELU.kernel
@@ -127,6 +129,8 @@ def relu6_grad_gradient(op: Operation, g: Tensor) -> tuple[Tensor, Tensor]:
 
 _LEAKY_DTYPES = one_of(*FLOATS, default=dtypes.float32)
 LEAKY_RELU, LEAKY_RELU_GRAD = _pair("LeakyRelu", "features", _LEAKY_DTYPES, alpha=0.2)
+LEAKY_RELU.small("leaky_relu", lambda op: [bits_of(op.attrs["alpha"])])
+LEAKY_RELU_GRAD.small("leaky_relu_grad", lambda op: [bits_of(op.attrs["alpha"])])
 
 
 def _rounded(number: float, dtype: torch.dtype) -> float:

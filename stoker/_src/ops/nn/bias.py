@@ -27,8 +27,10 @@ from stoker._src.ops.support.unsigned import SIGNED_TWIN
 _DTYPES = (*NUMERIC, dtypes.qint8, dtypes.quint8, dtypes.qint32, dtypes.qint16, dtypes.quint16)
 _FORMAT = STRING("NHWC", allowed=("NHWC", "NCHW"))
 BIAS_ADD = define("BiasAdd(value: rank>1 T, bias: vector T) -> (output: T)", T=_DTYPES, data_format=_FORMAT)
+BIAS_ADD.small("bias_add", lambda op: [] if op.attrs["data_format"] == "NHWC" else None)
 BIAS_ADD_V1 = define("BiasAddV1(value: rank>1 T, bias: vector T) -> (output: T)", T=_DTYPES)
 BIAS_ADD_GRAD = define("BiasAddGrad(out_backprop: rank>1 T) -> (output: T)", T=_DTYPES, data_format=_FORMAT)
+BIAS_ADD_GRAD.small("bias_add_grad", lambda op: [] if op.attrs["data_format"] == "NHWC" else None)
 
 
 BIAS_ADD_GRAD.vanishing(0)

@@ -19,6 +19,7 @@ from stoker._src.ops.math import arithmetic, comparison, reductions, unary_funct
 from stoker._src.ops.support import rows
 
 SOFTMAX = define("Softmax(logits: T) -> (softmax: T)", T=FLOATS)
+SOFTMAX.small("softmax")
 LOG_SOFTMAX = define("LogSoftmax(logits: T) -> (logsoftmax: T)", T=FLOATS)
 
 

@@ -154,6 +154,7 @@ SPARSE_TO_DENSE = define(
     T=ANY,
     Tindices=INDEX,
 )
+SPARSE_TO_DENSE.small("sparse_to_dense", lambda op: [int(op.attrs["validate_indices"])])
 
 
 @SPARSE_TO_DENSE.kernel
@@ -280,6 +281,7 @@ def sparse_reorder_grad(op: Operation, _: Any, g: Tensor) -> Any:
 SPARSE_RESHAPE = define(
     "SparseReshape(input_indices: matrix int64, input_shape: vector int64, new_shape: int64) -> (output_indices: int64, output_shape: int64)"
 )
+SPARSE_RESHAPE.small("sparse_reshape")
 
 
 @SPARSE_RESHAPE.kernel

@@ -194,6 +194,7 @@ SPARSE_FILL_EMPTY_ROWS = define(
     "(output_indices: int64, output_values: T, empty_row_indicator: bool, reverse_index_map: int64)",
     T=ANY,
 )
+SPARSE_FILL_EMPTY_ROWS.small("fill_empty_rows")
 
 
 @SPARSE_FILL_EMPTY_ROWS.kernel

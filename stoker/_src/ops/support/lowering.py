@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable
 from typing import Any
 
@@ -42,3 +43,8 @@ def viewed(build: Any, op: Any, *inputs: Any) -> Any:
         return None
     made = [build.copy(x, tuple(view.shape), list(view.stride()), int(view.storage_offset())) for view in views]
     return None if None in made else made
+
+
+def bits_of(number: float) -> int:
+    """The bits of a number as a double, for the native loops of small ops, which take integers."""
+    return struct.unpack("<q", struct.pack("<d", number))[0]

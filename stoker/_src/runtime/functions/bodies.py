@@ -149,7 +149,7 @@ class FunctionCompiler:
                 return _returned(step), step
 
             given, body = settled(given, returned)
-        condition = self._body(loop.condition, list(loop.condition.outputs), known, given)
+        condition = self._body(loop.condition, list(loop.condition.outputs), known, given, of_loop=True)
         keywords = {**{name: op.attrs[name] for name in op.definition.kernel_attrs}, "cond": condition.function}
         function = SummingBody(body.function, count, sums) if sums else body.function
         if self.placement.gpu is None:
@@ -189,10 +189,12 @@ class FunctionCompiler:
         given: list[Known] | None,
         *,
         is_loop: bool = False,
+        of_loop: bool = False,
     ) -> Step:
         key = (
             id(function),
             is_loop,
+            of_loop,
             tuple(map(id, outputs)),
             tuple((i, _identity(constant)) for i, constant in bound.items()),
             None if given is None else tuple((each.shape.dims, each.elements) for each in given),
@@ -202,7 +204,9 @@ class FunctionCompiler:
             return found[0]
         dropped = [tensor for tensor, kept in zip(function.outputs, outputs) if kept is not tensor]
         effects = _effects_behind(dropped, set(function.inputs))
-        step = self.compile(function, outputs, bound, effects, known=given, is_loop=is_loop)
+        step = self.compile(
+            function, outputs, bound, effects, known=given, is_loop=is_loop, with_small_ops=not (is_loop or of_loop)
+        )
         if self._bodies is not None:
             self._bodies[key] = step, (function, outputs, bound)  # kept alive, so that their ids are not reused
         return step
@@ -217,10 +221,12 @@ class FunctionCompiler:
         is_kept: bool = False,
         known: list[Known] | None = None,
         is_loop: bool = False,
+        with_small_ops: bool = True,
     ) -> Step:
         targets = [*function.control_outputs, *(effects or ())]
         options: dict[str, Any] = {"bound": bound, "is_function": True, "is_kept": is_kept, "known": known}
-        options["is_loop"] = is_loop
+        # A loop can run natively if its body and its condition consist of fused loops, counters and list ops.
+        options.update(is_loop=is_loop, with_small_ops=with_small_ops)
         planner = Planner(outputs, targets, function.inputs, self.node_context, self, **options)
         return emit(planner.build())
 

@@ -19,7 +19,7 @@ from stoker._src.runtime.feeds import converter
 from stoker._src.runtime.fetches import FetchPlan
 from stoker._src.runtime.functions.bodies import step_failure
 from stoker._src.runtime.locks import Holding
-from stoker._src.runtime.plan import loop_runs, threads
+from stoker._src.runtime.plan import loop_runs, small_ops, threads
 from stoker._src.runtime.plan.by_shape import ByShape
 from stoker._src.runtime.plan.emit import Step, emit
 from stoker._src.runtime.plan.gpu import fused_kernels
@@ -221,6 +221,7 @@ class Plan:
         remarks = (
             [] if step is self.traced_step else loop_runs.summary(step.planner.instructions, step.planner.shape_of)
         )
+        remarks += small_ops.summary(step.planner.instructions)
         chosen = getattr(self._tuners.get(step.function), "threads", None)
         if chosen is not None:
             remarks.append(f"threads: {chosen} of {torch.get_num_threads()}, measured while the step runs")

@@ -12,12 +12,16 @@ from __future__ import annotations
 import heapq
 from typing import Any
 
-from stoker._src.graph.definition import Trait
+from stoker._src.base.extensions import extension
+from stoker._src.graph.definition import OpDefinition, Trait
 from stoker._src.graph.tensor import Operation
 from stoker._src.runtime.failures import explain_failure
 from stoker._src.runtime.plan.instructions import EFFECTS, Instruction, Value, renumber, values_of
 
 _FEWEST = 4  # members of a group that is worth forming
+_FEWEST_SMALL = 16  # the same for ops that could be small ops instead, which need no call for each
+
+has_small_ops = extension("stoker._src.runtime.native.small_ops") is not None
 
 
 def group(instructions: list[Instruction]) -> list[Instruction]:
@@ -26,7 +30,7 @@ def group(instructions: list[Instruction]) -> list[Instruction]:
     segment: list[Instruction] = []
     found = False
     for each in (*instructions, None):
-        if each is not None and not _is_barrier(each):
+        if each is not None and not is_barrier(each):
             segment.append(each)
             continue
         formed = _formed(segment)
@@ -41,11 +45,11 @@ def group(instructions: list[Instruction]) -> list[Instruction]:
     return grouped
 
 
-def _is_barrier(instruction: Instruction) -> bool:
+def is_barrier(instruction: Instruction) -> bool:
     return bool(instruction.traits & (Trait.WRITES | Trait.BLOCKING) or instruction.steps)
 
 
-def _is_effect(instruction: Instruction) -> bool:
+def is_effect(instruction: Instruction) -> bool:
     return instruction.kind != "read" and bool(instruction.traits & EFFECTS)
 
 
@@ -61,6 +65,10 @@ def _key(instruction: Instruction) -> Any:
     return None if key is None else (op.definition, key)
 
 
+def _fewest(definition: OpDefinition) -> int:
+    return _FEWEST if definition.planning.small is None or not has_small_ops else _FEWEST_SMALL
+
+
 def _formed(segment: list[Instruction]) -> list[Instruction]:
     """The instructions of a stretch without writes and waits, in an order in which groups can be formed."""
     keys = [_key(each) for each in segment]
@@ -68,7 +76,7 @@ def _formed(segment: list[Instruction]) -> list[Instruction]:
     for key in keys:
         if key is not None:
             counts[key] = counts.get(key, 0) + 1
-    keys = [key if key is not None and counts[key] >= _FEWEST else None for key in keys]
+    keys = [key if key is not None and counts[key] >= _fewest(key[0]) else None for key in keys]
     if all(key is None for key in keys):
         return segment
     return _Schedule(segment, keys).run()
@@ -91,7 +99,7 @@ class _Schedule:
                 self._users[maker].append(i)
             self._missing[i] = len(before)
             makers.update(dict.fromkeys(values_of(each.results), i))
-            if _is_effect(each):
+            if is_effect(each):
                 effect = i
         self._left: dict[Any, int] = {}  # members of each key that have not run
         for key in keys:

@@ -21,6 +21,7 @@ from stoker._src.base.shapes import Shape
 from stoker._src.graph.definition import Trait
 from stoker._src.graph.shape_inference import infer_shapes
 from stoker._src.graph.tensor import Operation, Tensor
+from stoker._src.runtime.plan import small_ops
 from stoker._src.runtime.plan.instructions import EFFECTS, Instruction, Value, renumber, values_of
 from stoker._src.runtime.plan.known_shapes import Known
 from stoker._src.runtime.plan.sharing import equal_values
@@ -95,8 +96,13 @@ class _Region:
         self.inputs.update(inputs)
 
     def pays(self) -> bool:
-        """Whether there are enough ops that could be fused. Fused loops compute floats, and integers only between them."""
+        """Whether there are enough ops that could be fused, and more than small ops do as well for any shapes.
+
+        Fused loops compute floats, and integers only between them.
+        """
         ops = [each.op for each in self.members if each.op is not None]
+        if all(map(small_ops.do_as_well, ops)):
+            return False
         fused = [op for op in ops if op.definition.planning.lower is not None and not op.definition.traits & Trait.VIEW]
         return len(fused) >= _FEWEST and any(t.dtype.is_floating for op in fused for t in (*op._inputs, *op.outputs))
 

@@ -34,6 +34,7 @@ from stoker._src.runtime.plan import (
     mixed_precision,
     parts,
     products_in_parts,
+    small_ops,
 )
 from stoker._src.runtime.plan.call_outputs import CallOutputs
 from stoker._src.runtime.plan.gpu import fused_kernels, padding
@@ -101,6 +102,7 @@ class Planner:
         arrange: Callable[[Planner], list[Instruction]] | None = None,
         pads: str = "",
         is_loop: bool = False,
+        with_small_ops: bool = True,
     ) -> None:
         self.fetches, self.targets, self.feeds = fetches, targets, feeds
         self._fed = set(feeds)
@@ -116,6 +118,7 @@ class Planner:
         self.with_late_shapes = with_late_shapes and with_fused_loops
         self.is_region = is_region  # a part of another plan, which handles control inputs
         self._is_loop = is_loop  # the body of a loop, which may run natively if all of it is fused
+        self.with_small_ops = with_small_ops and not pads
         self._pads = pads  # which sizes that depend on data are padded (padding.py)
         self._padded: set[Tensor] = set()
         self._arrange = arrange  # returns the instructions in another order (division.py)
@@ -199,6 +202,8 @@ class Planner:
                 carried=self._carried() if self._is_loop else frozenset(),
             )
             self.instructions = products_in_parts.form(self.instructions, self.results, self.shape_of)
+            if self.with_small_ops:
+                self.instructions = small_ops.form(self.instructions, self.results, self.shape_of)
         elif self.is_function and self.compile_function.fuses_kernels:
             self.instructions = fused_kernels.form(
                 self.instructions, self.results, self.shape_of, self.compile_function.placement
