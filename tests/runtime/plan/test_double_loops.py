@@ -57,6 +57,8 @@ FUNCTIONS = {
     "erf": (tf.math.erf, math.erf),
     "sigmoid": (tf.sigmoid, lambda x: 1 / (1 + math.exp(-x)) if x > -700 else math.exp(x)),
     "sqrt": (tf.sqrt, math.sqrt),
+    "sin": (tf.sin, math.sin),
+    "cos": (tf.cos, math.cos),
 }
 
 

@@ -119,6 +119,42 @@ INLINE double log1p_of(double x) {
 
 INLINE double erf_of(double x) { return erf(x); }
 
+#define MOST_RADIANS 500000.0 /* for the two functions that follow */
+
+INLINE double sine_after(double x, uint64_t quarters) {
+    /* sin(x + quarters pi/2): the rest after n quarters of a turn, of which each is subtracted in three parts, and the polynomials of fdlibm. */
+    double shifted = x * 6.36619772367581382433e-01 + ROUNDING;
+    double n = shifted - ROUNDING;
+    double most = x - n * 1.57079632673412561417e+00;
+    double part = n * 6.07710050630396597660e-11;
+    double less = most - part;
+    part = n * 2.02226624879595063154e-21 - ((most - less) - part);
+    double r = less - part, tail = (less - r) - part;
+    uint64_t quadrant;
+    memcpy(&quadrant, &shifted, 8);
+    quadrant += quarters;
+    double z = r * r, cube = z * r;
+    double s = 1.58969099521155010221e-10;
+    s = s * z - 2.50507602534068634195e-08;
+    s = s * z + 2.75573137070700676789e-06;
+    s = s * z - 1.98412698298579493134e-04;
+    s = s * z + 8.33333333332248946124e-03;
+    double sine = r - ((z * (0.5 * tail - cube * s) - tail) + cube * 1.66666666666666324348e-01);
+    double c = -1.13596475577881948265e-11;
+    c = c * z + 2.08757232129817482790e-09;
+    c = c * z - 2.75573143513906633035e-07;
+    c = c * z + 2.48015872894767294178e-05;
+    c = c * z - 1.38888888888741095749e-03;
+    c = c * z + 4.16666666666666019037e-02;
+    double half = 0.5 * z, rest = 1.0 - half;
+    double cosine = rest + (((1.0 - rest) - half) + (z * z * c - r * tail));
+    double result = (quadrant & 1) ? cosine : sine;
+    return (quadrant & 2) ? -result : result;
+}
+
+INLINE double sin_of(double x) { return x == 0.0 ? x : sine_after(x, 0); }
+INLINE double cos_of(double x) { return sine_after(x, 1); }
+
 #include "../../base/native/row_exponentials.h"
 
 #endif

@@ -45,6 +45,23 @@ UNARY(loop_elu, x < 0.0f ? expm1_of(x) : x)
 UNARY(loop_relu, x > 0.0f ? x : (x == x ? 0.0f : x))
 UNARY(loop_relu6, x > 0.0f ? (x < 6.0f ? x : 6.0f) : (x == x ? 0.0f : x))
 
+/* Functions of angles. The C library takes numbers that are too large to be reduced here, infinities and NaN. */
+#define OF_ANGLES(name, function, library)                                                     \
+    VECTORISED static void name(real *restrict out, const real *a, int64_t n) {                \
+        for (int64_t from = 0; from < n; from += 256) {                                        \
+            int64_t to = from + 256 < n ? from + 256 : n;                                      \
+            int usual = 1;                                                                     \
+            for (int64_t i = from; i < to; i++) usual &= fabs(a[i]) <= MOST_RADIANS;           \
+            if (usual)                                                                         \
+                for (int64_t i = from; i < to; i++) out[i] = function(a[i]);                   \
+            else                                                                               \
+                for (int64_t i = from; i < to; i++) out[i] = library(a[i]);                    \
+        }                                                                                      \
+    }
+
+OF_ANGLES(loop_sin, sin_of, sin)
+OF_ANGLES(loop_cos, cos_of, cos)
+
 /* One row of a broadcast: the steps of `a` and `b` are 0 or 1. */
 #define BINARY(name, expression) BINARY_OF(name, real, real, expression)
 #define BINARY_OF(name, IN, OUT, expression)                                                                 \
