@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "../../base/native/exponentials.h"
+#include "doubles.h"
 
 INLINE float tanh_of(float x) {
     /* Near zero a fitted odd polynomial (relative error 4e-9), because the quotient loses precision there; elsewhere 1 - 2 / (exp(2|x|) + 1). */
@@ -116,6 +117,9 @@ INLINE float sine_after(float x, uint64_t quarters) {
     double result = (quadrant & 1) ? cosine : sine;
     return (float)((quadrant & 2) ? -result : result);
 }
+
+INLINE float digamma_of(float x) { return (float)digamma_of_positive(x); }
+INLINE float any_digamma(float x) { return (float)digamma_anywhere(x); }
 
 INLINE float sin_of(float x) { return x == 0.0f ? x : sine_after(x, 0); }
 INLINE float cos_of(float x) { return sine_after(x, 1); }

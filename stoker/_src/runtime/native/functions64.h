@@ -6,16 +6,12 @@
 #include <stdint.h>
 #include <string.h>
 
-#define INLINE static inline __attribute__((always_inline))
+#include "doubles.h"
 
 typedef double real;
 
 /* Adding this rounds to an integer, which is then in the low bits. */
 #define ROUNDING 6755399441055744.0
-/* log(2) in two parts, of which the first has so few bits that its products with exponents are exact. */
-#define LOG_2_HIGH 6.93147180369123816490e-01
-#define LOG_2_LOW 1.90821492927058770002e-10
-
 /* 2^n for an integer n between -1022 and 1023. */
 INLINE double power_of_two(double n) {
     double shifted = n + ROUNDING, rounding = ROUNDING, power;
@@ -77,35 +73,7 @@ INLINE double tanh_of(double x) {
     return x == x ? result : x;
 }
 
-INLINE double log_of(double x) {
-    /* log(m 2^e) with m in [sqrt(1/2), sqrt(2)). With s = (m - 1) / (m + 1) it is 2 artanh(s); the polynomial is that of Sun's fdlibm. */
-    int64_t tiny = x < 2.2250738585072014e-308; /* subnormal, zero or negative */
-    double scaled = tiny ? x * 18014398509481984.0 : x;
-    uint64_t bits;
-    memcpy(&bits, &scaled, 8);
-    uint64_t exponent = (bits >> 52) | 0x4330000000000000u; /* as the low bits of 2^52 */
-    bits = (bits & 0x000fffffffffffffu) | 0x3fe0000000000000u;
-    double m, e;
-    memcpy(&m, &bits, 8);
-    memcpy(&e, &exponent, 8);
-    e -= 4503599627370496.0 + 1022.0;
-    e = tiny ? e - 54.0 : e;
-    int64_t low = m < 0.70710678118654752440;
-    e = low ? e - 1.0 : e;
-    double f = low ? m + m - 1.0 : m - 1.0;
-    double s = f / (2.0 + f), z = s * s, half = 0.5 * f * f;
-    double p = 1.479819860511658591e-01;
-    p = p * z + 1.531383769920937332e-01;
-    p = p * z + 1.818357216161805012e-01;
-    p = p * z + 2.222219843214978396e-01;
-    p = p * z + 2.857142874366239149e-01;
-    p = p * z + 3.999999999940941908e-01;
-    p = p * z + 6.666666666666735130e-01;
-    p *= z;
-    double result = e * LOG_2_HIGH - ((half - (s * (half + p) + e * LOG_2_LOW)) - f);
-    result = x - x == 0.0 ? result : x; /* infinity and NaN stay */
-    return x > 0.0 ? result : (x == 0.0 ? -INFINITY : NAN);
-}
+INLINE double log_of(double x) { return logarithm(x); }
 
 INLINE double log1p_of(double x) {
     double sum = 1.0 + x;
@@ -151,6 +119,9 @@ INLINE double sine_after(double x, uint64_t quarters) {
     double result = (quadrant & 1) ? cosine : sine;
     return (quadrant & 2) ? -result : result;
 }
+
+INLINE double digamma_of(double x) { return digamma_of_positive(x); }
+INLINE double any_digamma(double x) { return digamma_anywhere(x); }
 
 INLINE double sin_of(double x) { return x == 0.0 ? x : sine_after(x, 0); }
 INLINE double cos_of(double x) { return sine_after(x, 1); }
