@@ -100,6 +100,35 @@ def test_digamma_at_known_places(kind, far, tolerance):
     np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance)
 
 
+@pytest.mark.parametrize("kind, tolerance", [(np.float64, 1e-14), (np.float32, 3e-7)])
+def test_slope_of_digamma_at_known_places(kind, tolerance):
+    """At whole numbers and halves, the derivative of digamma is what is left of the sum of inverse squares; it is reflected, and infinite at poles."""
+    whole = [np.pi**2 / 6 - sum(1 / k**2 for k in range(1, n)) for n in range(1, 30)]
+    halves = [np.pi**2 / 2 - sum(4 / (2 * k - 1) ** 2 for k in range(1, n)) for n in range(1, 30)]
+    x = np.array(
+        [*range(1, 30), *(n - 0.5 for n in range(1, 30)), 2.0**40, -0.5, -2.5, 0.0, -3.0, np.inf, np.nan], kind
+    )
+    expected = [
+        *whole,
+        *halves,
+        2.0**-40,
+        np.pi**2 / 2 + 4,
+        np.pi**2 / 2 + 4 + 4 / 9 + 4 / 25,
+        np.inf,
+        np.inf,
+        0,
+        np.nan,
+    ]
+
+    def make(x):
+        x = tf.negative(-x)
+        return tf.gradients(tf.math.digamma(x), x)
+
+    (found,), plan = _run(make, x)
+    assert not _kernels_in(plan)
+    np.testing.assert_allclose(found, expected, rtol=tolerance, atol=2e-15)
+
+
 def test_digamma_without_a_value():
     """Digamma is NaN at its poles, of minus infinity and of NaN; that of infinity is infinite, and the numbers beside them have values."""
     x = np.array([0.0, -0.0, -1.0, -30.0, -np.inf, np.nan, np.inf, 1.0])

@@ -36,7 +36,7 @@ def run_both(build, *arrays, always=True, tolerance=2e-6):
 UNARY = {
     "neg": tf.negative, "abs": tf.abs, "square": tf.square, "exp": tf.exp, "tanh": tf.tanh, "sigmoid": tf.sigmoid,
     "relu": tf.nn.relu, "leaky": lambda x: tf.nn.leaky_relu(x, 0.3), "log": lambda x: tf.log(tf.abs(x) + 0.25),
-    "sin": tf.sin, "cos": tf.cos, "digamma": lambda x: tf.digamma(tf.abs(x) + 0.25), "erf": tf.math.erf, "relu6": lambda x: tf.nn.relu6(x * 3.0), "selu": tf.nn.selu,
+    "trigamma": lambda x: tf.math.polygamma(1.0, tf.abs(x) + 0.25), "sin": tf.sin, "cos": tf.cos, "digamma": lambda x: tf.digamma(tf.abs(x) + 0.25), "erf": tf.math.erf, "relu6": lambda x: tf.nn.relu6(x * 3.0), "selu": tf.nn.selu,
     "log_softmax": lambda x: tf.nn.log_softmax(x) if x.shape.rank else x,
     "lowest": lambda x: tf.reduce_min(x, -1, keepdims=True) if x.shape.rank else x,
     "energy": lambda x: tf.nn.l2_loss(x) * 0.01,

@@ -179,6 +179,12 @@ IGAMMAC = _pair("Igammac(a: T, x: T) -> (z: T)", in_double(_in_domain(torch.spec
 IGAMMA_GRAD_A = _pair("IgammaGradA(a: T, x: T) -> (z: T)", in_double(special_kernels.igamma_grad_a), _WIDE)
 
 
+@POLYGAMMA.lower
+def polygamma_lower(build: Any, op: Operation, a: Any, x: Any) -> Any:
+    """The order that occurs in the gradient of digamma."""
+    return build.unary("trigamma", x) if build.number(a) == 1.0 and not a.shape else None
+
+
 @POLYGAMMA.grad
 def polygamma_grad(op: Operation, g: Tensor) -> Any:
     a, x = op.inputs

@@ -71,4 +71,33 @@ static inline double digamma_anywhere(double x) {
     return digamma_of_positive(1.0 - x) - M_PI / tan(M_PI * (x - rint(x)));
 }
 
+INLINE double trigamma_of_positive(double x) {
+    /* The derivative of the above. */
+    int64_t low = x < 10.0;
+    double numerator = 1.0, denominator = x * x;
+    for (int i = 1; i < 10; i++) {
+        double square = (x + i) * (x + i);
+        numerator = numerator * square + denominator;
+        denominator *= square;
+    }
+    double y = low ? x + 10.0 : x, u = 1.0 / y, z = u * u;
+    double p = 7.0 / 6.0;
+    p = p * z - 691.0 / 2730.0;
+    p = p * z + 5.0 / 66.0;
+    p = p * z - 1.0 / 30.0;
+    p = p * z + 1.0 / 42.0;
+    p = p * z - 1.0 / 30.0;
+    p = p * z + 1.0 / 6.0;
+    return u + 0.5 * z + p * z * u + (low ? numerator / denominator : 0.0);
+}
+
+/* For negative numbers by reflection. At the poles it is infinite. */
+static inline double trigamma_anywhere(double x) {
+    if (x > 0.0) return trigamma_of_positive(x);
+    if (!(x <= 0.0)) return NAN;
+    if (x == rint(x)) return INFINITY;
+    double height = sin(M_PI * (x - rint(x))) / M_PI;
+    return 1.0 / (height * height) - trigamma_of_positive(1.0 - x);
+}
+
 #endif

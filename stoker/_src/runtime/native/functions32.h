@@ -121,6 +121,9 @@ INLINE float sine_after(float x, uint64_t quarters) {
 INLINE float digamma_of(float x) { return (float)digamma_of_positive(x); }
 INLINE float any_digamma(float x) { return (float)digamma_anywhere(x); }
 
+INLINE float trigamma_of(float x) { return (float)trigamma_of_positive(x); }
+INLINE float any_trigamma(float x) { return (float)trigamma_anywhere(x); }
+
 INLINE float sin_of(float x) { return x == 0.0f ? x : sine_after(x, 0); }
 INLINE float cos_of(float x) { return sine_after(x, 1); }
 

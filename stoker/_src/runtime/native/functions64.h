@@ -123,6 +123,9 @@ INLINE double sine_after(double x, uint64_t quarters) {
 INLINE double digamma_of(double x) { return digamma_of_positive(x); }
 INLINE double any_digamma(double x) { return digamma_anywhere(x); }
 
+INLINE double trigamma_of(double x) { return trigamma_of_positive(x); }
+INLINE double any_trigamma(double x) { return trigamma_anywhere(x); }
+
 INLINE double sin_of(double x) { return x == 0.0 ? x : sine_after(x, 0); }
 INLINE double cos_of(double x) { return sine_after(x, 1); }
 

@@ -66,6 +66,7 @@ UNARY(loop_relu6, x > 0.0f ? (x < 6.0f ? x : 6.0f) : (x == x ? 0.0f : x))
 OF_USUAL(loop_sin, fabs(x) <= MOST_RADIANS, sin_of, sin)
 OF_USUAL(loop_cos, fabs(x) <= MOST_RADIANS, cos_of, cos)
 OF_USUAL(loop_digamma, x > 0.0f, digamma_of, any_digamma)
+OF_USUAL(loop_trigamma, x > 0.0f, trigamma_of, any_trigamma)
 
 /* One row of a broadcast: the steps of `a` and `b` are 0 or 1. */
 #define BINARY(name, expression) BINARY_OF(name, real, real, expression)
