@@ -1,4 +1,4 @@
-"""A tenth set of programs: what showed something among 55 that nobody had tried. Run with `run.py --module uncommon_programs`."""
+"""A tenth set of programs: what showed something among programs that had not been tried before. Run with `run.py --module uncommon_programs`."""
 
 import itertools
 import math
