@@ -155,6 +155,43 @@ def test_batch_gather_nd(eager):
     )
 
 
+@pytest.mark.parametrize("kind", [np.int32, np.int64])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.uint8, np.uint16, np.bool_, np.complex128])
+@pytest.mark.parametrize("transposed", [False, True])
+def test_lookups_in_tables_of_their_own(kind, dtype, transposed):
+    """Batched lookups and lookups of coordinates take NumPy's elements, rows and slices, of any dtype and layout."""
+    random = np.random.RandomState(0)
+    x, i = random.randint(0, 9, (3, 4, 5, 2)).astype(dtype), random.randint(0, 3, (3, 4, 6)).astype(kind)
+    with tf.Graph().as_default(), tf.Session() as session:
+        tables, places = tf.constant(x), tf.constant(i)
+        if transposed:
+            tables, places = (tf.transpose(each, [1, 0, *range(2, each.shape.ndims)]) for each in (tables, places))
+            x, i = x.swapaxes(0, 1), i.swapaxes(0, 1)
+        found = session.run(
+            [tf.gather(tables, places, axis=n, batch_dims=n) for n in (1, 2)]
+            + [tf.gather_nd(tables, places[..., :n]) for n in (1, 2, 3)]
+        )
+    expected = [
+        np.stack([table[at] for table, at in zip(x, i)]),
+        np.stack([np.stack([row[each] for row, each in zip(table, at)]) for table, at in zip(x, i)]),
+        *(x[tuple(np.moveaxis(i[..., :n], -1, 0))] for n in (1, 2, 3)),
+    ]
+    for one, other in zip(found, expected):
+        np.testing.assert_array_equal(one, other)
+        assert one.dtype == dtype
+
+
+@pytest.mark.parametrize("bad", [-1, 4, 2**40])
+def test_lookups_outside_of_their_tables(bad):
+    """An index or a coordinate outside of its table is named in the error, also where it would be inside of the next table."""
+    x, i = f32(3, 4, 2), np.array([[0], [1], [bad]])
+    with tf.Graph().as_default(), tf.Session() as session:
+        with pytest.raises(InvalidArgumentError, match=str(bad)):
+            session.run(tf.gather(tf.constant(x), tf.placeholder_with_default(i, None), batch_dims=1, axis=1))
+        with pytest.raises(InvalidArgumentError, match=rf"\[0, ?{bad}\]"):
+            session.run(tf.gather_nd(tf.constant(x), tf.placeholder_with_default(np.array([[1, 2], [0, bad]]), None)))
+
+
 def test_where_forms(eager):
     """where gives coordinates with one argument and chooses with three; 2.x broadcasts."""
     np.testing.assert_array_equal(tf.where([True, False, True]).numpy(), [[0], [2]])

@@ -57,6 +57,8 @@ FUNCTIONS = {
     "erf": (tf.math.erf, math.erf),
     "sigmoid": (tf.sigmoid, lambda x: 1 / (1 + math.exp(-x)) if x > -700 else math.exp(x)),
     "sqrt": (tf.sqrt, math.sqrt),
+    "sin": (tf.sin, math.sin),
+    "cos": (tf.cos, math.cos),
 }
 
 
@@ -82,6 +84,57 @@ def test_elementary_functions_to_the_last_places(name):
 
     expected = np.array([expected(value) for value in x])
     np.testing.assert_allclose(found[0], expected, rtol=2e-15, atol=2.3e-308)
+
+
+@pytest.mark.parametrize("kind, far, tolerance", [(np.float64, 1e200, 1e-14), (np.float32, 1e30, 3e-7)])
+def test_digamma_at_known_places(kind, far, tolerance):
+    """At whole numbers and halves, digamma is a harmonic sum less Euler's constant; far away it is a logarithm, and for negatives it is reflected."""
+    euler = 0.57721566490153286061
+    whole = [sum(1 / k for k in range(1, n)) - euler for n in range(1, 30)]
+    halves = [sum(2 / (2 * k - 1) for k in range(1, n)) - euler - 2 * math.log(2) for n in range(1, 30)]
+    x = np.array([*range(1, 30), *(n - 0.5 for n in range(1, 30)), 2.0**-20, far, -0.5, -2.5], kind)
+    near_zero = -(2.0**20) - euler + np.pi**2 / 6 * 2.0**-20
+    expected = [*whole, *halves, near_zero, math.log(x[-3]), halves[0] + 2, halves[0] + 2 + 2 / 3 + 2 / 5]
+    (found,), plan = _run(lambda x: [tf.math.digamma(tf.negative(-x))], x)
+    assert not _kernels_in(plan)
+    np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("kind, tolerance", [(np.float64, 1e-14), (np.float32, 3e-7)])
+def test_slope_of_digamma_at_known_places(kind, tolerance):
+    """At whole numbers and halves, the derivative of digamma is what is left of the sum of inverse squares; it is reflected, and infinite at poles."""
+    whole = [np.pi**2 / 6 - sum(1 / k**2 for k in range(1, n)) for n in range(1, 30)]
+    halves = [np.pi**2 / 2 - sum(4 / (2 * k - 1) ** 2 for k in range(1, n)) for n in range(1, 30)]
+    x = np.array(
+        [*range(1, 30), *(n - 0.5 for n in range(1, 30)), 2.0**40, -0.5, -2.5, 0.0, -3.0, np.inf, np.nan], kind
+    )
+    expected = [
+        *whole,
+        *halves,
+        2.0**-40,
+        np.pi**2 / 2 + 4,
+        np.pi**2 / 2 + 4 + 4 / 9 + 4 / 25,
+        np.inf,
+        np.inf,
+        0,
+        np.nan,
+    ]
+
+    def make(x):
+        x = tf.negative(-x)
+        return tf.gradients(tf.math.digamma(x), x)
+
+    (found,), plan = _run(make, x)
+    assert not _kernels_in(plan)
+    np.testing.assert_allclose(found, expected, rtol=tolerance, atol=2e-15)
+
+
+def test_digamma_without_a_value():
+    """Digamma is NaN at its poles, of minus infinity and of NaN; that of infinity is infinite, and the numbers beside them have values."""
+    x = np.array([0.0, -0.0, -1.0, -30.0, -np.inf, np.nan, np.inf, 1.0])
+    (found,), _ = _run(lambda x: [tf.math.digamma(tf.negative(-x)) + 0.0], x)
+    assert np.isnan(found[:6]).all()
+    np.testing.assert_allclose(found[6:], [np.inf, -0.57721566490153286061])
 
 
 @settings(deadline=None, max_examples=40)

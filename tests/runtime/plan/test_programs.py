@@ -36,7 +36,7 @@ def run_both(build, *arrays, always=True, tolerance=2e-6):
 UNARY = {
     "neg": tf.negative, "abs": tf.abs, "square": tf.square, "exp": tf.exp, "tanh": tf.tanh, "sigmoid": tf.sigmoid,
     "relu": tf.nn.relu, "leaky": lambda x: tf.nn.leaky_relu(x, 0.3), "log": lambda x: tf.log(tf.abs(x) + 0.25),
-    "erf": tf.math.erf, "relu6": lambda x: tf.nn.relu6(x * 3.0), "selu": tf.nn.selu,
+    "trigamma": lambda x: tf.math.polygamma(1.0, tf.abs(x) + 0.25), "sin": tf.sin, "cos": tf.cos, "digamma": lambda x: tf.digamma(tf.abs(x) + 0.25), "erf": tf.math.erf, "relu6": lambda x: tf.nn.relu6(x * 3.0), "selu": tf.nn.selu,
     "log_softmax": lambda x: tf.nn.log_softmax(x) if x.shape.rank else x,
     "lowest": lambda x: tf.reduce_min(x, -1, keepdims=True) if x.shape.rank else x,
     "energy": lambda x: tf.nn.l2_loss(x) * 0.01,
@@ -95,6 +95,27 @@ def test_rounding_and_signs_are_exact():
         return [*made, tf.cast(tf.logical_not(x > 0.25), tf.float32) * 2.0]
 
     run_both(build, x, tolerance=2e-7)
+
+
+@needs_native
+def test_angles_of_any_size():
+    """Sines and cosines of float32 are right to the last place for angles of any size, beside multiples of a quarter of a turn too."""
+    random = np.random.RandomState(0)
+    quarters = (np.arange(-200, 200) * (np.pi / 2)).astype("f")
+    for x in (random.randn(500).astype("f"), quarters, 10.0 ** random.uniform(-30, 5.6, 500).astype("f"),
+              np.array([1e6, -3e8, 3e38, 2.0, 0.0, -0.0], "f")):  # fmt: skip
+        with tf.Graph().as_default(), on_cpu() as session:
+            fed = tf.placeholder(tf.float32, x.shape)
+            sine, cosine = session.run([tf.sin(-fed) * 1.0, tf.cos(fed + 0.0) * 1.0], {fed: -x})
+        np.testing.assert_array_max_ulp(sine, np.sin(x.astype("d")).astype("f"), 1)
+        np.testing.assert_array_max_ulp(cosine, np.cos(x.astype("d")).astype("f"), 1)
+
+
+@needs_native
+def test_angles_that_are_no_numbers():
+    """The sine and the cosine of infinities and NaN are NaN; those of the numbers beside them are not."""
+    x = np.array([np.inf, 0.5, -np.inf, np.nan, 1.0], "f")
+    run_both(lambda x: [tf.sin(x * 1.0) + 0.0, tf.cos(x * 1.0) + 0.0], x, tolerance=2e-7)
 
 
 def normalized(x):

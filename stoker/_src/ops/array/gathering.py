@@ -116,6 +116,10 @@ def _take_batched(params: Any, indices: torch.Tensor, axis: int, batch_dims: int
             raise first_bad_index(indices, size)
         places = np.arange(params.size).reshape(params.shape)
         return params.ravel()[_take_batched(torch.from_numpy(places), indices, axis, batch_dims).numpy()]
+    if axis == batch_dims:
+        gathered = table_rows.gather_batched(signed(params), indices, batch_dims)
+        if gathered is not None:
+            return gathered.view(params.dtype)
     if indices.numel() and not params.is_cuda and (int(indices.min()) < 0 or int(indices.max()) >= size):
         raise first_bad_index(indices, size)
     front = params.movedim(axis, batch_dims)
@@ -401,6 +405,10 @@ def gather_nd_kernel(params: Any, indices: torch.Tensor, *, bad_indices_policy: 
         made = np.empty(len(at), dtype=object)
         if strings.gather(np.ascontiguousarray(params), params.shape, at, made):
             return made
+    if isinstance(params, torch.Tensor):
+        gathered = table_rows.gather_nd(signed(params), indices)
+        if gathered is not None:
+            return gathered.view(params.dtype)
     outer, inner = tuple(indices.shape[:-1]), tuple(params.shape[depth:])
     flat, bad = scattering.flat_index(
         indices, params.shape[:depth], bad_indices_policy, f"does not index into param shape {Shape(params.shape)}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math as numbers
 from typing import Any
 
 import numpy as np
@@ -41,6 +42,17 @@ WHERE.planning.sized_by = (0,)
 def where_kernel(input: torch.Tensor) -> torch.Tensor:
     if not 1 <= input.ndim <= 8:
         raise InvalidArgumentError(None, None, f"WhereOp : Unhandled input dimensions: {input.ndim}")
+    if (
+        _native is not None
+        and input.dtype == torch.bool
+        and input.device.type == "cpu"
+        and input.numel() >= _WORTH_A_CALL
+    ):
+        input = input.contiguous()
+        found = _native.count(input, input.numel())
+        places = torch.empty((found, input.ndim), dtype=torch.int64)
+        _native.places(places, found, input, tuple(input.shape))
+        return places
     return torch.nonzero(signed(input)).contiguous()  # torch writes it column by column
 
 
@@ -245,9 +257,16 @@ def one_hot_kernel(indices: torch.Tensor, depth: int, on_value: Any, off_value: 
             hot = indices.numpy()[..., None] == np.arange(depth)
             return torch.from_numpy(np.where(hot, on_value.numpy(), off_value.numpy()))
     if isinstance(on_value, torch.Tensor) and not indices.is_cuda:
-        places = indices.long().unsqueeze(at)
         sizes = (*indices.shape[:at], depth, *indices.shape[at:])
         result = off_value.expand(sizes).clone(memory_format=torch.contiguous_format)
+        if _native is not None and result.is_cpu and on_value.is_cpu:
+            at_places = indices.contiguous() if indices.dtype in (torch.int32, torch.int64) else indices.long()
+            _native.hot(
+                result, at_places, at_places.numel(), at_places.dtype is torch.int64, depth,
+                numbers.prod(indices.shape[at:]), on_value.contiguous(), result.itemsize,
+            )  # fmt: skip
+            return result
+        places = indices.long().unsqueeze(at)
         try:
             signed(result).scatter_(at, places, signed(on_value).expand(places.shape))
             return result

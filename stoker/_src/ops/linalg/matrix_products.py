@@ -56,6 +56,8 @@ def matmul_kernel(a: torch.Tensor, b: torch.Tensor, *, transpose_a: bool, transp
     if a.ndim != 2 or b.ndim != 2:
         found = (a if a.ndim != 2 else b).shape
         raise InvalidArgumentError(None, None, f"MatMul multiplies matrices, but an operand has shape {list(found)}.")
+    if blas.is_slow(a):
+        return matmul_kernel(a.float(), b.float(), transpose_a=transpose_a, transpose_b=transpose_b).half()
     found = blas.matmul(a, b, transpose_a, transpose_b)
     if found is not None:
         return found
@@ -106,7 +108,7 @@ MATMUL.planning.rows_of_product = rows_of_matmul
 @MATMUL.specialize
 def plain_matmul(op: Operation) -> Any:
     """Floating point matrices go directly to torch. If torch fails, the shape rule explains why."""
-    if not op.attr("T").is_floating:
+    if not op.attr("T").is_floating or op.attr("T") is dtypes.float16:
         return None
     transposed = op.attr("transpose_a"), op.attr("transpose_b")
     if op.attr("T") is dtypes.float32 and blas.is_own:
@@ -185,6 +187,8 @@ def _adjoint(x: torch.Tensor) -> torch.Tensor:
 
 
 def _batch_product(x: torch.Tensor, y: torch.Tensor, adj_x: bool, adj_y: bool) -> torch.Tensor:
+    if blas.is_slow(x):
+        return _batch_product(x.float(), y.float(), adj_x, adj_y).half()
     batch = x.shape[:-2]
     if len(batch) > 1 and batch == y.shape[:-2] and 0 not in batch:
         # Merge the batch axes before transposing. torch.matmul would merge them afterwards, with a slow copy.

@@ -131,6 +131,8 @@ LGAMMA = unary("Lgamma", torch.lgamma, FLOATS, lambda op, g: arithmetic.multiply
 def _digamma(x: torch.Tensor) -> torch.Tensor:
     """Uses reflection for negative x, with the angle measured from the nearest integer, so that poles keep their precision."""
     wide = x if x.dtype == torch.float64 else x.to(torch.float32)
+    if wide.is_cpu and wide.numel() and float(wide.min()) > 0:
+        return torch.digamma(wide).to(x.dtype)
     below = wide < 0
     right = torch.digamma(torch.where(below, 1 - wide, wide))
     angle = numbers.pi * (wide - torch.round(wide))
@@ -142,6 +144,7 @@ def _digamma(x: torch.Tensor) -> torch.Tensor:
 DIGAMMA = unary(
     "Digamma", _digamma, FLOATS, lambda op, g: arithmetic.multiply(g, POLYGAMMA(constants.number(1, g), _x(op)))
 )
+DIGAMMA.lower(unary_loop("digamma"))
 lgamma = _public(LGAMMA, "lgamma", "The logarithm of |gamma(x)|.", "math.lgamma", v1="lgamma")
 digamma = _public(DIGAMMA, "digamma", "The derivative of lgamma.", "math.digamma", v1="digamma")
 
@@ -174,6 +177,12 @@ def _in_domain(function: Callable[..., torch.Tensor], at_zero: float | None = No
 IGAMMA = _pair("Igamma(a: T, x: T) -> (z: T)", in_double(_in_domain(torch.special.gammainc, 0.0)), FLOATS)
 IGAMMAC = _pair("Igammac(a: T, x: T) -> (z: T)", in_double(_in_domain(torch.special.gammaincc)), FLOATS)
 IGAMMA_GRAD_A = _pair("IgammaGradA(a: T, x: T) -> (z: T)", in_double(special_kernels.igamma_grad_a), _WIDE)
+
+
+@POLYGAMMA.lower
+def polygamma_lower(build: Any, op: Operation, a: Any, x: Any) -> Any:
+    """The order that occurs in the gradient of digamma."""
+    return build.unary("trigamma", x) if build.number(a) == 1.0 and not a.shape else None
 
 
 @POLYGAMMA.grad

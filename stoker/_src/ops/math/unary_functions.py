@@ -477,6 +477,8 @@ def _over_root(g: Tensor, x: Tensor) -> Tensor:
 
 SIN = unary("Sin", torch.sin, INEXACT, lambda op, g: _times(g, cos(_x(op))))
 COS = unary("Cos", torch.cos, INEXACT, lambda op, g: _times(negative(g), sin(_x(op))))
+SIN.lower(unary_loop("sin"))
+COS.lower(unary_loop("cos"))
 TAN = unary("Tan", torch.tan, INEXACT, lambda op, g: _times(square(reciprocal(cos(_x(op)))), g))
 ASIN = unary("Asin", torch.asin, INEXACT, lambda op, g: _over_root(g, _x(op)))
 ACOS = unary("Acos", torch.acos, INEXACT, lambda op, g: negative(_over_root(g, _x(op))))

@@ -159,6 +159,76 @@ static PyObject *gather(PyObject *self, PyObject *args) {
     return PyLong_FromLongLong(outside);
 }
 
+static inline void copy_row(char *to, const char *from, int64_t bytes) {
+    if (bytes == 4)
+        memcpy(to, from, 4);
+    else if (bytes == 8)
+        memcpy(to, from, 8);
+    else
+        memcpy(to, from, (size_t)bytes);
+}
+
+/* Each `run` of indices chooses among the `size` rows of a table of its own. */
+static PyObject *gather_batched(PyObject *self, PyObject *args) {
+    char *out, *rows;
+    void *indices;
+    int wide;
+    long long count, run, size, bytes;
+    (void)self;
+    if (!PyArg_ParseTuple(args, "O&O&O&LpLLL", to_address, &out, to_address, &rows, to_address, &indices, &count, &wide, &run, &size, &bytes))
+        return NULL;
+    int64_t outside = -1;
+    Py_BEGIN_ALLOW_THREADS;
+    for (int64_t i = 0; i < count && outside < 0; i += run, rows += size * bytes)
+        for (int64_t j = i; j < i + run && j < count; j++, out += bytes) {
+            int64_t at = index_at(indices, wide, j);
+            if (at < 0 || at >= size) {
+                outside = j;
+                break;
+            }
+            copy_row(out, rows + at * bytes, bytes);
+        }
+    Py_END_ALLOW_THREADS;
+    return PyLong_FromLongLong(outside);
+}
+
+enum { DIMENSIONS = 8 };
+
+/* Each index has a coordinate for each of the leading dimensions of the table. */
+static PyObject *gather_nd(PyObject *self, PyObject *args) {
+    char *out, *rows;
+    void *indices;
+    int wide;
+    long long count, bytes;
+    PyObject *shape;
+    (void)self;
+    if (!PyArg_ParseTuple(args, "O&O&O&LpO!L", to_address, &out, to_address, &rows, to_address, &indices, &count, &wide, &PyTuple_Type, &shape,
+                          &bytes))
+        return NULL;
+    int64_t sizes[DIMENSIONS], outside = -1;
+    int depth = (int)PyTuple_GET_SIZE(shape);
+    if (depth > DIMENSIONS) return PyErr_Format(PyExc_ValueError, "%d coordinates", depth);
+    for (int axis = 0; axis < depth; axis++) {
+        sizes[axis] = PyLong_AsLongLong(PyTuple_GET_ITEM(shape, axis));
+        if (sizes[axis] == -1 && PyErr_Occurred()) return NULL;
+    }
+    Py_BEGIN_ALLOW_THREADS;
+    for (int64_t i = 0; i < count && outside < 0; i++, out += bytes) {
+        int64_t row = 0;
+        for (int axis = 0; axis < depth; axis++) {
+            int64_t at = index_at(indices, wide, i * depth + axis);
+            if (at < 0 || at >= sizes[axis]) {
+                outside = i;
+                break;
+            }
+            row = row * sizes[axis] + at;
+        }
+        if (outside < 0) copy_row(out, rows + row * bytes, bytes);
+    }
+    Py_END_ALLOW_THREADS;
+    return PyLong_FromLongLong(outside);
+}
+
 /* ---- adding ---- */
 
 #define DEFINE_ADD(NAME, TYPE)                                                                                     \
@@ -434,15 +504,6 @@ static PyObject *exchange(PyObject *self, PyObject *args) {
 
 /* ---- partition and stitch ---- */
 
-static inline void copy_row(char *to, const char *from, int64_t bytes) {
-    if (bytes == 4)
-        memcpy(to, from, 4);
-    else if (bytes == 8)
-        memcpy(to, from, 8);
-    else
-        memcpy(to, from, (size_t)bytes);
-}
-
 static PyObject *partition(PyObject *self, PyObject *args) {
     void *out, *rows, *numbers;
     long long count, bytes, parts;
@@ -625,6 +686,10 @@ static PyMethodDef METHODS[] = {
      "unique(values, count, wide, places, wide_places, found, counts or None): fills the last three, returns how many are distinct."},
     {"check_distinct", check_distinct, METH_VARARGS,
      "check_distinct(indices, count, wide, size): -1 if they are, -2 if some repeat, else the position of one outside of [0, size)."},
+    {"gather_batched", gather_batched, METH_VARARGS,
+     "gather_batched(out, rows, indices, count, wide, run, size, bytes) -> the first index outside of its table, or -1."},
+    {"gather_nd", gather_nd, METH_VARARGS,
+     "gather_nd(out, rows, indices, count, wide, sizes, bytes) -> the first index with a coordinate outside of `sizes`, or -1."},
     {"gather", gather, METH_VARARGS,
      "gather(out, rows, indices, count, wide, size, bytes, threads): -1, or the position of an index outside; nothing is written then."},
     {"add", add, METH_VARARGS,

@@ -17,6 +17,7 @@ import torch.nn.functional as F
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.ops.nn import conv_patches
 from stoker._src.ops.nn.windows import Windows, check_window_attr, explicit_pairs, is_channels_last, spatial, windows
+from stoker._src.ops.support import blas
 from stoker._src.ops.support.movement import allocatable, itemsize
 
 _TO_FRONT = {3: (0, 2, 1), 4: (0, 3, 1, 2), 5: (0, 4, 1, 2, 3)}
@@ -143,6 +144,9 @@ def conv_forward(
     dilations: tuple[int, ...],
     op: str = "convolution",
 ) -> torch.Tensor:
+    if blas.is_slow(input):
+        geometric = strides, padding, explicit_paddings, data_format, dilations
+        return conv_forward(input.float(), filter.float(), *geometric, op).half()
     key = "forward", input.shape, filter.shape, strides, padding, explicit_paddings, data_format, dilations
     result = _by_known_route(key, input, filter)
     if result is not None:
@@ -188,6 +192,9 @@ def conv_backprop_input(
     dilations: tuple[int, ...],
     op: str = "convolution",
 ) -> torch.Tensor:
+    if blas.is_slow(out_backprop):
+        geometric = strides, padding, explicit_paddings, data_format, dilations
+        return conv_backprop_input(input_sizes, filter.float(), out_backprop.float(), *geometric, op).half()
     key = (
         "to_input", tuple(input_sizes), filter.shape, out_backprop.shape,
         strides, padding, explicit_paddings, data_format, dilations,
@@ -265,6 +272,9 @@ def conv_backprop_filter(
     data_format: str,
     dilations: tuple[int, ...],
 ) -> torch.Tensor:
+    if blas.is_slow(input):
+        geometric = strides, padding, explicit_paddings, data_format, dilations
+        return conv_backprop_filter(input.float(), filter_sizes, out_backprop.float(), *geometric).half()
     key = (
         "to_filter", input.shape, tuple(filter_sizes), out_backprop.shape,
         strides, padding, explicit_paddings, data_format, dilations,

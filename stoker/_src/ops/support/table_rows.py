@@ -23,6 +23,8 @@ _WIDE, _FEW = (
     16,
     512,
 )  # elements of a row from which it fills a processor's vectors, and a number of rows for which this does not matter
+_MOST_AT_ONCE = 1 << 20  # bytes that one thread copies before the others would help
+_COORDINATES = 8  # most coordinates of an index
 
 
 def _plain(*tensors: torch.Tensor) -> bool:
@@ -69,6 +71,37 @@ def gather(table: torch.Tensor, indices: torch.Tensor) -> torch.Tensor | None:
         return None
     threads = torch.get_num_threads()
     outside = _native.gather(out, table, indices, count, indices.dtype is torch.int64, size, row, threads)
+    return out if outside < 0 else None
+
+
+def gather_batched(tables: torch.Tensor, indices: torch.Tensor, batch_dims: int) -> torch.Tensor | None:
+    """`tables[b][indices[b]]` for each batch b, of which both have the same; None also if an index is out of range."""
+    if _native is None or indices.dtype not in _INTEGERS or not (tables.is_cpu and indices.is_cpu):
+        return None
+    tables, indices = tables.contiguous(), indices.contiguous()
+    batch, size, inner = tables.shape[:batch_dims], tables.shape[batch_dims], tables.shape[batch_dims + 1 :]
+    out = torch.empty((*indices.shape, *inner), dtype=tables.dtype)
+    count = indices.numel()
+    if not 0 < out.nbytes <= _MOST_AT_ONCE:
+        return None
+    outside = _native.gather_batched(
+        out, tables, indices, count, indices.dtype is torch.int64, count // math.prod(batch), size, out.nbytes // count
+    )
+    return out if outside < 0 else None
+
+
+def gather_nd(table: torch.Tensor, indices: torch.Tensor) -> torch.Tensor | None:
+    """The elements (or slices) of a table at coordinates, which are the last dimension of `indices`; None also if one is out of range."""
+    if _native is None or indices.dtype not in _INTEGERS or not (table.is_cpu and indices.is_cpu):
+        return None
+    table, indices = table.contiguous(), indices.contiguous()
+    *outer, depth = indices.shape
+    out = torch.empty((*outer, *table.shape[depth:]), dtype=table.dtype)
+    if not 0 < out.nbytes <= _MOST_AT_ONCE or not 0 < depth <= _COORDINATES:
+        return None
+    count = math.prod(outer)
+    sizes = tuple(table.shape[:depth])
+    outside = _native.gather_nd(out, table, indices, count, indices.dtype is torch.int64, sizes, out.nbytes // count)
     return out if outside < 0 else None
 
 

@@ -6,8 +6,8 @@
 
 static const unary_loop UNARY_LOOPS[] = {loop_neg, loop_square, loop_sqrt, loop_rsqrt, loop_reciprocal,
                                          loop_abs, loop_exp, loop_log, loop_log1p, loop_tanh, loop_sigmoid, loop_relu, loop_relu6, loop_expm1, loop_elu, loop_is_finite, loop_floor, loop_ceil, loop_rint, loop_sign,
-                                         loop_erf, loop_float_of_int, loop_int_of_float};
-static const char *UNARY_NAMES[] = {"neg", "square", "sqrt", "rsqrt", "reciprocal", "abs", "exp", "log", "log1p", "tanh", "sigmoid", "relu", "relu6", "expm1", "elu", "is_finite", "floor", "ceil", "rint", "sign", "erf", "float_of_int", "int_of_float"};
+                                         loop_erf, loop_sin, loop_cos, loop_digamma, loop_trigamma, loop_float_of_int, loop_int_of_float};
+static const char *UNARY_NAMES[] = {"neg", "square", "sqrt", "rsqrt", "reciprocal", "abs", "exp", "log", "log1p", "tanh", "sigmoid", "relu", "relu6", "expm1", "elu", "is_finite", "floor", "ceil", "rint", "sign", "erf", "sin", "cos", "digamma", "trigamma", "float_of_int", "int_of_float"};
 static const binary_loop BINARY_LOOPS[] = {loop_add, loop_sub, loop_mul, loop_div, loop_max, loop_min,
                                            loop_square_difference, loop_tanh_grad, loop_sigmoid_grad, loop_relu_grad, loop_relu6_grad,
                                            loop_sqrt_grad, loop_rsqrt_grad, loop_reciprocal_grad, loop_leaky_relu,

@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "../../base/native/exponentials.h"
+#include "doubles.h"
 
 INLINE float tanh_of(float x) {
     /* Near zero a fitted odd polynomial (relative error 4e-9), because the quotient loses precision there; elsewhere 1 - 2 / (exp(2|x|) + 1). */
@@ -97,5 +98,33 @@ INLINE float erf_of(float x) {
     float far = copysignf(1.0f - exp_of(-q * bounded), x);
     return size < 0.9375f ? near : (x == x ? far : x);
 }
+
+#define MOST_RADIANS 500000.0f /* for the two functions that follow */
+
+INLINE float sine_after(float x, uint64_t quarters) {
+    /* sin(x + quarters pi/2), in double arithmetic: the rest after n quarters of a turn, and the polynomials of float_math.h. */
+    double rounding = 6755399441055744.0, wide = x;
+    double shifted = wide * 6.36619772367581382433e-01 + rounding;
+    double n = shifted - rounding;
+    double r = wide - n * 1.57079632673412561417;
+    r -= n * 6.07710050650619224932e-11;
+    uint64_t quadrant;
+    memcpy(&quadrant, &shifted, 8);
+    quadrant += quarters;
+    double r2 = r * r, r3 = r * r2, r4 = r2 * r2;
+    double sine = (r + r3 * -0x1.555545995a603p-3) + (r3 * r2) * (0x1.1107605230bc4p-7 + r2 * -0x1.994eb3774cf24p-13);
+    double cosine = (1.0 + r2 * -0x1.ffffffd0c621cp-2 + r4 * 0x1.55553e1068f19p-5) + (r4 * r2) * (-0x1.6c087e89a359dp-10 + r2 * 0x1.99343027bf8c3p-16);
+    double result = (quadrant & 1) ? cosine : sine;
+    return (float)((quadrant & 2) ? -result : result);
+}
+
+INLINE float digamma_of(float x) { return (float)digamma_of_positive(x); }
+INLINE float any_digamma(float x) { return (float)digamma_anywhere(x); }
+
+INLINE float trigamma_of(float x) { return (float)trigamma_of_positive(x); }
+INLINE float any_trigamma(float x) { return (float)trigamma_anywhere(x); }
+
+INLINE float sin_of(float x) { return x == 0.0f ? x : sine_after(x, 0); }
+INLINE float cos_of(float x) { return sine_after(x, 1); }
 
 #endif

@@ -45,6 +45,29 @@ UNARY(loop_elu, x < 0.0f ? expm1_of(x) : x)
 UNARY(loop_relu, x > 0.0f ? x : (x == x ? 0.0f : x))
 UNARY(loop_relu6, x > 0.0f ? (x < 6.0f ? x : 6.0f) : (x == x ? 0.0f : x))
 
+/* Functions of which a loop without branches computes the usual arguments, and another function the 256 elements around any others. */
+#define OF_USUAL(name, condition, usual, other)                                       \
+    VECTORISED static void name(real *restrict out, const real *a, int64_t n) {       \
+        for (int64_t from = 0; from < n; from += 256) {                               \
+            int64_t to = from + 256 < n ? from + 256 : n;                             \
+            int all = 1;                                                              \
+            for (int64_t i = from; i < to; i++) {                                     \
+                real x = a[i];                                                        \
+                all &= (condition);                                                   \
+            }                                                                         \
+            if (all)                                                                  \
+                for (int64_t i = from; i < to; i++) out[i] = usual(a[i]);             \
+            else                                                                      \
+                for (int64_t i = from; i < to; i++) out[i] = other(a[i]);             \
+        }                                                                             \
+    }
+
+/* The C library takes angles that are too large to be reduced here, infinities and NaN. */
+OF_USUAL(loop_sin, fabs(x) <= MOST_RADIANS, sin_of, sin)
+OF_USUAL(loop_cos, fabs(x) <= MOST_RADIANS, cos_of, cos)
+OF_USUAL(loop_digamma, x > 0.0f, digamma_of, any_digamma)
+OF_USUAL(loop_trigamma, x > 0.0f, trigamma_of, any_trigamma)
+
 /* One row of a broadcast: the steps of `a` and `b` are 0 or 1. */
 #define BINARY(name, expression) BINARY_OF(name, real, real, expression)
 #define BINARY_OF(name, IN, OUT, expression)                                                                 \

@@ -15,7 +15,7 @@ _DIMENSIONS = 4  # number of dimensions of a native loop
 _SLOW, _QUICK = 1.2, 0.35
 _PRODUCT = 0.02 if blas.small_is_own else 0.08  # of one multiplication in a matrix product
 _COMPOSED = ("elu_grad", "relu6_grad", "sqrt_grad", "rsqrt_grad", "reciprocal_grad")  # which take several torch calls
-_SLOW_LOOPS = ("exp", "log", "log1p", "tanh", "sigmoid", "expm1", "elu", "erf")
+_SLOW_LOOPS = ("exp", "log", "log1p", "tanh", "sigmoid", "expm1", "elu", "erf", "sin", "cos", "digamma", "trigamma")
 
 
 class NotLowered(Exception):

@@ -189,10 +189,10 @@ def test_a_kernel_that_cannot_be_compiled_is_not_used(monkeypatch):
 
 
 def test_kernels_know_the_loops_of_the_cpu():
-    """What an op's `lower` function names for floats on the CPU, kernels can compute."""
+    """What an op's `lower` function names for floats on the CPU, kernels can compute, except for functions that CUDA does not have."""
     native = pytest.importorskip("stoker._src.runtime.native.program")
     names = {name for name in [*native.UNARY, *native.BINARY] if "int" not in name.split("_")}
-    assert names <= set(UNARY) | set(BINARY)
+    assert names - {"digamma", "trigamma"} <= set(UNARY) | set(BINARY)
 
 
 SHAPES = st.lists(st.integers(1, 70), min_size=1, max_size=3).map(tuple)

@@ -36,6 +36,8 @@ UNARY = {
     "rint": "rintf(x)",
     "sign": "x > 0.0f ? 1.0f : (x < 0.0f ? -1.0f : x)",
     "erf": "erff(x)",
+    "sin": "sinf(x)",
+    "cos": "cosf(x)",
 }
 BINARY = {
     "add": "x + y",
@@ -62,7 +64,9 @@ BINARY = {
     "not_equal": "x != y ? 1.0f : 0.0f",
 }
 COMPARISONS = frozenset(("less", "less_equal", "greater", "greater_equal", "equal", "not_equal"))
-_SLOW = frozenset(("exp", "log", "log1p", "expm1", "tanh", "sigmoid", "elu", "erf", "div", "reciprocal", "sqrt"))
+_SLOW = frozenset(
+    ("exp", "log", "log1p", "expm1", "tanh", "sigmoid", "elu", "erf", "sin", "cos", "div", "reciprocal", "sqrt")
+)
 
 _MOST_ELEMENTS = 1 << 30  # kernels compute indices as 32-bit integers
 _LONG = 1 << 13  # most elements that one block sums; longer sums have two stages
