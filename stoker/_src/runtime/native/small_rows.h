@@ -107,17 +107,18 @@ static int op_unique(Call *c, const Entry *e) {
     Value *x = input(c, e, 0, 0), *found, *places, *counts = NULL;
     if (x == NULL) return refused();
     if (!of_integers(x) || x->rank != 1) return REFUSED;
+    if ((places = make(c, e, 1, 1, x->dims)) == NULL) return refused();
     int64_t room = 16, total = 0;
-    while (room < x->count * 2) room *= 2;
+    int shift = 60; /* the upper bits of the product depend on all bits of a number */
+    for (; room < x->count * 2; room *= 2) shift--;
     int64_t *distinct_numbers = (int64_t *)room_for(c, x->count * 8), *often = (int64_t *)room_for(c, x->count * 8);
     int32_t *slots = (int32_t *)room_for(c, room * 4);
     if (distinct_numbers == NULL || often == NULL || slots == NULL) return FAILED;
-    if ((places = make(c, e, 1, 1, x->dims)) == NULL) return refused();
     memset(slots, 0xff, (size_t)room * sizeof *slots);
     PyThreadState *saved = let_others(x->count);
     for (int64_t i = 0; i < x->count; i++) {
         int64_t number = integer_at(x, i);
-        uint64_t at = ((uint64_t)number * 0x9E3779B97F4A7C15u >> 20) & (uint64_t)(room - 1);
+        uint64_t at = (uint64_t)number * 0x9E3779B97F4A7C15u >> shift;
         while (slots[at] >= 0 && distinct_numbers[slots[at]] != number) at = (at + 1) & (uint64_t)(room - 1);
         if (slots[at] < 0) {
             slots[at] = (int32_t)total;
