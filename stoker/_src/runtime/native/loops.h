@@ -81,7 +81,7 @@ BINARY(loop_square_difference, (x - y) * (x - y))
 BINARY(loop_tanh_grad, y * (1.0f - x * x))
 BINARY(loop_sigmoid_grad, y * x * (1.0f - x))
 BINARY(loop_elu_grad, y < 0.0f ? (y + 1.0f) * x : x)
-BINARY(loop_relu_grad, y > 0.0f ? x : 0.0f)
+BINARY(loop_relu_grad, y <= 0.0f ? 0.0f : x) /* passes where y is NaN */
 BINARY(loop_relu6_grad, x * (y > 0.0f && y < 6.0f ? 1.0f : 0.0f))
 /* Where the incoming gradient y is 0 the result is 0, even if the derivative is infinite. */
 BINARY(loop_sqrt_grad, y == 0.0f ? y : y * (0.5f / x))

@@ -48,7 +48,7 @@ BINARY = {
     "tanh_grad": "y * (1.0f - x * x)",
     "sigmoid_grad": "y * (1.0f - x) * x",
     "elu_grad": "y < 0.0f ? (y + 1.0f) * x : x",
-    "relu_grad": "y > 0.0f ? x : 0.0f",
+    "relu_grad": "y <= 0.0f ? 0.0f : x",
     "relu6_grad": "x * (y > 0.0f && y < 6.0f ? 1.0f : 0.0f)",
     "sqrt_grad": "y == 0.0f ? y : y * (0.5f / x)",
     "rsqrt_grad": "y == 0.0f ? y : y * -0.5f * x * (x * x)",
