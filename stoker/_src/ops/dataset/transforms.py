@@ -24,6 +24,7 @@ from stoker._src.ops.dataset.values import (
     Simple,
     Transparent,
     as_dataset,
+    as_source,
     define_dataset,
     limited,
     product_of_cardinalities,
@@ -162,7 +163,7 @@ class _Repeating(Elements):
 
 class _Repeat(Derived):
     def __init__(self, source: Any, count: int) -> None:
-        super().__init__(as_dataset(source))
+        super().__init__(as_source(source))
         self._times = count
 
     def elements(self) -> Elements:
@@ -280,7 +281,7 @@ class _Shuffling(Transparent):
 
 class _Shuffle(Derived, PassCounter):
     def __init__(self, source: Any, size: int, seeds: tuple[int, int], reshuffle: bool) -> None:
-        super().__init__(as_dataset(source))
+        super().__init__(as_source(source))
         if size < 1:
             raise InvalidArgumentError(None, None, f"buffer_size must be greater than zero, got {size}.")
         self._size, self._reshuffles = size, reshuffle
@@ -376,7 +377,17 @@ class _Caching(Elements):
 class _Cache(Derived):
     """Keeps the elements of the first complete pass in memory."""
 
-    held: list[Element] | None = None
+    def __init__(self, source: Any) -> None:
+        super().__init__(as_source(source))
+        self._held: list[list[Element] | None] = [None]  # one for all places where the dataset is used
+
+    @property
+    def held(self) -> list[Element] | None:
+        return self._held[0]
+
+    @held.setter
+    def held(self, elements: list[Element]) -> None:
+        self._held[0] = elements
 
     def elements(self) -> Elements:
         held = self.held
@@ -390,7 +401,7 @@ CACHE_DATASET = define_dataset(f"CacheDataset({_INPUT}, filename: scalar string)
 def cache_dataset_kernel(input_dataset: Any, filename: Any) -> Dataset:
     if filename.item():
         raise NotImplementedError("Dataset.cache in a file is missing; without a filename, the cache is in memory.")
-    return _Cache(as_dataset(input_dataset))
+    return _Cache(input_dataset)
 
 
 class Ahead(Elements):
