@@ -275,6 +275,36 @@ def graph_cases(tf):
         return elements(D.range(5).apply(tf.data.experimental.shuffle_and_repeat(3, 2, seed=4)))
 
     @case
+    def shuffled_in_several_places():
+        def once():
+            return D.range(5).shuffle(5, seed=3)
+
+        pairs = (lambda d: D.zip((d.map(lambda i: i * 10), d)).repeat(2))(once())
+        following = (lambda d: d.concatenate(d.take(3)))(once().repeat(2))
+        kept = (lambda d: D.zip((d, d)).repeat(2))(once().cache())
+        again = (lambda d: D.zip((d, d.shuffle(5, seed=4), d.concatenate(d))).repeat(2))(once())
+        flat = (lambda d: D.range(3).flat_map(lambda i: d))(once())
+        return [elements(each) for each in (pairs, following, kept, again, flat)]
+
+    @case
+    def errors_in_zipped_datasets():
+        def without(*refused):
+            wrong = np.array(refused, np.int64)
+            return lambda i: tf.gather(
+                [0, 1, 2, 3, 4, 5], tf.where_v2(tf.reduce_any(tf.equal(i, wrong)), tf.constant(9, tf.int64), i)
+            )
+
+        first, second = D.range(6).map(without(2)), D.range(6).map(without(3, 4))
+        tolerant = tf.data.experimental.ignore_errors()
+        made = [
+            D.zip((first, D.range(6))),
+            D.zip((D.range(6), second)),
+            D.zip((first, second)),
+            D.zip((first, D.range(3))),
+        ]
+        return [elements(each.apply(tolerant)) for each in made]
+
+    @case
     def shuffled():
         return (
             elements(D.range(5).shuffle(5).repeat(2)),

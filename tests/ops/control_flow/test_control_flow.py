@@ -263,6 +263,25 @@ def test_while_gradient_with_trip_count_known_only_when_run():
         np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
+@pytest.mark.parametrize("trips", [0, 1, 3])
+@pytest.mark.parametrize("body", ["alone", "beside", "read"])
+def test_gradient_of_what_a_loop_leaves_unchanged(body, trips):
+    """A loop variable that no iteration changes has the gradient of its value after the loop, and of what the body reads."""
+    x = tf.constant([3.0, 5.0])
+    if body == "alone":
+        y = tf.while_loop(lambda i, c: i < trips, lambda i, c: (i + 1, c), [0, x])[1] * [1.0, 2.0]
+        expected = [1.0, 2.0]
+    elif body == "beside":
+        last = tf.while_loop(lambda i, s, c: i < trips, lambda i, s, c: (i + 1, s * 2.0, c), [0, x, x * 4.0])
+        y = last[1] + last[2] * 3.0
+        expected = [2.0**trips + 12.0] * 2
+    else:
+        last = tf.while_loop(lambda i, s, c: i < trips, lambda i, s, c: (i + 1, s + c, c), [0, x, x * 4.0])
+        y = last[1] + last[2] * 3.0
+        expected = [1.0 + 4.0 * trips + 12.0] * 2
+    np.testing.assert_array_equal(run_initialized(tf.gradients(y, x)[0]), expected)
+
+
 def test_nested_loop_and_cond_gradient_against_differences():
     """A cond in a loop in a loop: the gradient agrees with central differences."""
     x = tf.placeholder(tf.float64, [])

@@ -29,7 +29,8 @@ def small_sizes(monkeypatch):
     monkeypatch.setattr(products_in_parts, "LARGEST_KEPT", 1 << 12)
     monkeypatch.setattr(products_in_parts, "_PART", 1 << 10)
     monkeypatch.setattr(products_in_parts, "_FEWEST_ROWS", 1)
-    monkeypatch.setattr(MATMUL.planning, "lower", None)  # fused loops take products as small as these
+    monkeypatch.setattr(MATMUL.planning, "lower", None)  # fused loops and small ops take products as small as these
+    monkeypatch.setattr(MATMUL.planning, "small", None)
 
 
 def _network(optimizer, resource):

@@ -118,6 +118,18 @@ def test_angles_that_are_no_numbers():
     run_both(lambda x: [tf.sin(x * 1.0) + 0.0, tf.cos(x * 1.0) + 0.0], x, tolerance=2e-7)
 
 
+@needs_native
+def test_gradients_of_rectified_numbers_at_the_edges():
+    """Where an activation's input is NaN, infinite or a zero of either sign, its gradient is that of the op's own kernel."""
+    x = np.array([-np.inf, -1.5, -0.0, 0.0, 1.5, 6.0, 7.0, np.inf, np.nan], "f")
+
+    def build(x):
+        made = [function(x * 1.0) for function in (tf.nn.relu, tf.nn.relu6, tf.nn.leaky_relu, tf.nn.elu, tf.nn.selu)]
+        return [gradient * 3.0 for each in made for gradient in tf.gradients(each * 2.0, x)]
+
+    run_both(build, x)
+
+
 def normalized(x):
     """The ops of layer normalization, a softmax and their gradients."""
     mean, variance = tf.nn.moments(x, [-1], keep_dims=True)

@@ -117,3 +117,19 @@ def test_a_variable_without_a_value():
         session.run(v.initializer)
         session.run(update, {x: np.zeros(SHAPE, "f")})
         np.testing.assert_array_equal(session.run(v), np.ones(SHAPE))
+
+
+def test_an_update_by_one_part_of_a_split_leaves_the_other_in_its_place():
+    """The parts of a split may be used once each, one of them before the update that the other is for."""
+    x = np.random.RandomState(0).randn(64, 1200).astype("f")
+    given = tf.placeholder(tf.float32, x.shape)
+    first, second = tf.split(given, 2, 1)
+    v = tf.get_variable("v", initializer=np.ones(SHAPE, "f"), use_resource=True)
+    sums = tf.cumsum(first)
+    with tf.control_dependencies([v.assign_add(second * 2.0)]):
+        after = v.read_value()
+    with tf.Session() as session:
+        session.run(v.initializer)
+        found = session.run([sums, after], {given: x})
+    np.testing.assert_allclose(found[0], np.cumsum(x[:, :600], 0), rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(found[1], 1 + 2 * x[:, 600:], rtol=1e-6, atol=1e-6)

@@ -439,7 +439,7 @@ class _LoopGradient:
         traced = BodyGradient(body, carried, [body.outputs[i] for i in carried])
         graph = traced.graph
         if not carried:
-            return [None] * len(op._inputs)
+            return self._of_invariants()
         constants = [i for i in sorted(self.invariant) if traced.results[i] is not None]
         collected = {i: _Rows(traced, i, op._inputs[i]) for i in constants if self._stays_sliced(traced, i)}
         summed = [i for i in constants if i not in collected]
@@ -469,12 +469,16 @@ class _LoopGradient:
         self._pass_captures(traced, initial, inputs, outputs)
         function = Function(unique_function_name(graph.name), graph, inputs, outputs)
         made = iter(run_loop(_counting_condition(function), function, initial)[3:])
-        gradients_of: list[Any] = [None] * len(op._inputs)
+        gradients_of = self._of_invariants()
         for i in [*carried, *summed]:
             gradients_of[i] = next(made)
         for i, rows in collected.items():
             gradients_of[i] = rows.joined(next(made), next(made))
         return gradients_of
+
+    def _of_invariants(self) -> list[Any]:
+        """Gradients of the inputs, of which those that leave the loop unchanged have the gradients of its outputs."""
+        return [self.grads[i] if i in self.invariant else None for i in range(len(self.op._inputs))]
 
     def _stays_sliced(self, traced: BodyGradient, i: int) -> bool:
         """Whether the gradient of a loop-invariant input is collected as rows, as 1.x loops do for captures."""

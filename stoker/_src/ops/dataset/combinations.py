@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from stoker._src.base.errors import InvalidArgumentError
+from stoker._src.base.errors import InvalidArgumentError, OpError
 from stoker._src.graph.definition import INT
 from stoker._src.ops.dataset.values import (
     INFINITE,
@@ -20,7 +20,7 @@ from stoker._src.ops.dataset.values import (
     Rows,
     Simple,
     Transparent,
-    as_dataset,
+    as_source,
     define_dataset,
     gathered_columns,
 )
@@ -32,7 +32,20 @@ class _Zipped(Transparent):
         self._drawn = [Drawn(source) for source in sources]
 
     def next(self) -> Element:
-        return tuple(component for each in [drawn.next() for drawn in self._drawn] for component in each)
+        found: list[Any] = []
+        failure: OpError | None = None
+        for drawn in self._drawn:  # also after an error: what fails takes its partners with it
+            try:
+                found.extend(drawn.next())
+            except OpError as error:
+                failure = failure or error
+            except StopIteration:
+                if failure is None:
+                    raise
+                break
+        if failure is not None:
+            raise failure
+        return tuple(found)
 
     def take(self, count: int, found: Any) -> None:
         for each in self._drawn:
@@ -52,7 +65,7 @@ class _Zipped(Transparent):
 
 class _Zip(Dataset):
     def __init__(self, sources: list[Any]) -> None:
-        self._sources = [as_dataset(source) for source in sources]
+        self._sources = [as_source(source) for source in sources]
 
     def sources(self) -> Sequence[Dataset]:
         return self._sources
@@ -87,7 +100,7 @@ class _Concatenated(Transparent):
 
 class _Concatenate(Dataset):
     def __init__(self, first: Any, second: Any) -> None:
-        self._first, self._second = as_dataset(first), as_dataset(second)
+        self._first, self._second = as_source(first), as_source(second)
 
     def sources(self) -> Sequence[Dataset]:
         return self._first, self._second
@@ -132,7 +145,7 @@ class _Directed(Elements):
 
 class _Direct(Dataset):
     def __init__(self, selector: Any, sources: list[Any], stop_on_empty: bool) -> None:
-        self._selector, self._sources = as_dataset(selector), [as_dataset(source) for source in sources]
+        self._selector, self._sources = as_source(selector), [as_source(source) for source in sources]
         self._stops = stop_on_empty
 
     def sources(self) -> Sequence[Dataset]:

@@ -25,6 +25,7 @@ from stoker._src.ops.dataset.values import (
     Transparent,
     as_dataset,
     as_rows,
+    as_source,
     define_dataset,
     limited,
     product_of_cardinalities,
@@ -162,7 +163,7 @@ class _Repeating(Elements):
 
 class _Repeat(Derived):
     def __init__(self, source: Any, count: int) -> None:
-        super().__init__(as_dataset(source))
+        super().__init__(as_source(source))
         self._times = count
 
     def elements(self) -> Elements:
@@ -287,7 +288,7 @@ class _Shuffling(Transparent):
 
 class _Shuffle(Derived, PassCounter):
     def __init__(self, source: Any, size: int, seeds: tuple[int, int], reshuffle: bool) -> None:
-        super().__init__(as_dataset(source))
+        super().__init__(as_source(source))
         if size < 1:
             raise InvalidArgumentError(None, None, f"buffer_size must be greater than zero, got {size}.")
         self._size, self._reshuffles = size, reshuffle
@@ -383,7 +384,17 @@ class _Caching(Elements):
 class _Cache(Derived):
     """Keeps the elements of the first complete pass in memory."""
 
-    held: list[Element] | None = None
+    def __init__(self, source: Any) -> None:
+        super().__init__(as_source(source))
+        self._held: list[list[Element] | None] = [None]  # one for all places where the dataset is used
+
+    @property
+    def held(self) -> list[Element] | None:
+        return self._held[0]
+
+    @held.setter
+    def held(self, elements: list[Element]) -> None:
+        self._held[0] = elements
 
     def keep(self, elements: list[Element]) -> None:
         """Takes over all elements. Small ones become rows of the same tensors, from which batches are gathered at once."""
@@ -402,7 +413,7 @@ CACHE_DATASET = define_dataset(f"CacheDataset({_INPUT}, filename: scalar string)
 def cache_dataset_kernel(input_dataset: Any, filename: Any) -> Dataset:
     if filename.item():
         raise NotImplementedError("Dataset.cache in a file is missing; without a filename, the cache is in memory.")
-    return _Cache(as_dataset(input_dataset))
+    return _Cache(input_dataset)
 
 
 # ---- wrappers in graphs of TensorFlow that do not change the elements ----------------------------------------------

@@ -5,6 +5,7 @@ A dataset is a recipe. `elements()` starts a pass over it. An element is a tuple
 
 from __future__ import annotations
 
+import copy
 import functools
 import itertools
 from collections import deque
@@ -16,6 +17,7 @@ import torch
 
 from stoker._src.base.errors import InvalidArgumentError, OpError
 from stoker._src.base.shapes import Shape
+from stoker._src.graph import context
 from stoker._src.graph.definition import RETAINS, SHAPES, TYPES, OpDefinition, Trait, define, scalar
 from stoker._src.ops.array import gathering
 from stoker._src.ops.array.joining import pack_kernel
@@ -113,6 +115,8 @@ class Drawn:
 class Dataset:
     """A recipe for elements. Subclasses define `elements`, and `cardinality` if it can be known."""
 
+    is_source = False  # whether another dataset is made from it
+
     def elements(self) -> Elements:
         raise NotImplementedError(f"{type(self).__name__}.elements")
 
@@ -156,7 +160,7 @@ class Simple(Derived):
     def __init__(
         self, source: Any, kind: Callable[..., Elements], *arguments: Any, count: Callable[[int], int] | None = None
     ) -> None:
-        super().__init__(as_dataset(source))
+        super().__init__(as_source(source))
         self._kind, self._arguments, self._count = kind, arguments, count
 
     def elements(self) -> Elements:
@@ -227,6 +231,36 @@ def as_dataset(value: Any) -> Dataset:
     if not isinstance(value, Dataset):
         raise InvalidArgumentError(None, None, f"Expected a dataset, but the variant holds a {type(value).__name__}.")
     return value
+
+
+def as_source(value: Any) -> Dataset:
+    """Returns the dataset in a variant for another dataset, which is made from it.
+
+    In a graph of 1.x, each dataset counts the passes over its sources by itself, so that a shuffled dataset that is zipped with
+    itself has equal pairs. In eager mode the passes at all places are counted together. Both are TensorFlow's.
+    """
+    dataset = as_dataset(value)
+    if context.executing_eagerly():
+        return dataset
+    if dataset.is_source:
+        return _apart(dataset)
+    dataset.is_source = True
+    return dataset
+
+
+def _apart(dataset: Dataset) -> Dataset:
+    """The same recipe for another place, which counts its passes from the first."""
+    if not counters(dataset):
+        return dataset
+    twin = copy.copy(dataset)
+    for name, value in vars(dataset).items():
+        if isinstance(value, Dataset):
+            setattr(twin, name, _apart(value))
+        elif isinstance(value, list) and all(isinstance(each, Dataset) for each in value):
+            setattr(twin, name, [_apart(each) for each in value])
+    if isinstance(twin, PassCounter):
+        twin.passes = 0
+    return twin
 
 
 def shape_of(value: Any) -> Shape:

@@ -92,7 +92,7 @@ def sink(
                     continue
                 maker = instructions[at]
                 read = frozenset().union(*[roots.get(value, frozenset()) for value in values_of(maker.arguments)])
-                if any(uses[value] > 1 for value in values_of(maker.results)):
+                if sum(uses[value] for value in values_of(maker.results)) > 1:  # also where each of several has one use
                     continue
                 if any(last_write.get(state, -1) > at for state in (None, *read)):
                     continue
