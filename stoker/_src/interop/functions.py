@@ -436,6 +436,8 @@ def conv(
         x = x[(slice(None), slice(None), *(slice(None, None, step) for step in strides))]
         strides, rest = [1] * count, [0] * count
     weight = filter.permute([count + 1, count, *range(count)])
+    if x.shape[1] == 1:  # as channels-last, oneDNN would read what is behind the images (conv_kernels.py)
+        x, weight = x.reshape(-1).view(x.shape), weight.contiguous()
     groups = x.shape[1] // filter.shape[count]
     function = (F.conv1d, F.conv2d, F.conv3d)[count - 1]
     return _last(function(x, weight, None, list(strides), rest, dilations, groups), channels_last)

@@ -1,9 +1,11 @@
 """Convolutions against loops over output positions."""
 
 import numpy as np
+import pytest
 
 import stoker.compat.v1 as tf
 from stoker._src.base.errors import InvalidArgumentError, UnimplementedError
+from stoker._src.ops.nn import conv_kernels
 from tests.ops.nn.references import convolution, depthwise, to_back, to_front
 from tests.ops.samples import WHEN_BUILT, Sample, check_sample, f32, f64, i32, samples
 
@@ -206,6 +208,25 @@ def test_windows_far_apart() -> None:
                 g[:, row : row + 1] * w[None, :, :, 0, 0, None]
             )
         np.testing.assert_allclose(found, expected[:, :rows])
+
+
+@pytest.mark.parametrize("native", [True, False])
+def test_images_of_one_channel_whose_rows_give_one_result(monkeypatch, native) -> None:
+    """A filter as wide as the images, with a stride, is applied to each row once, by the native kernels and by torch's."""
+    if not native:
+        monkeypatch.setattr(conv_kernels, "_by_route", lambda *_: None)
+        monkeypatch.setattr(conv_kernels, "_by_known_route", lambda *_: None)
+    x, w = f32(13, 20, 4, 1), f32(1, 3, 1, 32)
+    volumes, filters = x.reshape(13, 4, 5, 4, 1), w[None]
+    with tf.Graph().as_default(), tf.Session() as session:
+        fed, fed_volumes = (tf.placeholder(tf.float32, [None, *each.shape[1:]]) for each in (x, volumes))
+        found = session.run(
+            [tf.nn.conv2d(fed, w, [1, 1, 2, 1], "VALID"), tf.nn.conv3d(fed_volumes, filters, [1, 1, 1, 2, 1], "VALID")],
+            {fed: x, fed_volumes: volumes},
+        )
+    expected = np.einsum("bhwi,wio->bho", x[:, :, :3], w[0])[:, :, None]
+    np.testing.assert_allclose(found[0], expected, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(found[1], expected.reshape(13, 4, 5, 1, 32), rtol=1e-5, atol=1e-5)
 
 
 def test_gradients_of_filters_of_one_element_with_strides() -> None:

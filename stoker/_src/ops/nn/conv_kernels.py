@@ -169,6 +169,10 @@ def conv_forward(
     x, weight = _exact(channels_first(input, data_format)), _exact(filter).permute(_FILTER_TO_TORCH[rank])
     if found.pad is not None:
         x = F.pad(x, found.pad)
+    if x.shape[1] == 1:
+        # Both orders of dimensions describe this memory. Taken as channels-last, oneDNN reads what is behind the images where each row of them
+        # gives one result (torch 2.11 to 2.13).
+        x, weight = x.reshape(-1).view(x.shape), weight.contiguous()
     result = _FORWARD[rank](x, weight, None, steps, found.fold, rates, groups)
     return _back(from_channels_first(result, data_format), input.dtype)
 
