@@ -82,11 +82,10 @@ def _formed(segment: list[Instruction]) -> list[Instruction]:
     return _Schedule(segment, keys).run()
 
 
-class _Schedule:
-    """Puts instructions in order: those that stay alone as soon as they can run, groups when nothing else can."""
+class Dependencies:
+    """What the instructions of a stretch without writes and waits wait for: values, and the last effect before them."""
 
-    def __init__(self, segment: list[Instruction], keys: list[Any]) -> None:
-        self._segment, self._keys = segment, keys
+    def __init__(self, segment: list[Instruction]) -> None:
         self._users: list[list[int]] = [[] for _ in segment]
         self._missing = [0] * len(segment)
         makers: dict[Value, int] = {}
@@ -101,6 +100,24 @@ class _Schedule:
             makers.update(dict.fromkeys(values_of(each.results), i))
             if is_effect(each):
                 effect = i
+
+    def first(self) -> list[int]:
+        """Returns the instructions that wait for nothing."""
+        return [i for i, missing in enumerate(self._missing) if not missing]
+
+    def after(self, i: int) -> list[int]:
+        """Notes that an instruction has run. Returns those that can run then."""
+        for user in self._users[i]:
+            self._missing[user] -= 1
+        return [user for user in self._users[i] if not self._missing[user]]
+
+
+class _Schedule:
+    """Puts instructions in order: those that stay alone as soon as they can run, groups when nothing else can."""
+
+    def __init__(self, segment: list[Instruction], keys: list[Any]) -> None:
+        self._segment, self._keys = segment, keys
+        self._dependencies = Dependencies(segment)
         self._left: dict[Any, int] = {}  # members of each key that have not run
         for key in keys:
             if key is not None:
@@ -109,9 +126,8 @@ class _Schedule:
         self._ready: dict[Any, list[int]] = {}
 
     def run(self) -> list[Instruction]:
-        for i, missing in enumerate(self._missing):
-            if not missing:
-                self._add(i)
+        for i in self._dependencies.first():
+            self._add(i)
         ordered: list[Instruction] = []
         while self._alone or self._ready:
             if self._alone:
@@ -124,10 +140,8 @@ class _Schedule:
                 self._left[key] -= len(ran)
                 ordered += _merged([self._segment[i] for i in ran])
             for i in ran:
-                for user in self._users[i]:
-                    self._missing[user] -= 1
-                    if not self._missing[user]:
-                        self._add(user)
+                for user in self._dependencies.after(i):
+                    self._add(user)
         return ordered
 
     def _add(self, i: int) -> None:

@@ -26,7 +26,7 @@ from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.support import blas
 from stoker._src.ops.support.values import host_value
 from stoker._src.runtime.failures import explain_failure
-from stoker._src.runtime.plan.grouping import is_barrier, is_effect
+from stoker._src.runtime.plan.grouping import Dependencies, is_barrier
 from stoker._src.runtime.plan.instructions import EFFECTS, Host, Instruction, Value, renumber, values_of
 
 native = extension("stoker._src.runtime.native.small_ops")
@@ -145,26 +145,12 @@ class _Schedule:
 
     def __init__(self, segment: list[Instruction], small: set[int]) -> None:
         self._segment, self._small = segment, [id(each) in small for each in segment]
-        self._users: list[list[int]] = [[] for _ in segment]
-        self._missing = [0] * len(segment)
-        makers: dict[Value, int] = {}
-        effect = None
-        for i, each in enumerate(segment):
-            before = {makers[value] for value in values_of(each.arguments) if value in makers}
-            if effect is not None:
-                before.add(effect)
-            for maker in before:
-                self._users[maker].append(i)
-            self._missing[i] = len(before)
-            makers.update(dict.fromkeys(values_of(each.results), i))
-            if is_effect(each):
-                effect = i
+        self._dependencies = Dependencies(segment)
 
     def run(self) -> list[Instruction | list[Instruction]]:
         ready: tuple[list[int], list[int]] = [], []  # others, and small ones
-        for i, missing in enumerate(self._missing):
-            if not missing:
-                heapq.heappush(ready[self._small[i]], i)
+        for i in self._dependencies.first():
+            heapq.heappush(ready[self._small[i]], i)
         runs: list[Instruction | list[Instruction]] = []
         while ready[0] or ready[1]:
             chain: list[Instruction] = []
@@ -175,10 +161,8 @@ class _Schedule:
                     chain.append(self._segment[i])
                 else:
                     runs.append(self._segment[i])
-                for user in self._users[i]:
-                    self._missing[user] -= 1
-                    if not self._missing[user]:
-                        heapq.heappush(ready[self._small[user]], user)
+                for user in self._dependencies.after(i):
+                    heapq.heappush(ready[self._small[user]], user)
             if chain:
                 runs.append(chain)
         return runs
