@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import stoker.compat.v1 as tf
+from stoker._src.runtime.plan import grouping
 
 COUNT = 6
 TABLE = np.arange(40, dtype=np.float32).reshape(20, 2)
@@ -86,8 +87,9 @@ def test_values_before_and_after_an_update():
         np.testing.assert_array_equal(other - one, [[1, 1], [0, 0], [1, 1]])
 
 
-def test_buckets_casts_slices_and_shapes_of_many_columns():
+def test_buckets_casts_slices_and_shapes_of_many_columns(monkeypatch):
     """The integer steps of bucketized columns run together, each with its own boundaries."""
+    monkeypatch.setattr(grouping, "_FEWEST_SMALL", grouping._FEWEST)
     rng = np.random.RandomState(1)
     values = [rng.uniform(-1, 3, [7, 1]).astype(np.float32) for _ in range(COUNT)]
     values[2][3] = np.nan
@@ -99,7 +101,7 @@ def test_buckets_casts_slices_and_shapes_of_many_columns():
         wanted = [found, bucketize]
         feeds = dict(zip(given, values))
         second, buckets = session.run(wanted, feeds)
-        assert "_many_" in session.explain(wanted, feeds)
+        assert session.explain(wanted, feeds).count("_many_") >= 3
     for one, column, value, edge in zip(second, buckets, values, edges):
         np.testing.assert_array_equal(column, np.searchsorted(edge, value, side="right"))
         assert one == column[1, 0]
